@@ -1,0 +1,134 @@
+"""Uniform B-splines: the grid of cells and the local polynomials on it.
+
+Only small arrays that depend on the degree live here; see `asvgp.linalg` for the
+coordinates. A grid of ``n`` cells carries ``n + degree`` basis functions.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import comb, factorial, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Uniform knots ``lower = x_0 < x_1 < ... < x_cells = upper``.
+
+    Examples
+    --------
+    >>> grid = Grid(0.0, 10.0, cells=5)
+    >>> grid.spacing
+    2.0
+    >>> cell, s = grid.locate([0.0, 3.0, 10.0])
+    >>> cell.tolist(), s.tolist()
+    ([0, 1, 4], [0.0, 0.5, 1.0])
+    """
+
+    lower: float
+    upper: float
+    cells: int
+
+    @property
+    def spacing(self) -> float:
+        """Distance between neighbouring knots."""
+        return (self.upper - self.lower) / self.cells
+
+    @property
+    def knots(self) -> Array:
+        """The ``cells + 1`` knots."""
+        return np.linspace(self.lower, self.upper, self.cells + 1)
+
+    def locate(self, x) -> tuple[NDArray[np.int64], Array]:
+        """Cell index and local coordinate in [0, 1] of points inside the domain."""
+        t = (np.asarray(x, dtype=float) - self.lower) * (
+            self.cells / (self.upper - self.lower)
+        )
+        cell = np.clip(t.astype(np.int64), 0, self.cells - 1)
+        return cell, t - cell
+
+    def coarsen(self) -> "Grid":
+        """The same domain with half as many cells."""
+        return Grid(self.lower, self.upper, self.cells // 2)
+
+
+@lru_cache
+def taylor_shift(degree: int) -> Array:
+    """``shift[i, j] = binomial(j, i)``: Taylor coefficients at the next knot."""
+    return np.array([[float(comb(j, i)) for j in range(degree + 1)] for i in range(degree)])
+
+
+@lru_cache
+def bspline_coefficients(degree: int) -> Array:
+    """Row ``j``: monomial coefficients on a cell of the j-th B-spline alive there.
+
+    From the recursion ``k B_k(x) = x B_{k-1}(x) + (k + 1 - x) B_{k-1}(x - 1)`` for the
+    cardinal B-spline on [0, k + 1], piece by piece; the j-th spline alive on a cell shows
+    its piece ``k - j`` there.
+
+    Examples
+    --------
+    >>> bspline_coefficients(1)
+    array([[ 1., -1.],
+           [ 0.,  1.]])
+    """
+    pieces = [np.array([1.0])]  # pieces[r]: coefficients in s on [r, r + 1], x = r + s
+    for k in range(1, degree + 1):
+        longer = []
+        for r in range(k + 1):
+            piece = np.zeros(k + 1)
+            if r < k:
+                piece[:-1] += r * pieces[r]
+                piece[1:] += pieces[r]
+            if r > 0:
+                piece[:-1] += (k + 1 - r) * pieces[r - 1]
+                piece[1:] -= pieces[r - 1]
+            longer.append(piece / k)
+        pieces = longer
+    return np.array(pieces[::-1])
+
+
+@lru_cache
+def log_jacobian(degree: int, cells: int) -> float:
+    """``log |K|`` in B-spline coefficients minus ``log |K|`` in chain coordinates."""
+    first_state = bspline_coefficients(degree)[:degree, :degree]
+    _, log_det = np.linalg.slogdet(first_state)
+    return 2.0 * (log_det - cells * log(factorial(degree)))
+
+
+@lru_cache
+def operator_gram(order: int, degree: int) -> Array:
+    """``H[i, m, j, l] = integral over [0, 1] of (s**j)^(i) (s**l)^(m)``.
+
+    With an operator ``L = sum_i a_i d**i`` of the given order, ``a a' : H`` is one cell's
+    Gram matrix of ``L s**j``. All entries are non-negative, so with positive coefficients
+    nothing cancels.
+    """
+    gram = np.zeros((order + 1, order + 1, degree + 1, degree + 1))
+    for i in range(order + 1):
+        for m in range(order + 1):
+            for j in range(i, degree + 1):
+                for k in range(m, degree + 1):
+                    falling = factorial(j) / factorial(j - i) * factorial(k) / factorial(k - m)
+                    gram[i, m, j, k] = falling / (j - i + k - m + 1)
+    return gram
+
+
+@lru_cache
+def operator_nodes(order: int, degree: int) -> Array:
+    """``D[q, i, j] = sqrt(weight_q) (s**j)^(i)`` at the Gauss nodes of a cell.
+
+    ``a @ D`` has ``a a' : H`` as its Gram matrix: Gauss-Legendre with ``degree + 1`` nodes
+    is exact for products of two polynomials of that degree.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(degree + 1)
+    nodes, weights = (nodes + 1.0) / 2.0, weights / 2.0
+    values = np.zeros((degree + 1, order + 1, degree + 1))
+    for i in range(order + 1):
+        for j in range(i, degree + 1):
+            falling = factorial(j) / factorial(j - i)
+            values[:, i, j] = np.sqrt(weights) * falling * nodes ** (j - i)
+    return values

@@ -1,0 +1,1 @@
+"""From a kernel and sufficient statistics to bounds, gradients and trained values."""

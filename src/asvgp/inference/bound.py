@@ -1,0 +1,107 @@
+"""Lower and upper bounds on the evidence, and the gradient of the lower one.
+
+With b = Phi' W y, alpha = P^-1 b / noise and t = k(x, x) sum(w) - tr(K^-1 G) >= 0, the
+variance that the splines miss at the data, the collapsed bound of one output is
+
+    ELBO = - N/2 log(2 pi noise) + 1/2 sum log w + 1/2 log|K| - 1/2 log|P|
+           - (y'Wy - b'alpha) / (2 noise) - t / (2 noise)
+
+and, replacing the noise by noise + t in the quadratic form and dropping the last term, an
+upper bound (Titsias, 2014).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, pi
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.inference.elimination import eliminate
+from asvgp.inference.prior import Prior
+from asvgp.kernels import Kernel
+from asvgp.stats import Statistics
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The pieces of the collapsed bound, summed over outputs.
+
+    Attributes
+    ----------
+    elbo : float
+        Lower bound on the log evidence.
+    fit : float
+        The same without the trace term: the evidence of the spline field itself.
+    missed : float
+        ``t``, the prior variance that the splines miss, summed over the data.
+    gradient : ndarray
+        Of ``elbo`` or ``fit``, whichever was asked for, with respect to the logarithms of
+        the kernel's hyperparameters and of the noise variance.
+    """
+
+    elbo: float
+    fit: float
+    missed: float
+    gradient: Array
+
+
+def lower_bound(
+    kernel: Kernel, noise: float, stats: Statistics, degree: int, objective: str = "elbo"
+) -> Bound:
+    """The bound and its gradient; no term costs more than O(cells)."""
+    prior = Prior(kernel, stats.grid, degree)
+    outputs = len(stats.squares)
+    trace, d_trace = prior.trace(stats.cumulative)
+    chain = eliminate(prior, stats, noise)
+    coef, _ = chain.means()
+    trace_posterior, total, _, _ = chain.marginals()
+    start_covariance = chain.start_root @ chain.start_root.T
+
+    squares, explained = stats.squares.sum() / noise, chain.explained.sum()
+    missed = kernel.variance * stats.weight - trace
+    constant = stats.log_weights - stats.count * log(2.0 * pi * noise)
+    fit = 0.5 * (outputs * (constant + prior.log_det - chain.log_det) - squares + explained)
+    elbo = fit - 0.5 * outputs * missed / noise
+
+    # Every quadratic form below is a sum over cells of the same element, so the sums of
+    # covariances and of outer products of the mean are all that is needed.
+    second = outputs * total + np.einsum("oci,ocj->ij", coef, coef, optimize=True)
+    second_start = outputs * start_covariance + chain.start_mean.T @ chain.start_mean
+    d_kernel = 0.5 * (
+        outputs * prior.d_log_det
+        - np.einsum("qij,ij->q", prior.d_element, second)
+        - np.einsum("qij,ij->q", prior.d_boundary, second_start)
+    )
+    # alpha' G alpha / noise = b' alpha / noise - alpha' K alpha
+    roughness = np.einsum("ij,oci,ocj->", prior.element, coef, coef, optimize=True)
+    roughness += np.einsum("ij,oi,oj->", prior.boundary, chain.start_mean, chain.start_mean)
+    d_noise = 0.5 * (
+        -outputs * stats.count
+        + outputs * trace_posterior / noise
+        + squares
+        - explained
+        - roughness
+    )
+    if objective == "elbo":
+        d_variance = np.array([float(p == "variance") for p in kernel.parameters])
+        d_missed = d_variance * kernel.variance * stats.weight - d_trace
+        d_kernel = d_kernel - 0.5 * outputs * d_missed / noise
+        d_noise += 0.5 * outputs * missed / noise
+    return Bound(elbo, fit, missed, np.append(d_kernel, d_noise))
+
+
+def upper_bound(kernel: Kernel, noise: float, stats: Statistics, degree: int) -> float:
+    """An upper bound on the log evidence, from one more factorisation."""
+    prior = Prior(kernel, stats.grid, degree)
+    trace, _ = prior.trace(stats.cumulative)
+    missed = max(kernel.variance * stats.weight - trace, 0.0)
+    determinant = prior.log_det - eliminate(prior, stats, noise).log_det
+    wide = noise + missed
+    explained = eliminate(prior, stats, wide).explained.sum()
+    constant = stats.log_weights - stats.count * log(2.0 * pi * noise)
+    outputs = len(stats.squares)
+    return 0.5 * (
+        outputs * (constant + determinant) - stats.squares.sum() / wide + explained
+    )

@@ -1,0 +1,134 @@
+"""The spline prior of a kernel on a grid: the chain of K, factored.
+
+The squared RKHS norm of a stationary Markov process with operator L, noise density q and
+stationary covariance P is, exactly,
+
+    |f|^2 = 1/q integral_a^b (L f)^2 dx + F(a)' P^-1 F(a),    F = (f, f', ..., f^(p)):
+
+an element for every cell and a boundary form at the left end (derivation in the
+documentation, "The mathematics").
+"""
+
+from functools import cached_property
+from math import exp, factorial
+
+import numpy as np
+
+from asvgp.basis import Array, Grid, operator_gram, operator_nodes, taylor_shift
+from asvgp.kernels import Kernel
+from asvgp.linalg import prior as chain
+
+
+class Prior:
+    """K = Kuu of ``kernel`` on ``grid``, in the chain coordinates of `asvgp.linalg`.
+
+    Leading axes of the ``d_`` arrays run over ``kernel.parameters`` (their logarithms).
+    """
+
+    def __init__(self, kernel: Kernel, grid: Grid, degree: int):
+        self.kernel = kernel
+        self.grid = grid
+        self.degree = degree
+        self.marker = (0,) * degree
+        self.shift = taylor_shift(degree)
+        process = kernel.markov(grid.spacing)
+        operator, order = process.operator, kernel.order
+        gram = operator_gram(order + 1, degree)
+        density = exp(process.log_density)
+        self.element = np.einsum("i,m,imjl->jl", operator, operator, gram) / density
+        half = np.einsum("qi,m,imjl->qjl", process.d_operator, operator, gram) / density
+        self.d_element = (
+            half
+            + half.transpose(0, 2, 1)
+            - process.d_log_density[:, None, None] * self.element
+        )
+        self.element_root = (
+            np.einsum("i,qij->qj", operator, operator_nodes(order + 1, degree))
+            / density**0.5
+        )
+        # The stationary covariance is graded like powers of the rate: equilibrate it, so
+        # that inverse and root are good to rounding at any lengthscale.
+        size = order + 1
+        scale = np.sqrt(np.diag(process.covariance))
+        unit = process.covariance / np.outer(scale, scale)
+        taylor = np.array([factorial(i) for i in range(size)]) / scale
+        inverse = np.linalg.inv(unit)
+        d_unit = process.d_covariance / np.outer(scale, scale)
+        self.boundary = np.zeros((degree, degree))
+        self.boundary[:size, :size] = inverse * np.outer(taylor, taylor)
+        self.d_boundary = np.zeros((len(kernel.parameters), degree, degree))
+        self.d_boundary[:, :size, :size] = (-inverse @ d_unit @ inverse) * np.outer(taylor, taylor)
+        self.boundary_root = np.zeros((degree, degree))
+        self.boundary_root[:size, :size] = np.linalg.inv(np.linalg.cholesky(unit)) * taylor
+        self._factor()
+
+    def _factor(self) -> None:
+        n, k, parameters = self.grid.cells, self.degree, len(self.kernel.parameters)
+        self.gain, self.rho = np.empty((n, k)), np.empty(n)
+        self.d_gain, self.d_rho = np.empty((parameters, n, k)), np.empty((parameters, n))
+        self.first, carried, d_carried = chain.factor(
+            self.marker,
+            self.shift,
+            self.element,
+            self.d_element,
+            self.gain,
+            self.rho,
+            self.d_gain,
+            self.d_rho,
+        )
+        start = self.boundary + carried
+        d_start = self.d_boundary + d_carried
+        self.start_covariance = symmetric_inverse(start)
+        self.d_start_covariance = -self.start_covariance @ d_start @ self.start_covariance
+        rho, d_rho = self.rho[self.first :], self.d_rho[:, self.first :]
+        repeats = np.ones(len(rho))
+        repeats[0] += self.first
+        self.log_det = log_det(start) + repeats @ np.log(rho)
+        self.d_log_det = (d_rho / rho) @ repeats + np.einsum(
+            "ij,qij->q", self.start_covariance, d_start
+        )
+
+    def trace(self, cumulative: Array) -> tuple[float, Array]:
+        """``tr(K^-1 G)`` and its derivatives, from running sums of the moments."""
+        d_trace = np.empty(len(self.kernel.parameters))
+        trace, _ = self._marginals(cumulative, d_trace, np.empty((0, 0, 0)))
+        return trace, d_trace
+
+    @cached_property
+    def covariances(self) -> tuple[Array, Array]:
+        """Covariance of every cell's coefficients, and of the state at the last knot."""
+        n, k = self.grid.cells, self.degree
+        cov = np.empty((n, k + 1, k + 1))
+        nothing = np.zeros((n + 1, 2 * k + 1))
+        _, last = self._marginals(nothing, np.empty(len(self.kernel.parameters)), cov)
+        return cov, last
+
+    def _marginals(self, cumulative: Array, d_trace: Array, cov: Array) -> tuple[float, Array]:
+        return chain.marginals(
+            self.marker,
+            self.shift,
+            self.first,
+            self.gain,
+            self.rho,
+            self.d_gain,
+            self.d_rho,
+            self.start_covariance,
+            self.d_start_covariance,
+            cumulative,
+            d_trace,
+            cov,
+        )
+
+
+def symmetric_inverse(matrix: Array) -> Array:
+    """Inverse of a small positive definite matrix, equilibrated first."""
+    scale = 1.0 / np.sqrt(np.diag(matrix))
+    root = np.linalg.inv(np.linalg.cholesky(matrix * np.outer(scale, scale))) * scale
+    return root.T @ root
+
+
+def log_det(matrix: Array) -> float:
+    """Log-determinant of a small positive definite matrix, equilibrated first."""
+    scale = 1.0 / np.sqrt(np.diag(matrix))
+    root = np.linalg.cholesky(matrix * np.outer(scale, scale))
+    return 2.0 * float(np.sum(np.log(np.diag(root) / scale)))

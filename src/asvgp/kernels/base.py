@@ -1,0 +1,162 @@
+"""What every kernel is: hyperparameters outside, a Markov process inside."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from asvgp.basis import Array
+
+
+@dataclass(frozen=True)
+class MarkovForm:
+    """A stationary process ``L f = white noise`` in the units of some knot spacing.
+
+    ``L = sum_i operator[i] d**i`` (the last entry is 1), the white noise has spectral
+    density ``exp(log_density)``, and ``(f, f', ..., f^(p))`` has the stationary covariance
+    ``covariance``. Arrays that start with ``d_`` are derivatives with respect to the
+    logarithms of the kernel's hyperparameters, which run along their first axis.
+    """
+
+    operator: Array
+    d_operator: Array
+    log_density: float
+    d_log_density: Array
+    covariance: Array
+    d_covariance: Array
+
+
+@dataclass(frozen=True, repr=False)
+class Kernel(ABC):
+    """Base class of the kernels: an immutable value with named hyperparameters.
+
+    Two keyword arguments are common to all kernels. ``fixed`` names hyperparameters that
+    training leaves alone; ``bounds`` maps names to ``(lower, upper)`` pairs that training
+    respects.
+    """
+
+    fixed: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
+    bounds: Mapping[str, tuple[float, float]] = dataclasses.field(
+        default_factory=dict, kw_only=True, hash=False
+    )
+
+    dim: ClassVar[int | str | None]  # a field of every subclass
+    variance: ClassVar[float]
+    parameters: ClassVar[tuple[str, ...]]
+    order: ClassVar[int]  # p: how many derivatives the process has
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        for parameter in self.parameters:
+            value = getattr(self, parameter)
+            try:
+                number = float(value)
+            except (TypeError, ValueError):
+                raise TypeError(
+                    f"{name}: {parameter} must be a positive number, got {value!r}."
+                ) from None
+            if not (np.isfinite(number) and number > 0.0):
+                raise ValueError(
+                    f"{name}: {parameter} must be positive and finite, got {value!r}."
+                )
+            object.__setattr__(self, parameter, number)
+        fixed = (self.fixed,) if isinstance(self.fixed, str) else tuple(self.fixed)
+        object.__setattr__(self, "fixed", fixed)
+        object.__setattr__(self, "bounds", dict(self.bounds))
+        for parameter in (*self.fixed, *self.bounds):
+            if parameter not in self.parameters:
+                raise ValueError(
+                    f"{name} has no hyperparameter {parameter!r}; it has "
+                    f"{', '.join(self.parameters)}."
+                )
+        for parameter, pair in self.bounds.items():
+            lower, upper = pair
+            if not 0.0 < lower <= getattr(self, parameter) <= upper:
+                raise ValueError(
+                    f"{name}: bounds of {parameter} must satisfy 0 < lower <= value <= "
+                    f"upper, got {lower!r} <= {getattr(self, parameter)!r} <= {upper!r}."
+                )
+
+    @property
+    def values(self) -> Array:
+        """The hyperparameters, in the order of ``parameters``."""
+        return np.array([getattr(self, parameter) for parameter in self.parameters])
+
+    def replace(self, **changes) -> Self:
+        """A copy with some hyperparameters, flags or bounds changed.
+
+        Examples
+        --------
+        >>> from asvgp import Matern32
+        >>> Matern32(lengthscale=2.0).replace(variance=9.0)
+        Matern32(lengthscale=2.0, variance=9.0)
+        """
+        return dataclasses.replace(self, **changes)
+
+    def replace_free(self, **changes: float) -> Self:
+        """`replace` for hyperparameters, kept within bounds; fixed ones stay as they are."""
+        allowed = {}
+        for name, value in changes.items():
+            if name not in self.fixed:
+                lower, upper = self.bounds.get(name, (0.0, np.inf))
+                allowed[name] = float(np.clip(value, lower, upper))
+        return self.replace(**allowed)
+
+    def __repr__(self) -> str:
+        parts = [f"{p}={_readable(getattr(self, p))}" for p in self.parameters]
+        if self.dim is not None:
+            parts.append(f"dim={self.dim!r}")
+        if self.fixed:
+            parts.append(f"fixed={self.fixed!r}")
+        if self.bounds:
+            parts.append(f"bounds={self.bounds!r}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    @abstractmethod
+    def covariance(self, lag) -> Array:
+        """The covariance function at the given distances."""
+
+    @abstractmethod
+    def markov(self, spacing: float = 1.0) -> MarkovForm:
+        """The process in units of ``spacing``: operator, noise density, stationary covariance."""
+
+    @abstractmethod
+    def transition(self, lag) -> Array:
+        """Row 0 of ``exp(A lag)``: expected f a distance ``lag >= 0`` past a known state.
+
+        Shape ``(len(lag), order + 1)``: the weights of ``f, f', ..., f^(p)``.
+        """
+
+    @property
+    @abstractmethod
+    def memory(self) -> float:
+        """Distance over which the process forgets its state."""
+
+    @abstractmethod
+    def scaled_to(self, length: float, variance: float) -> Self:
+        """A copy whose free hyperparameters suit data of this correlation length and variance."""
+
+    def __call__(self, x, y=None) -> Array:
+        """Covariance matrix between two sets of inputs.
+
+        Examples
+        --------
+        >>> from asvgp import Matern12
+        >>> Matern12(lengthscale=2.0)([0.0, 2.0]).round(3)
+        array([[1.   , 0.368],
+               [0.368, 1.   ]])
+        """
+        x = np.asarray(x, dtype=float).ravel()
+        y = x if y is None else np.asarray(y, dtype=float).ravel()
+        return self.covariance(np.abs(x[:, None] - y[None, :]))
+
+
+def _readable(value: float) -> str:
+    """Shortest decimal that is good to six digits, and looks like a float."""
+    text = f"{value:.6g}"
+    return text if any(mark in text for mark in ".en") else text + ".0"

@@ -1,0 +1,158 @@
+"""The half-integer Matérn family, from one implementation.
+
+``nu = p + 1/2`` is the stationary solution of ``(d + lambda)**(p + 1) f = white noise``
+with ``lambda = sqrt(2 nu) / lengthscale``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb, factorial, gamma, log, pi, sqrt
+from typing import ClassVar, Self
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.kernels.base import Kernel, MarkovForm
+
+
+@dataclass(frozen=True, repr=False)
+class Matern(Kernel):
+    """A Matérn kernel of half-integer order; use the subclasses."""
+
+    lengthscale: float = 1.0
+    variance: float = 1.0
+    dim: int | str | None = None
+
+    parameters: ClassVar[tuple[str, ...]] = ("lengthscale", "variance")
+
+    @property
+    def rate(self) -> float:
+        """``lambda``, the decay rate of the covariance."""
+        return sqrt(2 * self.order + 1) / self.lengthscale
+
+    def covariance(self, lag) -> Array:
+        """``variance * polynomial(lag) * exp(-lambda lag)``."""
+        p = self.order
+        z = self.rate * np.asarray(lag, dtype=float)
+        coefficients = [
+            factorial(p) / factorial(2 * p) * comb(p, i) * factorial(p + i) / factorial(p)
+            for i in range(p + 1)
+        ]
+        polynomial = np.zeros_like(z)
+        for coefficient in coefficients:  # sum over i of c_i (2 z)**(p - i), by Horner
+            polynomial = polynomial * 2.0 * z + coefficient
+        return self.variance * polynomial * np.exp(-z)
+
+    def markov(self, spacing: float = 1.0) -> MarkovForm:
+        """The process in units of ``spacing``."""
+        p = self.order
+        rate = self.rate * spacing
+        operator = np.array([comb(p + 1, i) * rate ** (p + 1 - i) for i in range(p + 2)])
+        powers = np.arange(p + 1, -1, -1)  # d operator / d log lengthscale: rate falls
+        log_density = (
+            log(self.variance)
+            + (2 * p + 1) * log(2.0 * rate)
+            + 2.0 * log(factorial(p))
+            - log(factorial(2 * p))
+        )
+        covariance = np.zeros((p + 1, p + 1))
+        d_length = np.zeros_like(covariance)
+        for i in range(p + 1):
+            for j in range(i % 2, p + 1, 2):
+                m = (i + j) // 2  # the spectral moment E[omega**2m] of the Student t
+                moment = gamma(m + 0.5) * gamma(p + 0.5 - m) / (sqrt(pi) * gamma(p + 0.5))
+                sign = (-1) ** ((i - j) // 2)
+                covariance[i, j] = sign * self.variance * moment * rate ** (2 * m)
+                d_length[i, j] = -2 * m * covariance[i, j]
+        return MarkovForm(
+            operator,
+            np.stack([-powers * operator, np.zeros_like(operator)]),
+            log_density,
+            np.array([-(2.0 * p + 1.0), 1.0]),
+            covariance,
+            np.stack([d_length, covariance]),
+        )
+
+    def transition(self, lag) -> Array:
+        """Weights of the state: ``exp(lambda t) f(t)`` is a polynomial of degree p."""
+        p = self.order
+        lag = np.asarray(lag, dtype=float)
+        weights = np.zeros((*lag.shape, p + 1))
+        for j in range(p + 1):
+            power = lag**j / factorial(j)
+            for i in range(j + 1):
+                weights[..., i] += comb(j, i) * self.rate ** (j - i) * power
+        return weights * np.exp(-self.rate * lag)[..., None]
+
+    @property
+    def memory(self) -> float:
+        """The lengthscale."""
+        return self.lengthscale
+
+    def scaled_to(self, length: float, variance: float) -> Self:
+        """A copy with this lengthscale and variance, where they are free."""
+        return self.replace_free(lengthscale=length, variance=variance)
+
+
+class Matern12(Matern):
+    """Matérn-1/2 (exponential): continuous, nowhere differentiable.
+
+    Parameters
+    ----------
+    lengthscale, variance : float
+        In the units of the data.
+    dim : int or str, optional
+        The input it acts on.
+    fixed : tuple of str
+        Hyperparameters that training leaves alone.
+    bounds : dict
+        ``{name: (lower, upper)}``.
+
+    Examples
+    --------
+    >>> from asvgp import Matern12
+    >>> Matern12(lengthscale=0.5, fixed="variance")
+    Matern12(lengthscale=0.5, variance=1.0, fixed=('variance',))
+    """
+
+    order: ClassVar[int] = 0
+
+
+class Matern32(Matern):
+    """Matérn-3/2: once differentiable. Parameters as in `Matern12`.
+
+    Examples
+    --------
+    >>> from asvgp import Matern32
+    >>> Matern32(lengthscale=2.0)
+    Matern32(lengthscale=2.0, variance=1.0)
+    """
+
+    order: ClassVar[int] = 1
+
+
+class Matern52(Matern):
+    """Matérn-5/2: twice differentiable. Parameters as in `Matern12`.
+
+    Examples
+    --------
+    >>> from asvgp import Matern52
+    >>> Matern52(variance=4.0).covariance([0.0]).tolist()
+    [4.0]
+    """
+
+    order: ClassVar[int] = 2
+
+
+class Matern72(Matern):
+    """Matérn-7/2: three times differentiable. Parameters as in `Matern12`.
+
+    Examples
+    --------
+    >>> from asvgp import Matern72
+    >>> Matern72().markov().operator.shape
+    (5,)
+    """
+
+    order: ClassVar[int] = 3

@@ -1,0 +1,101 @@
+"""A stochastically driven, damped harmonic oscillator (the SHO term of celerite)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, pi, sqrt
+from typing import ClassVar, Self
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.kernels.base import Kernel, MarkovForm
+
+
+@dataclass(frozen=True, repr=False)
+class SHO(Kernel):
+    """``f'' + (omega / quality) f' + omega**2 f = white noise``, ``omega = 2 pi / period``.
+
+    A quasi-periodic kernel: coherent over about ``quality`` periods; overdamped below a
+    quality of 1/2.
+
+    Parameters
+    ----------
+    period : float
+        Period of the undamped oscillator, in the units of the data.
+    quality : float
+        Quality factor.
+    variance : float
+        Prior variance.
+    dim, fixed, bounds
+        As in `Matern12`.
+
+    Examples
+    --------
+    >>> from asvgp import SHO
+    >>> kernel = SHO(period=24.0, quality=10.0)
+    >>> kernel
+    SHO(period=24.0, quality=10.0, variance=1.0)
+    >>> kernel.covariance([0.0, 12.0, 24.0]).round(2)
+    array([ 1.  , -0.85,  0.73])
+    """
+
+    period: float = 1.0
+    quality: float = 1.0
+    variance: float = 1.0
+    dim: int | str | None = None
+
+    parameters: ClassVar[tuple[str, ...]] = ("period", "quality", "variance")
+    order: ClassVar[int] = 1
+
+    def _damped(self, lag) -> tuple[Array, Array]:
+        """Decaying ``cos`` and ``sin / frequency``, through the critical point smoothly."""
+        lag = np.asarray(lag, dtype=float)
+        omega = 2.0 * pi / self.period
+        decay = omega / (2.0 * self.quality)
+        if self.quality > 0.5:
+            frequency = omega * sqrt((1.0 - 0.5 / self.quality) * (1.0 + 0.5 / self.quality))
+            envelope = np.exp(-decay * lag)
+            sine = lag * np.sinc(frequency * lag / pi)
+            return envelope * np.cos(frequency * lag), envelope * sine
+        split = omega * sqrt((0.5 / self.quality - 1.0) * (0.5 / self.quality + 1.0))
+        slow, fast = omega**2 / (decay + split), decay + split
+        near, far = np.exp(-slow * lag), np.exp(-fast * lag)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sine = -np.expm1(-2.0 * split * lag) / (2.0 * split) if split > 0.0 else lag
+        return 0.5 * (near + far), near * sine
+
+    def covariance(self, lag) -> Array:
+        """Covariance at the given distances."""
+        cosine, sine = self._damped(lag)
+        return self.variance * (cosine + pi / (self.period * self.quality) * sine)
+
+    def markov(self, spacing: float = 1.0) -> MarkovForm:
+        """The process in units of ``spacing``."""
+        omega = 2.0 * pi * spacing / self.period
+        damping = omega / self.quality
+        zero = np.zeros((2, 2))
+        covariance = self.variance * np.diag([1.0, omega**2])
+        d_period = -2.0 * self.variance * np.diag([0.0, omega**2])
+        return MarkovForm(
+            np.array([omega**2, damping, 1.0]),
+            np.array([[-2.0 * omega**2, -damping, 0.0], [0.0, -damping, 0.0], [0.0, 0.0, 0.0]]),
+            log(2.0 * damping * omega**2 * self.variance),
+            np.array([-3.0, -1.0, 1.0]),
+            covariance,
+            np.stack([d_period, zero, covariance]),
+        )
+
+    def transition(self, lag) -> Array:
+        """Weights of ``f`` and ``f'``."""
+        cosine, sine = self._damped(lag)
+        return np.stack([cosine + pi / (self.period * self.quality) * sine, sine], axis=-1)
+
+    @property
+    def memory(self) -> float:
+        """The damping time, or the slower decay of an overdamped oscillator."""
+        return self.period / (2.0 * pi) * max(2.0 * self.quality, 1.0 / self.quality)
+
+    def scaled_to(self, length: float, variance: float) -> Self:
+        """A copy whose covariance first falls to about a third at ``length``."""
+        return self.replace_free(period=2.0 * pi * length, variance=variance)

@@ -1,0 +1,45 @@
+"""Linear algebra of a chain of cells: the one description of how things lie in memory.
+
+On a uniform grid with knot spacing 1 ("knot units") a spline of degree ``k`` is, on
+every cell, a polynomial in the local coordinate ``s`` in [0, 1]. Instead of B-spline
+coefficients we carry its Taylor coefficients at the left knot,
+
+    f(s) = sum_i v_i s**i,      v = (x_0, ..., x_{k-1}, e),
+
+where ``x`` (the *state*) is shared with the neighbouring cell and ``e`` (the
+*innovation*, the coefficient of ``s**k``) is the cell's own. Continuity of ``k - 1``
+derivatives reads ``x_next = shift @ v`` with ``shift[i, j] = binomial(j, i)``, so
+``(x at the first knot, e_0, ..., e_{n-1})`` is a basis of the M = n + k splines, as the
+B-splines are, and every quadratic form that is a sum over cells is a *chain*:
+
+    prior      K = boundary(x_0) + sum_c element(v_c)
+    data       G = sum_c Hankel(moments_c)(v_c)
+    posterior  P = K + G / noise
+
+Why not B-spline coefficients? A slowly varying function is a tiny difference of large
+B-spline coefficients, and the condition number of K grows like (lengthscale / h)**(2k).
+Taylor coefficients are the derivatives themselves: K is then graded by *columns*, which
+neither Cholesky nor QR notices, and log-determinants stay good to a dozen digits at
+lengthscale / h = 10**4, where a banded Cholesky of the B-spline Gram matrix breaks down.
+
+Letters and shapes, used in every function of this layer (all float64, C-contiguous):
+
+========== ================== ==========================================================
+``degree``  tuple of k zeros  carries k in its *type*, so that loops over it unroll
+``shift``   (k, k + 1)        Taylor shift to the next knot
+``element`` (k + 1, k + 1)    one cell's part of K
+``boundary`` (k, k)           the left end's part of K
+``moments`` (n, 2k + 1)       sum of w s**j over the points of a cell, j = 0 .. 2k
+``targets`` (n, k + 1)        sum of w y s**j, j = 0 .. k
+``gain``    (n, k)            e_c given x_c:  mean = offset_c - gain_c @ x_c ...
+``rho``     (n,)              ... and precision rho_c
+``offset``  (n,)
+``coef``    (n, k + 1)        Taylor coefficients v_c of a spline
+``cov``     (n, k + 1, k + 1) covariance of v_c: the selected inverse, cell by cell
+========== ================== ==========================================================
+
+Elimination runs from the last cell to the first, marginals from the first to the last;
+the factor ``(gain, rho)`` is therefore a generative Markov chain for the coefficients.
+Determinants are in these coordinates; they differ from the B-spline ones by a constant
+that depends on n and k alone (`asvgp.basis.log_jacobian`).
+"""

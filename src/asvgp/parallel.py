@@ -1,0 +1,56 @@
+"""Work over long arrays in chunks, on all cores, without copies of size N.
+
+The kernels release the interpreter lock, so plain threads are enough. A chunk that is not
+float64 and contiguous already is converted by itself.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+
+import numpy as np
+
+from asvgp.basis import Array
+
+CHUNK = 1 << 16
+_SERIAL = 1 << 15  # shorter arrays are not worth a thread
+
+
+def cores() -> int:
+    """Cores this process may use, at most eight."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    available = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return min(available, 8)
+
+
+@lru_cache(maxsize=1)
+def _pool(process: int) -> ThreadPoolExecutor:
+    """One pool a process: a forked child must not inherit its parent's threads."""
+    return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix="asvgp")
+
+
+def split(length: int) -> list[tuple[int, int]]:
+    """Contiguous shares of ``range(length)``, one per core that is worth using."""
+    shares = max(1, min(cores(), length // _SERIAL))
+    edges = [length * i // shares for i in range(shares + 1)]
+    return list(zip(edges[:-1], edges[1:], strict=True))
+
+
+def each_share(length: int, work: Callable[[int, int], object]) -> list:
+    """Call ``work(start, stop)`` on every share and return the results in order."""
+    shares = split(length)
+    if len(shares) == 1:
+        return [work(*shares[0])]
+    return list(_pool(os.getpid()).map(lambda share: work(*share), shares))
+
+
+def each_chunk(start: int, stop: int):
+    """Ranges of at most ``CHUNK`` rows."""
+    for begin in range(start, stop, CHUNK):
+        yield begin, min(begin + CHUNK, stop)
+
+
+def as_doubles(values) -> Array:
+    """A chunk as contiguous float64: itself where it is that already."""
+    return np.ascontiguousarray(values, dtype=np.float64)

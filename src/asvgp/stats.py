@@ -1,0 +1,241 @@
+"""Sufficient statistics: the one pass over the data.
+
+Per cell, moments of the local coordinate s in [0, 1]: ``sum w s**j`` for j <= 2k and
+``sum w y s**j`` for j <= k. They determine every inner product of splines of degree <= k
+with the data, know nothing of the kernel, and add. All powers are non-negative, so
+merging and coarsening lose no digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import comb
+
+import numba
+import numpy as np
+
+from asvgp.basis import Array, Grid
+from asvgp.linalg.square_root import data_roots
+from asvgp.parallel import as_doubles, each_chunk, each_share
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What the model needs to know of the data, on one grid.
+
+    Attributes
+    ----------
+    grid : Grid
+    degree : int
+        Splines up to this degree can be fitted.
+    moments : ndarray of shape (cells, 2 * degree + 1)
+    targets : ndarray of shape (outputs, cells, degree + 1)
+    squares : ndarray of shape (outputs,)
+        Weighted sums of y squared.
+    count : int
+        Observations, the missing not counted.
+    missing : int
+        Rows left out because y was NaN.
+    log_weights : float
+        Sum of the logarithms of the weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp.basis import Grid
+    >>> x, y = np.linspace(0, 1, 100), np.ones(100)
+    >>> grid = Grid(0.0, 1.0, cells=8)
+    >>> whole = Statistics.from_data(x, y, grid, degree=2)
+    >>> parts = [Statistics.from_data(x[i::2], y[i::2], grid, degree=2) for i in (0, 1)]
+    >>> bool(np.allclose((parts[0] + parts[1]).moments, whole.moments))
+    True
+    >>> whole.coarsen().grid.cells
+    4
+    """
+
+    grid: Grid
+    degree: int
+    moments: Array
+    targets: Array
+    squares: Array
+    count: int
+    missing: int = 0
+    log_weights: float = 0.0
+
+    @classmethod
+    def from_data(
+        cls, x, y, grid: Grid, degree: int, sample_weight=None, progress: Progress | None = None
+    ) -> Statistics:
+        """One pass over x and y, in any order, on all cores.
+
+        Rows in which an output is NaN are left out and counted. The values are taken as
+        checked otherwise: x finite and inside the grid, weights positive and finite.
+        """
+        y = np.asarray(y)
+        y = y[:, None] if y.ndim == 1 else y
+        x = np.asarray(x).reshape(len(y))
+        outputs = y.shape[1]
+        marker, scale = (0,) * degree, grid.cells / (grid.upper - grid.lower)
+
+        def share(start: int, stop: int):
+            moments = np.zeros((grid.cells, 2 * degree + 1))
+            targets = np.zeros((outputs, grid.cells, degree + 1))
+            squares = np.zeros(outputs)
+            totals = np.zeros(2)
+            weights = np.empty(0)
+            for begin, end in each_chunk(start, stop):
+                if sample_weight is not None:
+                    weights = as_doubles(sample_weight[begin:end])
+                _accumulate(
+                    marker,
+                    as_doubles(x[begin:end]),
+                    as_doubles(y[begin:end].T),
+                    weights,
+                    grid.lower,
+                    scale,
+                    moments,
+                    targets,
+                    squares,
+                    totals,
+                )
+                if progress is not None:
+                    progress(end - begin)
+            return cls(
+                grid, degree, moments, targets, squares, int(totals[0]), 0, float(totals[1])
+            )
+
+        first, *others = each_share(len(y), share)
+        log_weights = first.log_weights
+        count = first.count
+        for other in others:  # in place: the shares are ours
+            first.moments[...] += other.moments
+            first.targets[...] += other.targets
+            first.squares[...] += other.squares
+            count += other.count
+            log_weights += other.log_weights
+        missing = len(y) - count
+        return cls(
+            grid, degree, first.moments, first.targets, first.squares, count, missing, log_weights
+        )
+
+    def __add__(self, other: Statistics) -> Statistics:
+        """The statistics of both data sets together."""
+        if not isinstance(other, Statistics):
+            return NotImplemented
+        mine = (self.grid, self.degree, len(self.squares))
+        theirs = (other.grid, other.degree, len(other.squares))
+        if mine != theirs:
+            raise ValueError(
+                "Statistics add only on the same grid, degree and number of outputs: "
+                f"{mine} against {theirs}."
+            )
+        return Statistics(
+            self.grid,
+            self.degree,
+            self.moments + other.moments,
+            self.targets + other.targets,
+            self.squares + other.squares,
+            self.count + other.count,
+            self.missing + other.missing,
+            self.log_weights + other.log_weights,
+        )
+
+    def coarsen(self) -> Statistics:
+        """The statistics on half as many cells, exactly, without the data.
+
+        A pair of cells has the parent coordinate ``(s + 0) / 2`` and ``(s + 1) / 2``; the
+        moments follow by the binomial theorem. With an odd number of cells there is no
+        such grid.
+        """
+        if self.grid.cells % 2:
+            raise ValueError(f"An odd number of cells ({self.grid.cells}) cannot be halved.")
+        halves = [_halving(2 * self.degree, right) for right in (0, 1)]
+        k = self.degree + 1
+        moments = self.moments[0::2] @ halves[0].T + self.moments[1::2] @ halves[1].T
+        targets = (
+            self.targets[:, 0::2] @ halves[0][:k, :k].T
+            + self.targets[:, 1::2] @ halves[1][:k, :k].T
+        )
+        return Statistics(
+            self.grid.coarsen(),
+            self.degree,
+            moments,
+            targets,
+            self.squares,
+            self.count,
+            self.missing,
+            self.log_weights,
+        )
+
+    @property
+    def weight(self) -> float:
+        """Sum of the weights."""
+        return float(self.moments[:, 0].sum())
+
+    @cached_property
+    def densest(self) -> float:
+        """The largest sum of weights in one cell."""
+        return float(self.moments[:, 0].max())
+
+    @cached_property
+    def cumulative(self) -> Array:
+        """Running sums of the moments, (cells + 1, 2 * degree + 1)."""
+        sums = np.zeros((self.grid.cells + 1, 2 * self.degree + 1))
+        np.cumsum(self.moments, axis=0, out=sums[1:])
+        return sums
+
+    @cached_property
+    def roots(self) -> tuple[Array, Array]:
+        """Square roots of every cell's Gram matrix, and the targets in their terms."""
+        size = self.degree + 1
+        roots = np.empty((self.grid.cells, size, size))
+        scores = np.empty((len(self.targets), self.grid.cells, size))
+        data_roots(self.moments, self.targets, roots, scores)
+        return roots, scores
+
+
+def _halving(power: int, right: int) -> Array:
+    """Matrix of ``((s + right) / 2)**j`` in powers of s."""
+    matrix = np.zeros((power + 1, power + 1))
+    for j in range(power + 1):
+        for i in range(j + 1):
+            matrix[j, i] = comb(j, i) * right ** (j - i) / 2.0**j
+    return matrix
+
+
+@numba.njit(cache=True, nogil=True)
+def _accumulate(degree, x, y, w, lower, scale, moments, targets, squares, totals):
+    """Add points to the sums of their cells. ``totals``: count, sum of log weights."""
+    k = len(degree)
+    last = moments.shape[0] - 1
+    outputs = y.shape[0]
+    weighted = w.shape[0] > 0
+    for n in range(x.shape[0]):
+        absent = False
+        for o in range(outputs):
+            if np.isnan(y[o, n]):
+                absent = True
+        if absent:
+            continue
+        t = (x[n] - lower) * scale
+        c = min(int(t), last)
+        s = t - c
+        weight = 1.0
+        if weighted:
+            weight = w[n]
+            totals[1] += np.log(weight)
+        totals[0] += 1.0
+        power = weight
+        for j in range(2 * k + 1):
+            moments[c, j] += power
+            power *= s
+        for o in range(outputs):
+            value = weight * y[o, n]
+            squares[o] += value * y[o, n]
+            for j in range(k + 1):
+                targets[o, c, j] += value
+                value *= s
