@@ -1,2 +1,45 @@
-"""Gaussian processes on millions of observations, by actually sparse B-splines."""
-from asvgp.kernels import SHO, Matern12, Matern32, Matern52, Matern72
+"""Gaussian processes on millions of observations, by actually sparse B-splines.
+
+Examples
+--------
+>>> import numpy as np
+>>> from asvgp import GPRegressor, Matern32
+>>> x = np.linspace(0.0, 10.0, 1000)
+>>> gp = GPRegressor(Matern32()).fit(x, np.sin(x))
+>>> bool(abs(gp.predict([5.0])[0] - np.sin(5.0)) < 1e-3)
+True
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asvgp.inference.optimise import LBFGS
+    from asvgp.kernels import SHO, Matern12, Matern32, Matern52, Matern72
+    from asvgp.regressor import GPRegressor
+
+__version__ = "0.1.0"
+__all__ = ["LBFGS", "SHO", "GPRegressor", "Matern12", "Matern32", "Matern52", "Matern72"]
+
+# Names are imported on first use, so that `import asvgp` costs nothing.
+_HOMES = {
+    "GPRegressor": "asvgp.regressor",
+    "LBFGS": "asvgp.inference.optimise",
+    "SHO": "asvgp.kernels",
+    "Matern12": "asvgp.kernels",
+    "Matern32": "asvgp.kernels",
+    "Matern52": "asvgp.kernels",
+    "Matern72": "asvgp.kernels",
+}
+
+
+def __getattr__(name: str):
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'asvgp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__ + ["__version__"])

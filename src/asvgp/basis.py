@@ -50,9 +50,12 @@ class Grid:
         cell = np.clip(t.astype(np.int64), 0, self.cells - 1)
         return cell, t - cell
 
-    def coarsen(self) -> "Grid":
-        """The same domain with half as many cells."""
-        return Grid(self.lower, self.upper, self.cells // 2)
+    def coarsen(self, factor: int = 2) -> "Grid":
+        """Cells ``factor`` times as wide, from the same lower end."""
+        cells = -(-self.cells // factor)
+        if cells * factor == self.cells:
+            return Grid(self.lower, self.upper, cells)
+        return Grid(self.lower, self.lower + cells * factor * self.spacing, cells)
 
 
 @lru_cache

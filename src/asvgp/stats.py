@@ -144,24 +144,24 @@ class Statistics:
             self.log_weights + other.log_weights,
         )
 
-    def coarsen(self) -> Statistics:
-        """The statistics on half as many cells, exactly, without the data.
+    def coarsen(self, factor: int = 2) -> Statistics:
+        """The statistics on cells ``factor`` times as wide, exactly, without the data.
 
-        A pair of cells has the parent coordinate ``(s + 0) / 2`` and ``(s + 1) / 2``; the
-        moments follow by the binomial theorem. With an odd number of cells there is no
-        such grid.
+        The i-th of the merged cells covers the parent coordinate ``(s + i) / factor``; the
+        moments follow by the binomial theorem. Where the cells do not divide evenly, the
+        last parent reaches past the domain.
         """
-        if self.grid.cells % 2:
-            raise ValueError(f"An odd number of cells ({self.grid.cells}) cannot be halved.")
-        halves = [_halving(2 * self.degree, right) for right in (0, 1)]
-        k = self.degree + 1
-        moments = self.moments[0::2] @ halves[0].T + self.moments[1::2] @ halves[1].T
-        targets = (
-            self.targets[:, 0::2] @ halves[0][:k, :k].T
-            + self.targets[:, 1::2] @ halves[1][:k, :k].T
-        )
+        grid = self.grid.coarsen(factor)
+        moments = np.zeros((grid.cells, 2 * self.degree + 1))
+        targets = np.zeros((len(self.targets), grid.cells, self.degree + 1))
+        for i in range(factor):
+            part = self.moments[i::factor]
+            moments[: len(part)] += part @ _rescaling(2 * self.degree, i, factor).T
+            targets[:, : len(part)] += (
+                self.targets[:, i::factor] @ _rescaling(self.degree, i, factor).T
+            )
         return Statistics(
-            self.grid.coarsen(),
+            grid,
             self.degree,
             moments,
             targets,
@@ -198,12 +198,12 @@ class Statistics:
         return roots, scores
 
 
-def _halving(power: int, right: int) -> Array:
-    """Matrix of ``((s + right) / 2)**j`` in powers of s."""
+def _rescaling(power: int, offset: int, factor: int) -> Array:
+    """Matrix of ``((s + offset) / factor)**j`` in powers of s."""
     matrix = np.zeros((power + 1, power + 1))
     for j in range(power + 1):
         for i in range(j + 1):
-            matrix[j, i] = comb(j, i) * right ** (j - i) / 2.0**j
+            matrix[j, i] = comb(j, i) * offset ** (j - i) / factor**j
     return matrix
 
 

@@ -55,8 +55,8 @@ def lower_bound(
     outputs = len(stats.squares)
     trace, d_trace = prior.trace(stats.cumulative)
     chain = eliminate(prior, stats, noise)
-    coef, _ = chain.means()
-    trace_posterior, total, _, _ = chain.marginals()
+    mean_total, _ = chain.means()
+    trace_posterior, total, _ = chain.marginals()
     start_covariance = chain.start_root @ chain.start_root.T
 
     squares, explained = stats.squares.sum() / noise, chain.explained.sum()
@@ -67,16 +67,16 @@ def lower_bound(
 
     # Every quadratic form below is a sum over cells of the same element, so the sums of
     # covariances and of outer products of the mean are all that is needed.
-    second = outputs * total + np.einsum("oci,ocj->ij", coef, coef, optimize=True)
-    second_start = outputs * start_covariance + chain.start_mean.T @ chain.start_mean
+    mean_start = chain.start_mean.T @ chain.start_mean
+    second = outputs * total + mean_total
+    second_start = outputs * start_covariance + mean_start
     d_kernel = 0.5 * (
         outputs * prior.d_log_det
-        - np.einsum("qij,ij->q", prior.d_element, second)
-        - np.einsum("qij,ij->q", prior.d_boundary, second_start)
+        - np.sum(prior.d_element * second, axis=(1, 2))
+        - np.sum(prior.d_boundary * second_start, axis=(1, 2))
     )
     # alpha' G alpha / noise = b' alpha / noise - alpha' K alpha
-    roughness = np.einsum("ij,oci,ocj->", prior.element, coef, coef, optimize=True)
-    roughness += np.einsum("ij,oi,oj->", prior.boundary, chain.start_mean, chain.start_mean)
+    roughness = np.sum(prior.element * mean_total) + np.sum(prior.boundary * mean_start)
     d_noise = 0.5 * (
         -outputs * stats.count
         + outputs * trace_posterior / noise

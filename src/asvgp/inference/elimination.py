@@ -43,20 +43,29 @@ class Elimination:
     log_det: float
     explained: Array
 
-    def means(self) -> tuple[Array, Array]:
-        """Coefficients (outputs, cells, k + 1) of the posterior mean, and the last states."""
+    def means(self, keep: bool = False) -> tuple[Array, Array]:
+        """Sum of ``v v'`` over cells and outputs; coefficients (outputs, cells, k + 1) if kept."""
         prior = self.prior
         outputs, n = self.offset.shape
-        coef = np.empty((outputs, n, prior.degree + 1))
-        last = np.empty((outputs, prior.degree))
+        size = prior.degree + 1
+        total = np.zeros((size, size))
+        coef = np.empty((outputs, n if keep else 0, size))
         for o in range(outputs):
-            last[o] = elimination.means(
-                prior.marker, prior.shift, self.gain, self.offset[o], self.start_mean[o], coef[o]
+            part = np.zeros((size, size))
+            elimination.means(
+                prior.marker,
+                prior.shift,
+                self.gain,
+                self.offset[o],
+                self.start_mean[o],
+                part,
+                coef[o],
             )
-        return coef, last
+            total += part
+        return total, coef
 
-    def marginals(self, keep: bool = False) -> tuple[float, Array, Array, Array]:
-        """``tr(P^-1 G)``, the summed cell covariances, all of them if kept, the last state's."""
+    def marginals(self, keep: bool = False) -> tuple[float, Array, Array]:
+        """``tr(P^-1 G)``, the sum of the cell covariances, and all of them if kept."""
         prior = self.prior
         size = prior.degree + 1
         total = np.zeros((size, size))
@@ -64,11 +73,10 @@ class Elimination:
         arguments = (prior.marker, prior.shift, self.gain, self.rho, self.stats.moments)
         if self.path == "plain":
             start = self.start_root @ self.start_root.T
-            trace, last = elimination.marginals(*arguments, start, total, cov)
+            trace = elimination.marginals(*arguments, start, total, cov)
         else:
-            trace, root = square_root.marginals(*arguments, self.start_root, total, cov)
-            last = root @ root.T
-        return trace, total, cov, last
+            trace = square_root.marginals(*arguments, self.start_root, total, cov)
+        return trace, total, cov
 
 
 def information(prior: Prior, stats: Statistics, noise: float) -> float:

@@ -9,7 +9,6 @@ an element for every cell and a boundary form at the left end (derivation in the
 documentation, "The mathematics").
 """
 
-from functools import cached_property
 from math import exp, factorial
 
 import numpy as np
@@ -35,17 +34,16 @@ class Prior:
         operator, order = process.operator, kernel.order
         gram = operator_gram(order + 1, degree)
         density = exp(process.log_density)
-        self.element = np.einsum("i,m,imjl->jl", operator, operator, gram) / density
-        half = np.einsum("qi,m,imjl->qjl", process.d_operator, operator, gram) / density
+        applied = np.tensordot(operator, gram, axes=(0, 1)) / density  # i, j, l
+        self.element = np.tensordot(operator, applied, axes=1)
+        half = np.tensordot(process.d_operator, applied, axes=1)
         self.d_element = (
             half
             + half.transpose(0, 2, 1)
             - process.d_log_density[:, None, None] * self.element
         )
-        self.element_root = (
-            np.einsum("i,qij->qj", operator, operator_nodes(order + 1, degree))
-            / density**0.5
-        )
+        nodes = operator_nodes(order + 1, degree)
+        self.element_root = np.tensordot(nodes, operator, axes=(1, 0)) / density**0.5
         # The stationary covariance is graded like powers of the rate: equilibrate it, so
         # that inverse and root are good to rounding at any lengthscale.
         size = order + 1
@@ -84,26 +82,25 @@ class Prior:
         repeats = np.ones(len(rho))
         repeats[0] += self.first
         self.log_det = log_det(start) + repeats @ np.log(rho)
-        self.d_log_det = (d_rho / rho) @ repeats + np.einsum(
-            "ij,qij->q", self.start_covariance, d_start
+        self.d_log_det = (d_rho / rho) @ repeats + np.sum(
+            self.start_covariance * d_start, axis=(1, 2)
         )
 
     def trace(self, cumulative: Array) -> tuple[float, Array]:
         """``tr(K^-1 G)`` and its derivatives, from running sums of the moments."""
         d_trace = np.empty(len(self.kernel.parameters))
-        trace, _ = self._marginals(cumulative, d_trace, np.empty((0, 0, 0)))
+        trace = self._marginals(cumulative, d_trace, np.empty((0, 0, 0)))
         return trace, d_trace
 
-    @cached_property
-    def covariances(self) -> tuple[Array, Array]:
-        """Covariance of every cell's coefficients, and of the state at the last knot."""
+    def covariances(self) -> Array:
+        """Covariance of every cell's coefficients, (cells, k + 1, k + 1)."""
         n, k = self.grid.cells, self.degree
         cov = np.empty((n, k + 1, k + 1))
         nothing = np.zeros((n + 1, 2 * k + 1))
-        _, last = self._marginals(nothing, np.empty(len(self.kernel.parameters)), cov)
-        return cov, last
+        self._marginals(nothing, np.empty(len(self.kernel.parameters)), cov)
+        return cov
 
-    def _marginals(self, cumulative: Array, d_trace: Array, cov: Array) -> tuple[float, Array]:
+    def _marginals(self, cumulative: Array, d_trace: Array, cov: Array) -> float:
         return chain.marginals(
             self.marker,
             self.shift,

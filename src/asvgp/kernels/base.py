@@ -138,8 +138,8 @@ class Kernel(ABC):
         """Distance over which the process forgets its state."""
 
     @abstractmethod
-    def scaled_to(self, length: float, variance: float) -> Self:
-        """A copy whose free hyperparameters suit data of this correlation length and variance."""
+    def candidates(self, lengths, periods, variance: float) -> list[Self]:
+        """Copies to start training from: correlation lengths and spectral peaks to try."""
 
     def __call__(self, x, y=None) -> Array:
         """Covariance matrix between two sets of inputs.

@@ -90,9 +90,9 @@ class Matern(Kernel):
         """The lengthscale."""
         return self.lengthscale
 
-    def scaled_to(self, length: float, variance: float) -> Self:
-        """A copy with this lengthscale and variance, where they are free."""
-        return self.replace_free(lengthscale=length, variance=variance)
+    def candidates(self, lengths, periods, variance: float) -> list[Self]:
+        """One copy per correlation length."""
+        return [self.replace_free(lengthscale=x, variance=variance) for x in lengths]
 
 
 class Matern12(Matern):

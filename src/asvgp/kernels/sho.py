@@ -96,6 +96,11 @@ class SHO(Kernel):
         """The damping time, or the slower decay of an overdamped oscillator."""
         return self.period / (2.0 * pi) * max(2.0 * self.quality, 1.0 / self.quality)
 
-    def scaled_to(self, length: float, variance: float) -> Self:
-        """A copy whose covariance first falls to about a third at ``length``."""
-        return self.replace_free(period=2.0 * pi * length, variance=variance)
+    def candidates(self, lengths, periods, variance: float) -> list[Self]:
+        """Broad ones at every correlation length, sharp ones at the peaks of the spectrum."""
+        broad = [(2.0 * pi * length, 1.0) for length in lengths]
+        sharp = [(period, quality) for period in periods for quality in (3.0, 30.0)]
+        return [
+            self.replace_free(period=period, quality=quality, variance=variance)
+            for period, quality in broad + sharp
+        ]

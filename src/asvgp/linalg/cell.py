@@ -38,3 +38,11 @@ def push_forward(degree, shift, cell, half, state):
                 value += half[i, m] * shift[j, m]
             state[i, j] = value
             state[j, i] = value
+
+
+@numba.njit(cache=True, nogil=True)
+def mirror(matrix):
+    """Copy the upper triangle below the diagonal."""
+    for i in range(matrix.shape[0]):
+        for j in range(i):
+            matrix[i, j] = matrix[j, i]

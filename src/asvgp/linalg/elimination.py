@@ -9,7 +9,7 @@ chooses). Layout and letters: `asvgp.linalg`.
 import numba
 import numpy as np
 
-from asvgp.linalg.cell import pull_back, push_forward
+from asvgp.linalg.cell import mirror, pull_back, push_forward
 
 
 @numba.njit(cache=True, nogil=True)
@@ -68,34 +68,41 @@ def solve(degree, shift, targets, precision, gain, rho, offset):
 
 
 @numba.njit(cache=True, nogil=True)
-def means(degree, shift, gain, offset, start, coef):
+def means(degree, shift, gain, offset, start, total, coef):
     """Run the chain forward from the state ``start`` at the first knot into ``coef``.
 
-    Returns the state at the last knot.
+    Adds the sum of the outer products ``v_c v_c'`` to ``total``. ``coef`` is filled where
+    it has a row per cell.
     """
     k = len(degree)
+    keep = coef.shape[0] > 0
     state = start.copy()
+    cell = np.zeros(k + 1)
     for c in range(gain.shape[0]):
         innovation = offset[c]
         for i in range(k):
-            coef[c, i] = state[i]
+            cell[i] = state[i]
             innovation -= gain[c, i] * state[i]
-        coef[c, k] = innovation
-        for i in range(k):
-            total = 0.0
+        cell[k] = innovation
+        for i in range(k + 1):
             for j in range(i, k + 1):
-                total += shift[i, j] * coef[c, j]
-            state[i] = total
-    return state
+                total[i, j] += cell[i] * cell[j]
+            if keep:
+                coef[c, i] = cell[i]
+        for i in range(k):
+            value = 0.0
+            for j in range(i, k + 1):
+                value += shift[i, j] * cell[j]
+            state[i] = value
+    mirror(total)
 
 
 @numba.njit(cache=True, nogil=True)
 def marginals(degree, shift, gain, rho, moments, start, total, cov):
     """Covariance of every cell's coefficients, from the covariance of the first state.
 
-    Adds the sum of the cell covariances to ``total``, returns its trace against the data,
-    ``tr(P^-1 G)``, and the covariance of the last state. ``cov`` is filled where it has a
-    row per cell; with no rows nothing of size n is stored.
+    Adds the sum of the cell covariances to ``total`` and returns its trace against the
+    data, ``tr(P^-1 G)``. ``cov`` is filled where it has a row per cell.
     """
     k = len(degree)
     keep = cov.shape[0] > 0
@@ -125,7 +132,5 @@ def marginals(degree, shift, gain, rho, moments, start, total, cov):
                 for j in range(k + 1):
                     cov[c, i, j] = cell[i, j]
         push_forward(degree, shift, cell, half, state)
-    for i in range(k + 1):
-        for j in range(i):
-            total[i, j] = total[j, i]
-    return trace, state
+    mirror(total)
+    return trace

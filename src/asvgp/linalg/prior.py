@@ -85,8 +85,7 @@ def marginals(
     """Traces ``tr(K^-1 G)`` and their tangents, and the cell covariances where wanted.
 
     ``cumulative`` holds the running sums of the moments, (n + 1, 2k + 1). Fills
-    ``d_trace`` and, where it has a row per cell, ``cov``; returns the trace and the
-    covariance of the last state.
+    ``d_trace`` and, where it has a row per cell, ``cov``; returns the trace.
     """
     k = len(degree)
     n = cumulative.shape[0] - 1
@@ -148,4 +147,4 @@ def marginals(
             for other in range(c, after):
                 cov[other] = cell
         c = after
-    return trace, state
+    return trace

@@ -154,8 +154,7 @@ def factor(degree, shift, element_root, roots, scores, scale, gain, rho, offset)
 def marginals(degree, shift, gain, rho, moments, start, total, cov):
     """`asvgp.linalg.elimination.marginals`, propagating a root of the covariance.
 
-    ``start`` is a root of the first state's covariance, ``start @ start.T``; a root of the
-    last state's is returned.
+    ``start`` is a root of the first state's covariance, ``start @ start.T``.
     """
     k = len(degree)
     keep = cov.shape[0] > 0
@@ -195,4 +194,4 @@ def marginals(degree, shift, gain, rho, moments, start, total, cov):
         for i in range(k):
             for j in range(k):
                 root[i, j] = work[j, i]
-    return trace, root
+    return trace

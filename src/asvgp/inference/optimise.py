@@ -1,0 +1,211 @@
+"""L-BFGS on the logarithms of the free hyperparameters."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import minimize
+
+from asvgp.basis import Array
+from asvgp.inference.bound import Bound, lower_bound
+from asvgp.inference.start import State
+from asvgp.kernels import Kernel
+from asvgp.stats import Statistics
+
+
+@dataclass(frozen=True)
+class LBFGS:
+    """Settings of the optimiser.
+
+    Parameters
+    ----------
+    max_iterations : int
+        Per resolution.
+    tolerance : float
+        Stop when an iteration gains less than this many nats.
+    restarts : int
+        Further starting points to train from, the best result being kept.
+
+    Examples
+    --------
+    >>> from asvgp import LBFGS, GPRegressor
+    >>> GPRegressor(optimizer=LBFGS(restarts=2))
+    GPRegressor(optimizer=LBFGS(max_iterations=200, tolerance=0.0001, restarts=2))
+    """
+
+    max_iterations: int = 200
+    tolerance: float = 1e-4
+    restarts: int = 0
+
+    def __post_init__(self) -> None:
+        if not (self.max_iterations >= 1 and self.tolerance > 0.0 and self.restarts >= 0):
+            raise ValueError(
+                "LBFGS needs max_iterations >= 1, tolerance > 0 and restarts >= 0, got "
+                f"{self!r}."
+            )
+
+
+@dataclass
+class Report:
+    """How training went.
+
+    Attributes
+    ----------
+    converged : bool
+    message : str
+        In words.
+    evaluations : int
+        Bounds and gradients computed, over all resolutions and starts.
+    objective : float
+        The value reached.
+    seconds : float
+    at_bounds : list of str
+        Hyperparameters that ended on a bound.
+    trace : list of float
+        The objective at every evaluation at the final resolution.
+    """
+
+    converged: bool = True
+    message: str = "hyperparameters kept as given"
+    evaluations: int = 0
+    objective: float = float("nan")
+    seconds: float = 0.0
+    at_bounds: list[str] = field(default_factory=list)
+    trace: list[float] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        text = f"{self.message} ({self.evaluations} evaluations, {self.seconds:.2f} s)"
+        if self.at_bounds:
+            text += f"; at a bound: {', '.join(self.at_bounds)}"
+        return text
+
+
+class Objective:
+    """The negative bound as a function of the free log-hyperparameters.
+
+    Remembers the best state it has seen, so that whatever ends the optimisation early,
+    nothing is lost.
+    """
+
+    def __init__(self, kernel: Kernel, stats: Statistics, degree: int, objective: str):
+        self.kernel, self.stats, self.degree, self.objective = kernel, stats, degree, objective
+        self.free = [i for i, p in enumerate(kernel.parameters) if p not in kernel.fixed]
+        self.names = [kernel.parameters[i] for i in self.free] + ["noise variance"]
+        self.limits = self._limits()
+        self.evaluations = 0
+        self.trace: list[float] = []
+        self.best: tuple[float, State | None] = (-np.inf, None)
+        self.watch: Callable[[int, float], None] | None = None
+
+    def _limits(self) -> list[tuple[float, float]]:
+        """Log-bounds: the user's, or as wide as double precision makes sense of."""
+        grid, power = self.stats.grid, self.stats.squares.sum() / self.stats.weight
+        span = grid.upper - grid.lower
+        wide = {
+            "lengthscale": (1e-2 * grid.spacing, 1e3 * span),
+            "period": (grid.spacing, 1e2 * span),
+            "quality": (1e-2, 1e6),
+            "variance": (1e-10 * power, 1e6 * power),
+        }
+        limits = []
+        for i in self.free:
+            name = self.kernel.parameters[i]
+            lower, upper = self.kernel.bounds.get(name, wide[name])
+            limits.append((np.log(lower), np.log(upper)))
+        limits.append((np.log(1e-12 * power), np.log(1e3 * power)))
+        return limits
+
+    def encode(self, state: State) -> Array:
+        """The free log-hyperparameters of a state, moved inside the limits."""
+        kernel, noise = state
+        theta = np.log(np.append(kernel.values[self.free], noise))
+        return np.clip(theta, *np.array(self.limits).T)
+
+    def decode(self, theta: Array) -> State:
+        """The state at a point."""
+        values = np.exp(theta)
+        changes = {
+            self.kernel.parameters[i]: value
+            for i, value in zip(self.free, values[:-1], strict=True)
+        }
+        # Rounding of exp(log(bound)) must not leave the user's bounds.
+        return self.kernel.replace_free(**changes), float(values[-1])
+
+    def bound(self, state: State) -> Bound:
+        """The bound of a state; the best state is remembered."""
+        kernel, noise = state
+        bound = lower_bound(kernel, noise, self.stats, self.degree, self.objective)
+        value = self.value(bound)
+        self.evaluations += 1
+        self.trace.append(value)
+        if value > self.best[0]:
+            self.best = (value, state)
+        if self.watch is not None:
+            self.watch(self.evaluations, value)
+        return bound
+
+    def value(self, bound: Bound) -> float:
+        """The number that is maximised."""
+        return bound.elbo if self.objective == "elbo" else bound.fit
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """Negative value and gradient, for scipy."""
+        bound = self.bound(self.decode(theta))
+        gradient = bound.gradient[[*self.free, len(self.kernel.parameters)]]
+        return -self.value(bound), -gradient
+
+
+def maximise(objective: Objective, start: State, settings: LBFGS) -> Report:
+    """Climb from ``start``; ``objective.best`` holds the result, whatever happens."""
+    begin = time.perf_counter()
+    theta = objective.encode(start)
+    before = objective.evaluations
+    scale = max(1.0, abs(objective.value(objective.bound(objective.decode(theta)))))
+    report = Report()
+    try:
+        result = minimize(
+            objective,
+            theta,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=objective.limits,
+            options={
+                "maxiter": settings.max_iterations,
+                "ftol": max(settings.tolerance / scale, 1e-15),
+                "gtol": 1e-9,
+                "maxls": 30,
+            },
+        )
+        # A line search that finds no better point has met rounding, not failure, when the
+        # gradient says that less than a few tolerances are left to gain.
+        step = np.abs(np.asarray(result.jac))
+        stalled = not result.success and float(step.max()) < 1e-6 * scale
+        report.converged = bool(result.success) or stalled
+        report.message = "converged" if report.converged else _plain_words(result)
+    except KeyboardInterrupt:
+        report.converged = False
+        report.message = "interrupted; the best state so far is kept"
+    value, state = objective.best
+    if state is not None:
+        theta = objective.encode(state)
+        report.at_bounds = [
+            name
+            for name, t, (low, high) in zip(
+                objective.names, theta, objective.limits, strict=True
+            )
+            if min(t - low, high - t) < 1e-6
+        ]
+    report.objective = value
+    report.evaluations = objective.evaluations - before
+    report.seconds = time.perf_counter() - begin
+    report.trace = list(objective.trace)
+    return report
+
+
+def _plain_words(result) -> str:
+    if result.nit >= 1 and "ITERATIONS" in str(result.message).upper():
+        return f"stopped after {result.nit} iterations; raise LBFGS(max_iterations=...)"
+    return f"stopped early ({result.message}); the best state is kept"

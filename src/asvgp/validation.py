@@ -1,0 +1,186 @@
+"""Checks of what users pass in: every error says what, where, the numbers and what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+
+import numba
+import numpy as np
+
+from asvgp.inference.optimise import LBFGS
+from asvgp.kernels import Kernel
+from asvgp.parallel import as_doubles, each_chunk, each_share
+
+
+def check_settings(estimator) -> None:
+    """The constructor's arguments, before any work."""
+    kernel = estimator.kernel
+    if isinstance(kernel, type) and issubclass(kernel, Kernel):
+        raise TypeError(f"kernel must be an instance: {kernel.__name__}(), not {kernel.__name__}.")
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel must be an asvgp kernel such as Matern32(), got {kernel!r}.")
+    if kernel.dim not in (None, 0):
+        raise ValueError(
+            f"kernel.dim={kernel.dim!r}: this version fits one input, so dim must be None or 0."
+        )
+    if estimator.objective not in ("elbo", "evidence"):
+        raise ValueError(
+            f"objective must be 'elbo' or 'evidence', got {estimator.objective!r}."
+        )
+    optimizer = estimator.optimizer
+    if not (optimizer is None or optimizer == "lbfgs" or isinstance(optimizer, LBFGS)):
+        raise ValueError(f"optimizer must be 'lbfgs', LBFGS(...) or None, got {optimizer!r}.")
+    if estimator.device != "cpu":
+        raise ValueError(
+            f"device must be 'cpu', got {estimator.device!r}: one input never needs more."
+        )
+    if not (estimator.progress == "auto" or isinstance(estimator.progress, bool)):
+        raise ValueError(f"progress must be 'auto', True or False, got {estimator.progress!r}.")
+    noise = estimator.noise_variance
+    if not (isinstance(noise, str) and noise == "auto") and not _positive(noise):
+        raise ValueError(f"noise_variance must be 'auto' or a positive number, got {noise!r}.")
+
+
+def check_degree(degree, kernel: Kernel) -> int:
+    """Spline degree: at least order + 1, or the splines are not in the kernel's space."""
+    smallest = kernel.order + 1
+    if degree is None:
+        return smallest
+    if not isinstance(degree, Integral) or not smallest <= degree <= 6:
+        raise ValueError(
+            f"degree must be None or an integer from {smallest} (for {type(kernel).__name__}) "
+            f"to 6, got {degree!r}."
+        )
+    return int(degree)
+
+
+def check_num_basis(num_basis, degree: int) -> int | None:
+    """Number of basis functions, None for "auto"."""
+    if isinstance(num_basis, str) and num_basis == "auto":
+        return None
+    if isinstance(num_basis, Sequence | np.ndarray) and not isinstance(num_basis, str):
+        if len(num_basis) != 1:
+            raise ValueError(
+                f"num_basis has {len(num_basis)} entries but there is one input: {num_basis!r}."
+            )
+        num_basis = num_basis[0]
+    if not isinstance(num_basis, Integral) or isinstance(num_basis, bool):
+        raise TypeError(f"num_basis must be 'auto' or an integer, got {num_basis!r}.")
+    if num_basis < degree + 1:
+        raise ValueError(
+            f"num_basis must be at least degree + 1 = {degree + 1}, got {num_basis}."
+        )
+    return int(num_basis)
+
+
+def check_domain(domain, x, lower: float, upper: float) -> tuple[float, float]:
+    """The interval the splines live on: the data's own range, or the user's around it."""
+    if domain is None:
+        if not lower < upper:
+            raise ValueError(
+                f"X is constant ({lower!r}, n_samples = {len(x)}): there is no range to put "
+                "splines on. Give one with domain=(a, b)."
+            )
+        if not np.isfinite(upper - lower):
+            raise ValueError(f"The range of X, {lower!r} to {upper!r}, overflows. Rescale X.")
+        return lower, upper
+    try:
+        a, b = (float(end) for end in domain)
+    except (TypeError, ValueError):
+        raise ValueError(f"domain must be None or a pair (a, b), got {domain!r}.") from None
+    if not (np.isfinite(a) and np.isfinite(b) and a < b):
+        raise ValueError(f"domain must be finite with a < b, got ({a!r}, {b!r}).")
+    if lower < a or upper > b:
+        left_out = int(np.count_nonzero((x < a) | (x > b)))
+        raise ValueError(
+            f"domain=({a:g}, {b:g}) leaves out {left_out} of {len(x)} values of X, which range "
+            f"from {lower:g} to {upper:g}. Widen the domain or drop those rows."
+        )
+    return a, b
+
+
+def check_one_input(x) -> None:
+    """One column of numbers, for now."""
+    if x.dtype.kind in "mM":
+        raise TypeError(
+            "X holds dates or durations; this version takes numbers. Convert them, e.g. "
+            "(t - t[0]) / np.timedelta64(1, 'D') for days."
+        )
+    if x.ndim == 2 and x.shape[1] != 1:
+        raise ValueError(
+            f"X has {x.shape[1]} columns, and this version fits one input. Maps, space-time "
+            "and additive models over several inputs are coming; until then pass one column, "
+            "e.g. X[:, [0]]."
+        )
+
+
+def finite_range(x, name: str = "X") -> tuple[float, float]:
+    """Smallest and largest value; an error that names the rows if one is not finite."""
+
+    def share(start: int, stop: int) -> tuple[float, float, bool]:
+        low, high, good = np.inf, -np.inf, True
+        for begin, end in each_chunk(start, stop):
+            part = _range(as_doubles(x[begin:end]))
+            low, high, good = min(low, part[0]), max(high, part[1]), good and part[2]
+        return low, high, good
+
+    parts = each_share(len(x), share)
+    if not all(good for _, _, good in parts):
+        bad = np.flatnonzero(~np.isfinite(np.asarray(x, dtype=float)))
+        rows = ", ".join(str(row) for row in bad[:5])
+        more = ", ..." if len(bad) > 5 else ""
+        raise ValueError(
+            f"Input {name} contains NaN or infinity in {len(bad)} of {len(x)} rows "
+            f"({rows}{more}). Drop or mend those rows."
+        )
+    return min(low for low, _, _ in parts), max(high for _, high, _ in parts)
+
+
+def check_weights(sample_weight, length: int):
+    """Positive weights as an array or a broadcast scalar, never a float64 copy."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, Real):
+        sample_weight = np.broadcast_to(np.float64(sample_weight), (length,))
+    weights = np.asarray(sample_weight)
+    if weights.shape != (length,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, but X has {length} rows: it must be "
+            f"one weight per row, ({length},)."
+        )
+    if weights.dtype.kind not in "fiub":
+        raise TypeError(f"sample_weight must hold numbers, got dtype {weights.dtype}.")
+    lowest, _ = finite_range(weights, "sample_weight")
+    if lowest <= 0.0:
+        row = int(np.argmin(weights))
+        count = int(np.count_nonzero(weights <= 0.0))
+        raise ValueError(
+            f"sample_weight must be positive: {count} of {length} are not (row {row} is "
+            f"{weights[row]!r}). A weight is an inverse relative noise variance; drop rows "
+            "that should not count."
+        )
+    return weights
+
+
+def _positive(value) -> bool:
+    return (
+        isinstance(value, Real)
+        and not isinstance(value, bool)
+        and bool(np.isfinite(float(value)))
+        and float(value) > 0.0
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _range(x):
+    """Smallest, largest, and whether all values are finite."""
+    low = np.inf
+    high = -np.inf
+    poison = 0.0  # becomes NaN with the first NaN or infinity
+    for n in range(x.shape[0]):
+        value = x[n]
+        low = min(low, value)
+        high = max(high, value)
+        poison += value * 0.0
+    return low, high, poison == 0.0
