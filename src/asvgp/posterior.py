@@ -76,7 +76,7 @@ class Posterior:
     @property
     def _floor(self) -> float:
         """Smallest variance that rounding of the prior's lets us tell from zero."""
-        return float(np.finfo(float).eps * self.kernel.variance)
+        return float(np.finfo(float).eps * self.kernel.prior_variance)
 
     def predict(self, x, variance: bool = True) -> tuple[Array, Array]:
         """Mean (outputs, n) and latent variance (n,) at finite inputs, in any order.
@@ -101,7 +101,7 @@ class Posterior:
                     scale,
                     self.coefficients,
                     polynomials,
-                    self.kernel.variance,
+                    self.kernel.prior_variance,
                     self._floor,
                     begin,
                     mean,
@@ -117,7 +117,7 @@ class Posterior:
             if ends is not None:
                 which = (cells > 0).astype(int) if grid.cells > 1 else (x[rows] > grid.upper) * 1
                 reduction = np.einsum("ti,tij,tj->t", weights, ends[which], weights)
-                var[rows] = np.maximum(self.kernel.variance - reduction, self._floor)
+                var[rows] = np.maximum(self.kernel.prior_variance - reduction, self._floor)
         return mean, var
 
     def functionals(self, x) -> tuple[np.ndarray, Array]:

@@ -338,8 +338,3 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError(f"y has shape {y.shape}, the predictions have {mean.shape}.")
         density = -0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * ((y - mean) / std) ** 2
         return density if density.ndim == 1 else density.sum(axis=1)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.one_d_array = True
-        return tags

@@ -20,9 +20,10 @@ def check_settings(estimator) -> None:
         raise TypeError(f"kernel must be an instance: {kernel.__name__}(), not {kernel.__name__}.")
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel must be an asvgp kernel such as Matern32(), got {kernel!r}.")
-    if kernel.dim not in (None, 0):
+    dim = getattr(kernel, "dim", None)
+    if dim not in (None, 0):
         raise ValueError(
-            f"kernel.dim={kernel.dim!r}: this version fits one input, so dim must be None or 0."
+            f"kernel.dim={dim!r}: this version fits one input, so dim must be None or 0."
         )
     if estimator.objective not in ("elbo", "evidence"):
         raise ValueError(
@@ -156,8 +157,8 @@ def check_weights(sample_weight, length: int):
         row = int(np.argmin(weights))
         count = int(np.count_nonzero(weights <= 0.0))
         raise ValueError(
-            f"sample_weight must be positive: {count} of {length} are not (row {row} is "
-            f"{weights[row]!r}). A weight is an inverse relative noise variance; drop rows "
+            f"sample_weight must be positive: {count} of {length} are zero or negative (row {row} is "
+            f"{weights[row]:g}). A weight is an inverse relative noise variance; drop rows "
             "that should not count."
         )
     return weights

@@ -60,7 +60,7 @@ def lower_bound(
     start_covariance = chain.start_root @ chain.start_root.T
 
     squares, explained = stats.squares.sum() / noise, chain.explained.sum()
-    missed = kernel.variance * stats.weight - trace
+    missed = kernel.prior_variance * stats.weight - trace
     constant = stats.log_weights - stats.count * log(2.0 * pi * noise)
     fit = 0.5 * (outputs * (constant + prior.log_det - chain.log_det) - squares + explained)
     elbo = fit - 0.5 * outputs * missed / noise
@@ -86,7 +86,7 @@ def lower_bound(
     )
     if objective == "elbo":
         d_variance = np.array([float(p == "variance") for p in kernel.parameters])
-        d_missed = d_variance * kernel.variance * stats.weight - d_trace
+        d_missed = d_variance * kernel.prior_variance * stats.weight - d_trace
         d_kernel = d_kernel - 0.5 * outputs * d_missed / noise
         d_noise += 0.5 * outputs * missed / noise
     return Bound(elbo, fit, missed, np.append(d_kernel, d_noise))
@@ -96,7 +96,7 @@ def upper_bound(kernel: Kernel, noise: float, stats: Statistics, degree: int) ->
     """An upper bound on the log evidence, from one more factorisation."""
     prior = Prior(kernel, stats.grid, degree)
     trace, _ = prior.trace(stats.cumulative)
-    missed = max(kernel.variance * stats.weight - trace, 0.0)
+    missed = max(kernel.prior_variance * stats.weight - trace, 0.0)
     determinant = prior.log_det - eliminate(prior, stats, noise).log_det
     wide = noise + missed
     explained = eliminate(prior, stats, wide).explained.sum()

@@ -82,7 +82,7 @@ class Elimination:
 def information(prior: Prior, stats: Statistics, noise: float) -> float:
     """What the data know of a state, in units of what the prior knows."""
     reach = max(1.0, prior.kernel.memory / prior.grid.spacing)
-    return prior.kernel.variance * stats.densest * reach / noise
+    return prior.kernel.prior_variance * stats.densest * reach / noise
 
 
 def eliminate(

@@ -94,7 +94,7 @@ def _refine(
     kernel, noise = state
     spacing = target.stats.grid.spacing
     proposals = [state]
-    for short in kernel.candidates([4.0 * spacing], [], kernel.variance):
+    for short in kernel.candidates([4.0 * spacing], [], kernel.prior_variance):
         proposals.append((short, min(noise, scatter)))
     values = [_value(target, proposal) for proposal in proposals]
     report = maximise(target, proposals[values.index(max(values))], settings)

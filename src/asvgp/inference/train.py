@@ -69,7 +69,7 @@ def _proposals(
         return candidates(kernel, noise, level)
     spacing = level.grid.spacing
     _, rough = candidates(kernel, noise, level, count=1)[0]
-    short = best[0].candidates([3.0 * spacing, 12.0 * spacing], [], best[0].variance)
+    short = best[0].candidates([3.0 * spacing, 12.0 * spacing], [], best[0].prior_variance)
     return [best, *((k, min(rough, best[1])) for k in short)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -45,8 +45,6 @@ class Kernel(ABC):
         default_factory=dict, kw_only=True, hash=False
     )
 
-    dim: ClassVar[int | str | None]  # a field of every subclass
-    variance: ClassVar[float]
     parameters: ClassVar[tuple[str, ...]]
     order: ClassVar[int]  # p: how many derivatives the process has
 
@@ -109,13 +107,19 @@ class Kernel(ABC):
 
     def __repr__(self) -> str:
         parts = [f"{p}={_readable(getattr(self, p))}" for p in self.parameters]
-        if self.dim is not None:
-            parts.append(f"dim={self.dim!r}")
+        dim = getattr(self, "dim", None)
+        if dim is not None:
+            parts.append(f"dim={dim!r}")
         if self.fixed:
             parts.append(f"fixed={self.fixed!r}")
         if self.bounds:
             parts.append(f"bounds={self.bounds!r}")
         return f"{type(self).__name__}({', '.join(parts)})"
+
+    @property
+    @abstractmethod
+    def prior_variance(self) -> float:
+        """``k(x, x)``."""
 
     @abstractmethod
     def covariance(self, lag) -> Array:
@@ -138,7 +142,7 @@ class Kernel(ABC):
         """Distance over which the process forgets its state."""
 
     @abstractmethod
-    def candidates(self, lengths, periods, variance: float) -> list[Self]:
+    def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
         """Copies to start training from: correlation lengths and spectral peaks to try."""
 
     def __call__(self, x, y=None) -> Array:

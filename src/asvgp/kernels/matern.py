@@ -6,6 +6,7 @@ with ``lambda = sqrt(2 nu) / lengthscale``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb, factorial, gamma, log, pi, sqrt
 from typing import ClassVar, Self
@@ -25,6 +26,11 @@ class Matern(Kernel):
     dim: int | str | None = None
 
     parameters: ClassVar[tuple[str, ...]] = ("lengthscale", "variance")
+
+    @property
+    def prior_variance(self) -> float:
+        """``k(x, x)``."""
+        return self.variance
 
     @property
     def rate(self) -> float:
@@ -90,7 +96,7 @@ class Matern(Kernel):
         """The lengthscale."""
         return self.lengthscale
 
-    def candidates(self, lengths, periods, variance: float) -> list[Self]:
+    def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
         """One copy per correlation length."""
         return [self.replace_free(lengthscale=x, variance=variance) for x in lengths]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, pi, sqrt
 from typing import ClassVar, Self
@@ -47,6 +48,11 @@ class SHO(Kernel):
 
     parameters: ClassVar[tuple[str, ...]] = ("period", "quality", "variance")
     order: ClassVar[int] = 1
+
+    @property
+    def prior_variance(self) -> float:
+        """``k(x, x)``."""
+        return self.variance
 
     def _damped(self, lag) -> tuple[Array, Array]:
         """Decaying ``cos`` and ``sin / frequency``, through the critical point smoothly."""
@@ -96,7 +102,7 @@ class SHO(Kernel):
         """The damping time, or the slower decay of an overdamped oscillator."""
         return self.period / (2.0 * pi) * max(2.0 * self.quality, 1.0 / self.quality)
 
-    def candidates(self, lengths, periods, variance: float) -> list[Self]:
+    def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
         """Broad ones at every correlation length, sharp ones at the peaks of the spectrum."""
         broad = [(2.0 * pi * length, 1.0) for length in lengths]
         sharp = [(period, quality) for period in periods for quality in (3.0, 30.0)]
