@@ -15,7 +15,7 @@ from asvgp.inference.bound import lower_bound, upper_bound
 from asvgp.inference.optimise import LBFGS, Report
 from asvgp.inference.resolution import choose, finest_cells
 from asvgp.inference.start import noise_estimate
-from asvgp.inference.train import train
+from asvgp.inference.train import Problem, train
 from asvgp.kernels import Kernel, Matern32
 from asvgp.posterior import Posterior
 from asvgp.progress import Progress
@@ -191,17 +191,17 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _train(self, stats: Statistics, degree: int, num_basis: int | None, progress: Progress):
         """Statistics at the resolution to use, the state to use there, and the report."""
         noise = None if self.noise_variance == "auto" else float(self.noise_variance)
-        settings = LBFGS() if self.optimizer == "lbfgs" else self.optimizer
+        settings = self.optimizer if isinstance(self.optimizer, LBFGS) else LBFGS()
+        problem = Problem(self.kernel, noise, degree, self.objective, settings, progress.training)
+        given = None
+        if self.optimizer is None:
+            given = (self.kernel, noise if noise is not None else noise_estimate(stats))
         if num_basis is None:
-            choice = choose(
-                self.kernel, noise, stats, degree, self.objective, settings, progress.training
-            )
+            choice = choose(problem, stats, given)
             return choice.stats, choice.state, choice.report
-        if settings is None:
-            return stats, (self.kernel, noise or noise_estimate(stats)), Report()
-        state, report = train(
-            self.kernel, noise, stats, degree, self.objective, settings, progress.training
-        )
+        if given is not None:
+            return stats, given, Report()
+        state, report = train(problem, stats)
         return stats, state, report
 
     def _inputs(self, X, reset: bool = False):

@@ -62,6 +62,8 @@ class Report:
     objective : float
         The value reached.
     seconds : float
+    interrupted : bool
+        Whether Ctrl-C ended it.
     at_bounds : list of str
         Hyperparameters that ended on a bound.
     trace : list of float
@@ -73,6 +75,7 @@ class Report:
     evaluations: int = 0
     objective: float = float("nan")
     seconds: float = 0.0
+    interrupted: bool = False
     at_bounds: list[str] = field(default_factory=list)
     trace: list[float] = field(default_factory=list)
 
@@ -84,7 +87,7 @@ class Report:
 
 
 class Objective:
-    """The negative bound as a function of the free log-hyperparameters.
+    """The bound as a function of the free log-hyperparameters.
 
     Remembers the best state it has seen, so that whatever ends the optimisation early,
     nothing is lost.
@@ -95,8 +98,8 @@ class Objective:
         self.free = [i for i, p in enumerate(kernel.parameters) if p not in kernel.fixed]
         self.names = [kernel.parameters[i] for i in self.free] + ["noise variance"]
         self.limits = self._limits()
-        self.evaluations = 0
         self.trace: list[float] = []
+        self.known: dict[State, Bound] = {}
         self.best: tuple[float, State | None] = (-np.inf, None)
         self.watch: Callable[[int, float], None] | None = None
 
@@ -135,11 +138,13 @@ class Objective:
         return self.kernel.replace_free(**changes), float(values[-1])
 
     def bound(self, state: State) -> Bound:
-        """The bound of a state; the best state is remembered."""
+        """The bound of a state, computed once; the best state is remembered."""
+        if state in self.known:
+            return self.known[state]
         kernel, noise = state
         bound = lower_bound(kernel, noise, self.stats, self.degree, self.objective)
+        self.known[state] = bound
         value = self.value(bound)
-        self.evaluations += 1
         self.trace.append(value)
         if value > self.best[0]:
             self.best = (value, state)
@@ -147,15 +152,20 @@ class Objective:
             self.watch(self.evaluations, value)
         return bound
 
+    @property
+    def evaluations(self) -> int:
+        """Bounds computed so far."""
+        return len(self.trace)
+
     def value(self, bound: Bound) -> float:
         """The number that is maximised."""
         return bound.elbo if self.objective == "elbo" else bound.fit
 
-    def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Negative value and gradient, for scipy."""
+    def slope(self, theta: Array) -> tuple[float, Array]:
+        """Value and gradient at a point."""
         bound = self.bound(self.decode(theta))
         gradient = bound.gradient[[*self.free, len(self.kernel.parameters)]]
-        return -self.value(bound), -gradient
+        return self.value(bound), gradient
 
 
 def maximise(objective: Objective, start: State, settings: LBFGS) -> Report:
@@ -163,30 +173,37 @@ def maximise(objective: Objective, start: State, settings: LBFGS) -> Report:
     begin = time.perf_counter()
     theta = objective.encode(start)
     before = objective.evaluations
-    scale = max(1.0, abs(objective.value(objective.bound(objective.decode(theta)))))
+    value, gradient = objective.slope(theta)
+    # In these units the first step, along the gradient, changes parameters by about e.
+    unit = max(float(np.abs(gradient).max()), 1e-6 * abs(value), 1e-12)
     report = Report()
+
+    def scaled(theta: Array) -> tuple[float, Array]:
+        value, gradient = objective.slope(theta)
+        return -value / unit, -gradient / unit
+
     try:
         result = minimize(
-            objective,
+            scaled,
             theta,
             jac=True,
             method="L-BFGS-B",
             bounds=objective.limits,
             options={
                 "maxiter": settings.max_iterations,
-                "ftol": max(settings.tolerance / scale, 1e-15),
-                "gtol": 1e-9,
+                "ftol": max(settings.tolerance / max(unit, abs(value)), 1e-15),
+                "gtol": 1e-3 * settings.tolerance / unit,
                 "maxls": 30,
             },
         )
         # A line search that finds no better point has met rounding, not failure, when the
         # gradient says that less than a few tolerances are left to gain.
-        step = np.abs(np.asarray(result.jac))
-        stalled = not result.success and float(step.max()) < 1e-6 * scale
+        slope = unit * np.abs(np.asarray(result.jac)).max()
+        stalled = not result.success and slope < 1e-6 * abs(value)
         report.converged = bool(result.success) or stalled
         report.message = "converged" if report.converged else _plain_words(result)
     except KeyboardInterrupt:
-        report.converged = False
+        report.converged, report.interrupted = False, True
         report.message = "interrupted; the best state so far is kept"
     value, state = objective.best
     if state is not None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from asvgp.inference.optimise import LBFGS, Objective, Report, maximise
-from asvgp.inference.start import State, noise_estimate
-from asvgp.inference.train import Watch, train
-from asvgp.kernels import Kernel
+from asvgp.inference.bound import lower_bound
+from asvgp.inference.optimise import Report
+from asvgp.inference.start import State, scatter
+from asvgp.inference.train import Problem, climb
 from asvgp.stats import Statistics
 
 TOLERANCE = 1e-3  # nats per datum
@@ -37,70 +37,38 @@ class Choice:
     report: Report
 
 
-def choose(
-    kernel: Kernel,
-    noise: float | None,
-    finest: Statistics,
-    degree: int,
-    objective: str,
-    settings: LBFGS | None,
-    watch: Watch | None = None,
-) -> Choice:
+def choose(problem: Problem, finest: Statistics, given: State | None = None) -> Choice:
     """Train from coarse to fine and stop where it stops paying.
 
-    With ``settings=None`` the hyperparameters stay and only the resolution is chosen.
+    With ``given`` the hyperparameters stay as they are and only the resolution is chosen.
     """
     levels = [finest]
     while levels[-1].grid.cells > _FIRST:
         levels.append(levels[-1].coarsen())
-    scatter = [noise_estimate(level) for level in levels]
-    state: State = (kernel, noise if noise is not None else scatter[-1])
-    best: Choice | None = None
+    scatters = [scatter(level) for level in levels]
+    state, report = given, Report()
     reached: list[float] = []
-    evaluations, seconds = 0, 0.0
-    for depth in range(len(levels) - 1, -1, -1):
-        level = levels[depth]
-        if settings is None:
-            report = Report(
-                objective=_value(Objective(kernel, level, degree, objective), state)
-            )
-        elif best is None:
-            state, report = train(kernel, noise, level, degree, objective, settings, watch)
+    while levels:
+        level = levels.pop()
+        if given is None:
+            state, report = climb(problem, level, state, report)
         else:
-            target = Objective(kernel, level, degree, objective)
-            if watch is not None:
-                target.watch = lambda done, value, n=level.grid.cells: watch(n, done, value)
-            state, report = _refine(target, state, scatter[depth], settings)
-        evaluations += report.evaluations
-        seconds += report.seconds
-        report.evaluations, report.seconds = evaluations, seconds
+            bound = lower_bound(*given, level, problem.degree)
+            report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
+        assert state is not None
         reached.append(report.objective)
-        best = Choice(level, state, report)
-        if "interrupted" in report.message:
-            break
-        still_hidden = scatter[depth] - min(scatter[: depth + 1]) > 0.02 * scatter[depth]
-        if len(reached) > 2 and not still_hidden:
-            tolerance = TOLERANCE * max(level.count, 1) * len(level.squares)
-            if reached[-1] - reached[-3] < tolerance:
-                break
-    assert best is not None
-    return best
+        gained = reached[-1] - reached[-3] if len(reached) > 2 else float("inf")
+        enough = gained < TOLERANCE * level.count * len(level.squares)
+        if not levels or report.interrupted or (enough and not _hides_structure(scatters)):
+            return Choice(level, state, report)
+        scatters.pop()
+    raise AssertionError("unreachable: the finest level always returns")
 
 
-def _refine(
-    target: Objective, state: State, scatter: float, settings: LBFGS
-) -> tuple[State, Report]:
-    """Continue from a coarser optimum, or from a short scale if that is better already."""
-    kernel, noise = state
-    spacing = target.stats.grid.spacing
-    proposals = [state]
-    for short in kernel.candidates([4.0 * spacing], [], kernel.prior_variance):
-        proposals.append((short, min(noise, scatter)))
-    values = [_value(target, proposal) for proposal in proposals]
-    report = maximise(target, proposals[values.index(max(values))], settings)
-    best = target.best[1]
-    return (best if best is not None else state), report
-
-
-def _value(target: Objective, state: State) -> float:
-    return target.value(target.bound(state))
+def _hides_structure(scatters: list[tuple[float, float]]) -> bool:
+    """Whether y scatters clearly less in finer cells (listed first) than in the last's."""
+    here, error = scatters[-1]
+    return any(
+        here - finer > (0.01 + 4.0 * (error**2 + finer_error**2) ** 0.5) * here
+        for finer, finer_error in scatters[:-1]
+    )

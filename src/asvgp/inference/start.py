@@ -18,21 +18,24 @@ State = tuple[Kernel, float]  # a kernel and a noise variance
 
 
 def candidates(
-    kernel: Kernel, noise: float | None, stats: Statistics, count: int = 7
+    kernel: Kernel, noise: float | None, stats: Statistics, lengths=None
 ) -> list[State]:
-    """States worth trying on these statistics, the given one first.
+    """States worth trying on these statistics, the given kernel first.
 
-    ``noise`` is the user's own starting value, or None.
+    ``noise`` is the user's own starting value, or None. ``lengths`` are the correlation
+    lengths to try, by default all that the grid can express.
     """
-    power = signal_power(stats)
-    rough = noise_estimate(stats)
-    spacing = stats.grid.spacing
-    span = stats.grid.upper - stats.grid.lower
-    lengths = np.geomspace(min(2.0 * spacing, span / 4.0), span / 2.0, count)
-    kernels = kernel.candidates(lengths, spectral_peaks(stats), power)
-    noises = [noise] if noise is not None else sorted({rough, 0.3 * power})
-    given = noise if noise is not None else rough
-    return [(kernel, given), *((k, value) for k in kernels for value in noises)]
+    power, rough = signal_power(stats), noise_estimate(stats)
+    if lengths is None:
+        spacing, span = stats.grid.spacing, stats.grid.upper - stats.grid.lower
+        lengths = np.geomspace(min(2.0 * spacing, span / 4.0), span / 2.0, 7)
+        noises = {rough, 0.3 * power}
+    else:
+        noises = {rough}
+    if noise is not None:
+        noises = {noise}
+    kernels = [kernel, *kernel.candidates(lengths, spectral_peaks(stats), power)]
+    return [(k, value) for k in kernels for value in sorted(noises)]
 
 
 def signal_power(stats: Statistics) -> float:
@@ -41,28 +44,32 @@ def signal_power(stats: Statistics) -> float:
 
 
 def noise_estimate(stats: Statistics) -> float:
-    """Noise variance from what varies at the smallest scales, an upper estimate.
+    """Noise variance from what varies at the smallest scales, an upper estimate."""
+    power = signal_power(stats)
+    return float(np.clip(scatter(stats)[0], 1e-6 * power, power))
 
-    Where cells hold several points, the scatter about the cell means; else the
-    differences between neighbouring occupied cells.
+
+def scatter(stats: Statistics) -> tuple[float, float]:
+    """Variance of y within the cells, and its relative standard error.
+
+    Noise plus whatever signal the cells are too wide to resolve. Where cells hold several
+    points, the scatter about the cell means; else half the squared differences between
+    neighbouring occupied cells.
     """
     weight = stats.moments[:, 0]
     occupied = weight > 0.0
     w = weight[occupied]
     sums = stats.targets[:, occupied, 0]
     outputs = len(stats.squares)
-    power = signal_power(stats)
     freedom = stats.count - len(w)
-    if freedom >= 0.2 * stats.count:
-        within = (stats.squares.sum() - np.sum(sums**2 / w)) / (freedom * outputs)
+    if freedom >= 0.2 * stats.count and freedom > 0:
+        total = stats.squares.sum() - np.sum(sums**2 / w)
     elif len(w) > 1:
-        means = sums / w
-        within = np.sum(np.diff(means, axis=1) ** 2 / (1.0 / w[1:] + 1.0 / w[:-1])) / (
-            (len(w) - 1) * outputs
-        )
+        freedom = len(w) - 1
+        total = np.sum(np.diff(sums / w, axis=1) ** 2 / (1.0 / w[1:] + 1.0 / w[:-1]))
     else:
-        within = 0.1 * power
-    return float(np.clip(within, 1e-6 * power, power))
+        return 0.1 * signal_power(stats), 1.0
+    return float(total / (freedom * outputs)), (2.0 / (freedom * outputs)) ** 0.5
 
 
 def spectral_peaks(stats: Statistics, count: int = 3) -> Array:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from asvgp.inference.optimise import LBFGS, Objective, Report, maximise
 from asvgp.inference.start import State, candidates
@@ -16,66 +16,74 @@ _STEP = 8
 Watch = Callable[[int, int, float], None]  # cells, evaluations, objective
 
 
-def train(
-    kernel: Kernel,
-    noise: float | None,
-    stats: Statistics,
-    degree: int,
-    objective: str,
-    settings: LBFGS,
-    watch: Watch | None = None,
-) -> tuple[State, Report]:
-    """Hyperparameters that maximise the objective on ``stats``.
+@dataclass(frozen=True)
+class Problem:
+    """What is to be trained, apart from the data."""
 
-    Exploration happens on a coarse copy of the statistics; every finer level starts from
-    the best of the coarser optimum and of states that only the finer knots can express.
-    """
-    begin = time.perf_counter()
+    kernel: Kernel
+    noise: float | None  # the user's starting value
+    degree: int
+    objective: str
+    settings: LBFGS
+    watch: Watch | None = None
+
+
+def train(problem: Problem, stats: Statistics) -> tuple[State, Report]:
+    """Hyperparameters that maximise the objective on ``stats``."""
     levels = [stats]
     while levels[-1].grid.cells > COARSEST:
         levels.append(levels[-1].coarsen(_STEP))
-    best: State | None = None
+    state: State | None = None
     report = Report()
-    evaluations = 0
     for level in reversed(levels):
-        target = Objective(kernel, level, degree, objective)
-        if watch is not None:
-            target.watch = lambda done, value, n=level.grid.cells: watch(n, done, value)
-        try:
-            starts = _ranked(target, _proposals(kernel, noise, level, best))
-            for start in starts[: 1 + (settings.restarts if best is None else 0)]:
-                report = maximise(target, start, settings)
-                if "interrupted" in report.message:
-                    break
-        except KeyboardInterrupt:
-            report = Report(False, "interrupted; the best state so far is kept")
-        evaluations += target.evaluations
-        best = target.best[1] or best
-        if best is None:
-            raise KeyboardInterrupt
-        if "interrupted" in report.message:
+        state, report = climb(problem, level, state, report)
+        if report.interrupted:
             break
-    report.evaluations = evaluations
-    report.seconds = time.perf_counter() - begin
-    assert best is not None
-    return best, report
+    assert state is not None
+    return state, report
 
 
-def _proposals(
-    kernel: Kernel, noise: float | None, level: Statistics, best: State | None
-) -> list[State]:
-    """All candidates on the coarsest level; later the warm start and the short scales."""
-    if best is None:
-        return candidates(kernel, noise, level)
+def climb(
+    problem: Problem, level: Statistics, warm: State | None, before: Report
+) -> tuple[State, Report]:
+    """Train on one level, from the best of many starts or from a coarser optimum.
+
+    Without ``warm`` everything is tried; with it, also the states that only the finer
+    knots can express. The report continues ``before``'s counts.
+    """
+    target = Objective(problem.kernel, level, problem.degree, problem.objective)
+    if problem.watch is not None:
+        watch = problem.watch
+        target.watch = lambda done, value: watch(level.grid.cells, done, value)
+    report = Report(False, "interrupted; the best state so far is kept", interrupted=True)
+    try:
+        starts = _ranked(target, _proposals(problem, level, warm))
+        for start in starts[: 1 + (problem.settings.restarts if warm is None else 0)]:
+            report = maximise(target, start, problem.settings)
+            if report.interrupted:
+                break
+    except KeyboardInterrupt:
+        pass
+    state = target.best[1] or warm
+    if state is None:
+        raise KeyboardInterrupt  # before there was anything to keep
+    report.evaluations = before.evaluations + target.evaluations
+    report.seconds += before.seconds
+    return state, report
+
+
+def _proposals(problem: Problem, level: Statistics, warm: State | None) -> list[State]:
+    """Starting points for a level."""
+    if warm is None:
+        return candidates(problem.kernel, problem.noise, level)
     spacing = level.grid.spacing
-    _, rough = candidates(kernel, noise, level, count=1)[0]
-    short = best[0].candidates([3.0 * spacing, 12.0 * spacing], [], best[0].prior_variance)
-    return [best, *((k, min(rough, best[1])) for k in short)]
+    finer = candidates(warm[0], problem.noise, level, lengths=[3.0 * spacing, 12.0 * spacing])
+    return [warm, (problem.kernel, warm[1]), *((k, min(n, warm[1])) for k, n in finer)]
 
 
 def _ranked(target: Objective, states: list[State]) -> list[State]:
-    """States by their objective, the best first."""
-    states = [target.decode(target.encode(state)) for state in states]
+    """Distinct states by their objective, the best first."""
+    states = list(dict.fromkeys(target.decode(target.encode(state)) for state in states))
     values = [target.value(target.bound(state)) for state in states]
     order = sorted(range(len(states)), key=lambda i: -values[i])
     return [states[i] for i in order]
