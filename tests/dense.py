@@ -43,9 +43,7 @@ class ExactGP:
     y: np.ndarray
 
     def __post_init__(self):
-        self.covariance = self.kernel(self.x) + np.diag(
-            np.broadcast_to(self.noise, self.x.shape)
-        )
+        self.covariance = self.kernel(self.x) + np.diag(np.broadcast_to(self.noise, self.x.shape))
         self.root = np.linalg.cholesky(self.covariance)
 
     def evidence(self) -> float:
@@ -127,8 +125,7 @@ def mp_splines(degree: int) -> list[list]:
             longer.append([value / d for value in piece])
         pieces = longer
     return [
-        [mp.mpf(v.numerator) / v.denominator for v in pieces[degree - j]]
-        for j in range(degree + 1)
+        [mp.mpf(v.numerator) / v.denominator for v in pieces[degree - j]] for j in range(degree + 1)
     ]
 
 
@@ -259,7 +256,9 @@ class MpModel:
     def missed(self):
         """The trace term's ``t``."""
         inverse = self.K**-1
-        trace = sum(inverse[i, j] * self.G[i, j] for i in range(self.size) for j in range(self.size))
+        trace = sum(
+            inverse[i, j] * self.G[i, j] for i in range(self.size) for j in range(self.size)
+        )
         return self.variance * sum(self.w) - trace
 
     def elbo(self):

@@ -44,10 +44,10 @@ def test_gram_matrix_is_the_inner_product_of_the_basis(kernel, extra):
     h = grid.spacing
     x = (grid.knots[:-1, None] + h * (nodes + 1) / 2).ravel()
     w = np.tile(h * weights / 2, grid.cells)
-    applied = sum(
-        a * _derivative(x, grid, degree, i) for i, a in enumerate(process.operator)
+    applied = sum(a * _derivative(x, grid, degree, i) for i, a in enumerate(process.operator))
+    ends = np.stack(
+        [_derivative([grid.lower], grid, degree, i)[0] for i in range(kernel.order + 1)]
     )
-    ends = np.stack([_derivative([grid.lower], grid, degree, i)[0] for i in range(kernel.order + 1)])
     expected = applied.T @ (w[:, None] * applied) / np.exp(process.log_density)
     expected += ends.T @ np.linalg.solve(process.covariance, ends)
     scale = np.sqrt(np.diag(expected))
@@ -110,7 +110,7 @@ def test_posterior_factor_matches_dense(kernel, extra, path):
 
 
 def test_moments_are_the_gram_matrix_of_the_data():
-    _, stats, phi, w, y = setup(Matern52(0.3), 1)
+    _, stats, phi, w, _ = setup(Matern52(0.3), 1)
     k = stats.degree
     hankel = np.arange(k + 1)[:, None] + np.arange(k + 1)
     blocks = [row[hankel] for row in stats.moments]
@@ -145,7 +145,9 @@ def test_the_automatic_choice_is_accurate(kernel, ratio, level, clusters, seed):
     rng = np.random.default_rng(seed)
     n, cells = 300, 40
     centres = rng.uniform(0.0, cells, clusters)
-    x = np.clip(rng.choice(centres, n) + rng.choice([0.0, 1e-3, 0.3], n) * rng.standard_normal(n), 0, cells)
+    x = np.clip(
+        rng.choice(centres, n) + rng.choice([0.0, 1e-3, 0.3], n) * rng.standard_normal(n), 0, cells
+    )
     y = np.sin(x) + rng.standard_normal(n)
     prior = Prior(kernel(10.0**ratio), Grid(0.0, float(cells), cells), kernel.order + 1)
     stats = Statistics.from_data(x, y, prior.grid, prior.degree)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from scipy.linalg import expm
 from scipy.optimize import minimize
 
@@ -62,8 +61,12 @@ def test_units_do_not_matter(unit):
     y = np.sin(x) + 0.2 * rng.standard_normal(2000)
     plain = Statistics.from_data(x, y, Grid(0.0, 50.0, 500), 2)
     scaled = Statistics.from_data(unit * x, y / unit, Grid(0.0, unit * 50.0, 500), 2)
-    (a, noise_a), _ = train(Problem(Matern32(1.0, 1.0), None, 2, "elbo", LBFGS(tolerance=1e-6)), plain)
-    (b, noise_b), _ = train(Problem(Matern32(unit, unit**-2), None, 2, "elbo", LBFGS(tolerance=1e-6)), scaled)
+    (a, noise_a), _ = train(
+        Problem(Matern32(1.0, 1.0), None, 2, "elbo", LBFGS(tolerance=1e-6)), plain
+    )
+    (b, noise_b), _ = train(
+        Problem(Matern32(unit, unit**-2), None, 2, "elbo", LBFGS(tolerance=1e-6)), scaled
+    )
     assert b.lengthscale / unit == pytest.approx(a.lengthscale, rel=1e-3)
     assert b.variance * unit**2 == pytest.approx(a.variance, rel=1e-3)
     assert noise_b * unit**2 == pytest.approx(noise_a, rel=1e-3)
@@ -74,7 +77,9 @@ def test_the_optimum_is_stationary_and_beats_its_neighbours():
     x = rng.uniform(0, 20, 3000)
     y = np.sin(x) + np.cos(3 * x) + 0.3 * rng.standard_normal(3000)
     stats = Statistics.from_data(x, y, Grid(0.0, 20.0, 200), 2)
-    (kernel, noise), report = train(Problem(Matern32(), None, 2, "elbo", LBFGS(tolerance=1e-8)), stats)
+    (kernel, noise), report = train(
+        Problem(Matern32(), None, 2, "elbo", LBFGS(tolerance=1e-8)), stats
+    )
     best = lower_bound(kernel, noise, stats, 2)
     assert report.objective == pytest.approx(best.elbo)
     assert np.abs(best.gradient).max() < 0.05
@@ -96,9 +101,7 @@ def test_agrees_with_the_exact_maximum_likelihood():
     exact = minimize(negative, np.log([0.4, 1.0, 0.05]), method="L-BFGS-B")
     stats = Statistics.from_data(x, y, Grid(0.0, 3.0, 1000), 3)
     (kernel, noise), _ = train(Problem(Matern32(), None, 3, "elbo", LBFGS(tolerance=1e-8)), stats)
-    np.testing.assert_allclose(
-        np.log([*kernel.values, noise]), exact.x, atol=0.01
-    )
+    np.testing.assert_allclose(np.log([*kernel.values, noise]), exact.x, atol=0.01)
 
 
 def test_fixed_and_bounded_hyperparameters_are_respected():
@@ -143,7 +146,9 @@ def test_ctrl_c_keeps_the_best_state(monkeypatch):
         return real(*arguments)
 
     monkeypatch.setattr(optimise, "lower_bound", interrupted)
-    (kernel, noise), report = train(Problem(Matern32(), None, 2, "elbo", LBFGS(tolerance=1e-12)), stats)
+    (kernel, noise), report = train(
+        Problem(Matern32(), None, 2, "elbo", LBFGS(tolerance=1e-12)), stats
+    )
     assert not report.converged
     assert "interrupted" in report.message
     assert report.objective == pytest.approx(real(kernel, noise, stats, 2).elbo)

@@ -42,4 +42,4 @@ def __getattr__(name: str):
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__ + ["__version__"])
+    return sorted([*__all__, "__version__"])

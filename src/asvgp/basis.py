@@ -7,11 +7,12 @@ coordinates. A grid of ``n`` cells carries ``n + degree`` basis functions.
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb, factorial, log
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]  # float64 throughout
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,7 @@ class Grid:
 
     def locate(self, x) -> tuple[NDArray[np.int64], Array]:
         """Cell index and local coordinate in [0, 1] of points inside the domain."""
-        t = (np.asarray(x, dtype=float) - self.lower) * (
-            self.cells / (self.upper - self.lower)
-        )
+        t = (np.asarray(x, dtype=float) - self.lower) * (self.cells / (self.upper - self.lower))
         cell = np.clip(t.astype(np.int64), 0, self.cells - 1)
         return cell, t - cell
 

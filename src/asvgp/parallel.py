@@ -4,6 +4,7 @@ The kernels release the interpreter lock, so plain threads are enough. A chunk t
 float64 and contiguous already is converted by itself.
 """
 
+import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +35,7 @@ def split(length: int) -> list[tuple[int, int]]:
     """Contiguous shares of ``range(length)``, one per core that is worth using."""
     shares = max(1, min(cores(), length // _SERIAL))
     edges = [length * i // shares for i in range(shares + 1)]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(itertools.pairwise(edges))
 
 
 def each_share(length: int, work: Callable[[int, int], object]) -> list:

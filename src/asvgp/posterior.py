@@ -46,7 +46,7 @@ class Posterior:
     >>> mean, variance = posterior.predict(np.array([0.5, 100.0]))
     >>> mean.round(2).tolist()  # inside; and far outside, where the prior is back
     [[0.14, 0.0]]
-    >>> variance.round(3).tolist()
+    >>> variance.round(2).tolist()
     [0.0, 1.0]
     """
 

@@ -211,16 +211,21 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             X = X.reshape(-1, 1) if X.ndim == 1 else X
         if getattr(X, "dtype", np.dtype(float)).kind in "mM":
             check_one_input(X)
-        X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+        X = validate_data(
+            self,
+            X,  # pyright: ignore[reportArgumentType]
+            reset=reset,
+            dtype="numeric",
+            ensure_all_finite=False,
+        )
+        X = np.asarray(X)
         check_one_input(X)
         return X[:, 0]
 
     def _targets(self, y, length: int):
-        """y as given, checked for shape and type."""
+        """Y as given, checked for shape and type."""
         if y is None:
-            raise ValueError(
-                "GPRegressor requires y to be passed, but the target y is None."
-            )
+            raise ValueError("GPRegressor requires y to be passed, but the target y is None.")
         y = check_array(
             y, ensure_2d=False, dtype="numeric", ensure_all_finite=False, input_name="y"
         )
@@ -238,7 +243,9 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _check_observed(self, stats: Statistics, y) -> None:
         """What the pass found: missing, infinite or constant targets."""
         if not np.all(np.isfinite(stats.squares)):
-            bad = np.flatnonzero(~np.isfinite(np.asarray(y, dtype=float).sum(axis=-1, keepdims=y.ndim == 1)))
+            rows = np.asarray(y, dtype=float).reshape(len(y), -1)
+            with np.errstate(over="ignore"):
+                bad = np.flatnonzero(np.isinf(rows**2).any(axis=1))
             raise ValueError(
                 "Input y contains infinity or a value too large for dtype('float64'). First "
                 f"rows: {', '.join(map(str, bad[:5]))}."
@@ -285,7 +292,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         --------
         >>> from asvgp import GPRegressor, Matern12
         >>> gp = GPRegressor(Matern12(), num_basis=9, noise_variance=0.1, optimizer=None)
-        >>> mean, std = gp.fit([0, 1, 2], [1.0, 0.0, -1.0]).predict([99.0], return_std=True)
+        >>> mean, std = gp.fit([0, 1, 2], [-1.0, 0.0, 1.0]).predict([99.0], return_std=True)
         >>> mean.round(6).tolist(), std.round(6).tolist()
         ([0.0], [1.0])
         """

@@ -104,9 +104,7 @@ class Statistics:
                 )
                 if progress is not None:
                     progress(end - begin)
-            return cls(
-                grid, degree, moments, targets, squares, int(totals[0]), 0, float(totals[1])
-            )
+            return cls(grid, degree, moments, targets, squares, int(totals[0]), 0, float(totals[1]))
 
         first, *others = each_share(len(y), share)
         log_weights = first.log_weights

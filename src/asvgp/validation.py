@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Real
 
 import numba
 import numpy as np
@@ -26,9 +26,7 @@ def check_settings(estimator) -> None:
             f"kernel.dim={dim!r}: this version fits one input, so dim must be None or 0."
         )
     if estimator.objective not in ("elbo", "evidence"):
-        raise ValueError(
-            f"objective must be 'elbo' or 'evidence', got {estimator.objective!r}."
-        )
+        raise ValueError(f"objective must be 'elbo' or 'evidence', got {estimator.objective!r}.")
     optimizer = estimator.optimizer
     if not (optimizer is None or optimizer == "lbfgs" or isinstance(optimizer, LBFGS)):
         raise ValueError(f"optimizer must be 'lbfgs', LBFGS(...) or None, got {optimizer!r}.")
@@ -48,7 +46,7 @@ def check_degree(degree, kernel: Kernel) -> int:
     smallest = kernel.order + 1
     if degree is None:
         return smallest
-    if not isinstance(degree, Integral) or not smallest <= degree <= 6:
+    if not isinstance(degree, int | np.integer) or not smallest <= degree <= 6:
         raise ValueError(
             f"degree must be None or an integer from {smallest} (for {type(kernel).__name__}) "
             f"to 6, got {degree!r}."
@@ -66,12 +64,10 @@ def check_num_basis(num_basis, degree: int) -> int | None:
                 f"num_basis has {len(num_basis)} entries but there is one input: {num_basis!r}."
             )
         num_basis = num_basis[0]
-    if not isinstance(num_basis, Integral) or isinstance(num_basis, bool):
+    if not isinstance(num_basis, int | np.integer) or isinstance(num_basis, bool):
         raise TypeError(f"num_basis must be 'auto' or an integer, got {num_basis!r}.")
     if num_basis < degree + 1:
-        raise ValueError(
-            f"num_basis must be at least degree + 1 = {degree + 1}, got {num_basis}."
-        )
+        raise ValueError(f"num_basis must be at least degree + 1 = {degree + 1}, got {num_basis}.")
     return int(num_basis)
 
 
@@ -157,8 +153,8 @@ def check_weights(sample_weight, length: int):
         row = int(np.argmin(weights))
         count = int(np.count_nonzero(weights <= 0.0))
         raise ValueError(
-            f"sample_weight must be positive: {count} of {length} are zero or negative (row {row} is "
-            f"{weights[row]:g}). A weight is an inverse relative noise variance; drop rows "
+            f"sample_weight must be positive: {count} of {length} are zero or negative (row {row} "
+            f"is {weights[row]:g}). A weight is an inverse relative noise variance; drop rows "
             "that should not count."
         )
     return weights

@@ -78,18 +78,14 @@ def lower_bound(
     # alpha' G alpha / noise = b' alpha / noise - alpha' K alpha
     roughness = np.sum(prior.element * mean_total) + np.sum(prior.boundary * mean_start)
     d_noise = 0.5 * (
-        -outputs * stats.count
-        + outputs * trace_posterior / noise
-        + squares
-        - explained
-        - roughness
+        -outputs * stats.count + outputs * trace_posterior / noise + squares - explained - roughness
     )
     if objective == "elbo":
         d_variance = np.array([float(p == "variance") for p in kernel.parameters])
         d_missed = d_variance * kernel.prior_variance * stats.weight - d_trace
         d_kernel = d_kernel - 0.5 * outputs * d_missed / noise
         d_noise += 0.5 * outputs * missed / noise
-    return Bound(elbo, fit, missed, np.append(d_kernel, d_noise))
+    return Bound(float(elbo), float(fit), float(missed), np.append(d_kernel, d_noise))
 
 
 def upper_bound(kernel: Kernel, noise: float, stats: Statistics, degree: int) -> float:
@@ -102,6 +98,6 @@ def upper_bound(kernel: Kernel, noise: float, stats: Statistics, degree: int) ->
     explained = eliminate(prior, stats, wide).explained.sum()
     constant = stats.log_weights - stats.count * log(2.0 * pi * noise)
     outputs = len(stats.squares)
-    return 0.5 * (
-        outputs * (constant + determinant) - stats.squares.sum() / wide + explained
+    return float(
+        0.5 * (outputs * (constant + determinant) - stats.squares.sum() / wide + explained)
     )

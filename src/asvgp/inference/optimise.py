@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from asvgp.basis import Array
 from asvgp.inference.bound import Bound, lower_bound
-from asvgp.inference.start import State
+from asvgp.inference.start import State, signal_power
 from asvgp.kernels import Kernel
 from asvgp.stats import Statistics
 
@@ -43,8 +43,7 @@ class LBFGS:
     def __post_init__(self) -> None:
         if not (self.max_iterations >= 1 and self.tolerance > 0.0 and self.restarts >= 0):
             raise ValueError(
-                "LBFGS needs max_iterations >= 1, tolerance > 0 and restarts >= 0, got "
-                f"{self!r}."
+                f"LBFGS needs max_iterations >= 1, tolerance > 0 and restarts >= 0, got {self!r}."
             )
 
 
@@ -60,7 +59,7 @@ class Report:
     evaluations : int
         Bounds and gradients computed, over all resolutions and starts.
     objective : float
-        The value reached.
+        The value reached, in nats.
     seconds : float
     interrupted : bool
         Whether Ctrl-C ended it.
@@ -105,7 +104,7 @@ class Objective:
 
     def _limits(self) -> list[tuple[float, float]]:
         """Log-bounds: the user's, or as wide as double precision makes sense of."""
-        grid, power = self.stats.grid, self.stats.squares.sum() / self.stats.weight
+        grid, power = self.stats.grid, signal_power(self.stats)
         span = grid.upper - grid.lower
         wide = {
             "lengthscale": (1e-2 * grid.spacing, 1e3 * span),
@@ -169,7 +168,7 @@ class Objective:
 
 
 def maximise(objective: Objective, start: State, settings: LBFGS) -> Report:
-    """Climb from ``start``; ``objective.best`` holds the result, whatever happens."""
+    """Climb from ``start``; ``objective.best`` holds the best state, whatever happens."""
     begin = time.perf_counter()
     theta = objective.encode(start)
     before = objective.evaluations
@@ -205,17 +204,13 @@ def maximise(objective: Objective, start: State, settings: LBFGS) -> Report:
     except KeyboardInterrupt:
         report.converged, report.interrupted = False, True
         report.message = "interrupted; the best state so far is kept"
-    value, state = objective.best
-    if state is not None:
-        theta = objective.encode(state)
-        report.at_bounds = [
-            name
-            for name, t, (low, high) in zip(
-                objective.names, theta, objective.limits, strict=True
-            )
-            if min(t - low, high - t) < 1e-6
-        ]
-    report.objective = value
+    reached = max([value, *objective.trace[before:]])
+    if reached == objective.best[0] and objective.best[1] is not None:
+        theta = objective.encode(objective.best[1])
+        low, high = np.array(objective.limits).T
+        at_bounds = np.minimum(theta - low, high - theta) < 1e-6
+        report.at_bounds = [n for n, yes in zip(objective.names, at_bounds, strict=True) if yes]
+    report.objective = reached
     report.evaluations = objective.evaluations - before
     report.seconds = time.perf_counter() - begin
     report.trace = list(objective.trace)

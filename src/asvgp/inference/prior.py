@@ -38,9 +38,7 @@ class Prior:
         self.element = np.tensordot(operator, applied, axes=1)
         half = np.tensordot(process.d_operator, applied, axes=1)
         self.d_element = (
-            half
-            + half.transpose(0, 2, 1)
-            - process.d_log_density[:, None, None] * self.element
+            half + half.transpose(0, 2, 1) - process.d_log_density[:, None, None] * self.element
         )
         nodes = operator_nodes(order + 1, degree)
         self.element_root = np.tensordot(nodes, operator, axes=(1, 0)) / density**0.5

@@ -17,9 +17,7 @@ from asvgp.stats import Statistics
 State = tuple[Kernel, float]  # a kernel and a noise variance
 
 
-def candidates(
-    kernel: Kernel, noise: float | None, stats: Statistics, lengths=None
-) -> list[State]:
+def candidates(kernel: Kernel, noise: float | None, stats: Statistics, lengths=None) -> list[State]:
     """States worth trying on these statistics, the given kernel first.
 
     ``noise`` is the user's own starting value, or None. ``lengths`` are the correlation
@@ -74,7 +72,6 @@ def scatter(stats: Statistics) -> tuple[float, float]:
 
 def spectral_peaks(stats: Statistics, count: int = 3) -> Array:
     """Periods of the highest separate peaks of the periodogram of the cell means."""
-    n = stats.grid.cells
     weight = stats.moments[:, 0]
     means = np.zeros_like(stats.targets[:, :, 0])
     np.divide(stats.targets[:, :, 0], weight, out=means, where=weight > 0.0)
@@ -87,4 +84,4 @@ def spectral_peaks(stats: Statistics, count: int = 3) -> Array:
         peak = int(np.argmax(spectrum))
         periods.append((stats.grid.upper - stats.grid.lower) / peak)
         spectrum[max(0, int(0.8 * peak) - 1) : int(1.25 * peak) + 2] = 0.0
-    return np.array([period for period in periods if period > 4.0 / n])
+    return np.array([period for period in periods if period > 4.0 * stats.grid.spacing])

@@ -59,8 +59,10 @@ def climb(
     try:
         starts = _ranked(target, _proposals(problem, level, warm))
         for start in starts[: 1 + (problem.settings.restarts if warm is None else 0)]:
-            report = maximise(target, start, problem.settings)
-            if report.interrupted:
+            attempt = maximise(target, start, problem.settings)
+            if attempt.interrupted or report.interrupted or attempt.objective > report.objective:
+                report = attempt
+            if attempt.interrupted:
                 break
     except KeyboardInterrupt:
         pass

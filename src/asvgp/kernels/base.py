@@ -40,7 +40,7 @@ class Kernel(ABC):
     respects.
     """
 
-    fixed: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
+    fixed: tuple[str, ...] | str = dataclasses.field(default=(), kw_only=True)
     bounds: Mapping[str, tuple[float, float]] = dataclasses.field(
         default_factory=dict, kw_only=True, hash=False
     )
@@ -59,9 +59,7 @@ class Kernel(ABC):
                     f"{name}: {parameter} must be a positive number, got {value!r}."
                 ) from None
             if not (np.isfinite(number) and number > 0.0):
-                raise ValueError(
-                    f"{name}: {parameter} must be positive and finite, got {value!r}."
-                )
+                raise ValueError(f"{name}: {parameter} must be positive and finite, got {value!r}.")
             object.__setattr__(self, parameter, number)
         fixed = (self.fixed,) if isinstance(self.fixed, str) else tuple(self.fixed)
         object.__setattr__(self, "fixed", fixed)

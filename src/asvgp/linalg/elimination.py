@@ -2,7 +2,7 @@
 
 The arithmetic of a Cholesky factorisation, one cell at a time. Exact for the prior; for
 the posterior its error grows with the information the data carry relative to the prior,
-and `asvgp.linalg.square_root` takes over where that matters (`asvgp.inference.chain`
+and `asvgp.linalg.square_root` takes over where that matters (`asvgp.inference.elimination`
 chooses). Layout and letters: `asvgp.linalg`.
 """
 

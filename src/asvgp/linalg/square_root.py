@@ -4,8 +4,8 @@ The same results as `asvgp.linalg.elimination`, from factors of the quadratic fo
 than the forms themselves: each cell stacks a root of what is carried, a root of the
 prior's element and a root of its data, and Householder reflections triangularise the
 stack. The error depends on the rows, not on their squares, so noise at 1e-20 of the
-signal beside cells without data is no difficulty. Rows of very different size are safe
-because every reflection pivots on the largest entry of its column (Cox & Higham, 1998).
+signal beside cells without data is no difficulty. Rows of very different size keep their
+digits because every reflection pivots on the largest entry of its column.
 Layout and letters: `asvgp.linalg`.
 """
 

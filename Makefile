@@ -1,0 +1,51 @@
+# Everything happens in .venv, made on first use; only Python (3.11 or newer) and make are
+# needed beforehand. `make demo PYTHON=python3.12` chooses another interpreter,
+# `make test PYTEST_ARGS='-k kernels'` passes options on to pytest.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+RUNTIME := $(VENV)/.installed-plot
+TOOLS := $(VENV)/.installed-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint docs clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+
+demo: $(RUNTIME) ## fit two million points, print a table, write demo.png
+	$(BIN)/python -m asvgp.demo
+
+test: $(TOOLS) ## the whole test suite, with coverage
+	$(BIN)/python -m pytest --cov $(PYTEST_ARGS)
+
+bench: $(TOOLS) ## speed beside celerite2 and bare memory traffic, as ratios
+	$(BIN)/python benchmarks/one_input.py
+
+lint: $(TOOLS) ## formatting, lint and types
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/pyright
+
+docs: $(TOOLS) ## the documentation, into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+clean: ## remove what the other targets wrote, except .venv
+	rm -rf site htmlcov dist demo.png .coverage .pytest_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	if [ -d benchmarks ]; then find benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +; fi
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(RUNTIME): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[plot]'
+	@touch $@
+
+$(TOOLS): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev,docs]'
+	@touch $@ $(RUNTIME)

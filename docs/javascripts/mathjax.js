@@ -1,0 +1,8 @@
+window.MathJax = {
+  tex: {
+    inlineMath: [["\\(", "\\)"]],
+    displayMath: [["\\[", "\\]"]],
+    processEscapes: true,
+  },
+  options: { ignoreHtmlClass: ".*|", processHtmlClass: "arithmatex" },
+};

@@ -1,0 +1,178 @@
+"""The main job on an embedded default: ``python -m asvgp.demo``.
+
+Two million points of a multi-scale series with gaps: a slow drift, a daily wave and fast
+bursts, sampled irregularly over a year. Fit, forecast past the end, check against points
+that were held out, and draw the result at three zooms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.kernels import Matern32
+from asvgp.regressor import GPRegressor
+
+DAYS = 365.0
+GAPS = [(61.0, 64.0), (200.2, 203.4), (203.9, 204.1), (290.0, 291.5)]
+NOISE = 0.25
+
+
+def truth(t: Array) -> Array:
+    """The noise-free series at times in days."""
+    rng = np.random.default_rng(7)
+    drift = sum(
+        a * np.sin(2 * np.pi * t / p + s)
+        for p, a, s in zip(
+            [190.0, 73.0, 31.0], [1.2, 0.8, 0.5], rng.uniform(0, 6.28, 3), strict=True
+        )
+    )
+    daily = (0.7 + 0.3 * np.sin(t / 9.0)) * np.sin(2 * np.pi * t)
+    centres, widths = rng.uniform(0, DAYS, 700), rng.uniform(0.02, 0.08, 700)
+    bursts = np.zeros_like(t)
+    for centre, width, height in zip(centres, widths, rng.uniform(-1.5, 1.5, 700), strict=True):
+        near = slice(*np.searchsorted(t, [centre - 6 * width, centre + 6 * width]))
+        bursts[near] += height * np.exp(-(((t[near] - centre) / width) ** 2))
+    return drift + daily + bursts
+
+
+@dataclass
+class Series:
+    """Times, observations and a mask of the points kept from the fit."""
+
+    t: Array
+    y: Array
+    held_out: Array
+
+
+def generate(n: int, seed: int = 0) -> Series:
+    """Irregular, gappy, noisy samples of `truth`; one in twenty held out."""
+    rng = np.random.default_rng(seed)
+    t = np.sort(rng.uniform(0.0, DAYS, int(1.085 * n) + 100))
+    for start, end in GAPS:
+        t = t[(t < start) | (t > end)]
+    y = truth(t) + NOISE * rng.standard_normal(len(t))
+    return Series(t, y, rng.random(len(t)) < 0.05)
+
+
+def run(n: int = 2_000_000, picture: str | None = "demo.png", seed: int = 0) -> dict[str, float]:
+    """Generate, fit, check, print a table, draw; returns the numbers of the table."""
+    clock = [time.perf_counter()]
+
+    def lap() -> float:
+        clock.append(time.perf_counter())
+        return clock[-1] - clock[-2]
+
+    # A small fit first, so that the times below are not those of the compiler.
+    print("Compiling (once per machine) and generating data ...", flush=True)
+    GPRegressor(Matern32()).fit(np.linspace(0, 1, 100), np.sin(np.arange(100.0)))
+    series = generate(n, seed)
+    train = ~series.held_out
+    t, y = series.t[train], series.y[train]
+    numbers: dict[str, float] = {"generate (s)": lap()}
+    gp = GPRegressor(Matern32()).fit(t, y)
+    numbers["fit (s)"] = lap()
+    for stage, seconds in gp.timings_.items():
+        numbers[f"  {stage} (s)"] = seconds
+    lap()
+    test_t, test_y = series.t[~train], series.y[~train]
+    mean, std = gp.predict(test_t, return_std=True, include_noise=True)
+    numbers["predict held out (s)"] = lap()
+    error = test_y - mean
+    numbers |= {
+        "observations": float(len(t)),
+        "held out": float(len(test_t)),
+        "basis functions": float(gp.num_basis_),
+        "ELBO per datum": gp.elbo_ / len(t),
+        "upper bound per datum": gp.evidence_upper_bound_ / len(t),
+        "noise standard deviation (truth 0.25)": float(np.sqrt(gp.noise_variance_)),
+        "held-out RMSE": float(np.sqrt(np.mean(error**2))),
+        "held-out NLPD": float(-np.mean(gp.log_predictive_density(test_t, test_y))),
+        "held-out coverage of the 95 % band": float(np.mean(np.abs(error) < 1.96 * std)),
+    }
+    for name, value in numbers.items():
+        whole = value == int(value) and abs(value) >= 100
+        print(f"{name:<40}{value:>14,.0f}" if whole else f"{name:<40}{value:>14.4f}")
+    print(f"{'kernel':<40}{gp.kernel_!r}\n{'training':<40}{gp.optimization_}")
+    if picture:
+        draw(gp, t, y, picture)
+        print(f"Wrote {picture}.")
+    return numbers
+
+
+def draw(gp: GPRegressor, t: Array, y: Array, path: str) -> None:
+    """The series at three zooms: a year, the days about a gap, the forecast past the end."""
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError(
+            "The picture needs matplotlib: pip install 'asvgp[plot]', or pass --no-picture."
+        ) from None
+
+    views = [
+        ("The whole year", 0.0, DAYS + 12.0),
+        ("Twelve days about two gaps", 196.0, 208.0),
+        ("The end of the data, and the forecast", DAYS - 3.0, DAYS + 3.0),
+    ]
+    figure, axes = plt.subplots(3, 1, figsize=(10, 9), layout="constrained")
+    for ax, (title, start, end) in zip(axes, views, strict=True):
+        grid = np.linspace(start, end, 2400)
+        mean, std = gp.predict(grid, return_std=True)
+        _draw_data(ax, t, y, start, end)
+        ax.fill_between(
+            grid,
+            mean - 1.96 * std,
+            mean + 1.96 * std,
+            color="C0",
+            alpha=0.35,
+            lw=0,
+            zorder=3,
+            label="95 % band of f",
+        )
+        ax.plot(grid, mean, color="C0", lw=1.0, zorder=4, label="posterior mean")
+        if end > DAYS:
+            ax.axvline(DAYS, color="0.3", lw=0.8, ls=":", zorder=2)
+        ax.set(xlim=(start, end), ylabel="value", title=title)
+        ax.title.set_horizontalalignment("left")
+        ax.title.set_position((0.0, 1.0))
+        ax.margins(y=0.08)
+    axes[0].scatter([], [], s=12, color="0.6", label=f"{len(t):,} observations")
+    axes[0].legend(loc="upper right", ncols=3, frameon=False)
+    axes[-1].set_xlabel("time (days); the dotted line is the end of the data")
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def _draw_data(ax, t: Array, y: Array, start: float, end: float) -> None:
+    """At most a few points per pixel: extremes where there are many, all where there are few."""
+    first, last = np.searchsorted(t, [start, end])
+    t, y = t[first:last], y[first:last]
+    columns = 1200
+    if len(t) <= 8 * columns:
+        ax.plot(t, y, ".", ms=1.5, color="0.65", zorder=1)
+        return
+    pixel = ((t - start) * (columns / (end - start))).astype(int)
+    edges = np.flatnonzero(np.diff(pixel, prepend=-1))
+    low, high = np.minimum.reduceat(y, edges), np.maximum.reduceat(y, edges)
+    ax.vlines(t[edges], low, high, color="0.75", lw=0.8, zorder=1)
+
+
+def main() -> None:
+    """Command line of the demonstration."""
+    parser = argparse.ArgumentParser(description="Fit, forecast and draw a long series.")
+    parser.add_argument("--points", type=int, default=2_000_000, help="observations (2,000,000)")
+    parser.add_argument("--picture", default="demo.png", help="where to draw (demo.png)")
+    parser.add_argument("--no-picture", action="store_true", help="print the table only")
+    options = parser.parse_args()
+    run(options.points, None if options.no_picture else options.picture)
+
+
+if __name__ == "__main__":
+    main()
