@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from asvgp import SHO, Matern12, Matern32, Matern52, Matern72
 from asvgp.basis import Grid, log_jacobian
-from asvgp.inference.elimination import PLAIN_LIMIT, eliminate, information
+from asvgp.inference.elimination import ACCEPTED_DEFECT, CERTAIN, eliminate, information
 from asvgp.inference.prior import Prior
 from asvgp.linalg import square_root
 from asvgp.stats import Statistics
@@ -153,9 +153,10 @@ def test_the_automatic_choice_is_accurate(kernel, ratio, level, clusters, seed):
     stats = Statistics.from_data(x, y, prior.grid, prior.degree)
     noise = 10.0**-level
     chosen = eliminate(prior, stats, noise)
-    assert chosen.path == (
-        "plain" if information(prior, stats, noise) <= PLAIN_LIMIT else "square-root"
-    )
+    if information(prior, stats, noise) <= CERTAIN:
+        assert chosen.path == "plain"
+    elif chosen.path == "plain":
+        assert chosen.defect(noise) <= ACCEPTED_DEFECT
     sure = eliminate(prior, stats, noise, "square-root")
     assert abs(chosen.log_det - sure.log_det) < 1e-8 * cells
     size = np.sum(stats.squares) / noise
@@ -170,11 +171,26 @@ def test_plain_path_would_fail_where_it_is_not_chosen():
     prior = Prior(Matern52(3.0), Grid(0.0, 40.0, 40), 3)
     stats = Statistics.from_data(x, np.sin(x), prior.grid, 3)
     noise = 1e-12
-    assert information(prior, stats, noise) > PLAIN_LIMIT
+    assert information(prior, stats, noise) > CERTAIN
     assert eliminate(prior, stats, noise).path == "square-root"
-    plain = eliminate(prior, stats, noise, "plain").log_det
-    sure = eliminate(prior, stats, noise, "square-root").log_det
-    assert not abs(plain - sure) < 1e-6 * 40
+    plain = eliminate(prior, stats, noise, "plain")
+    sure = eliminate(prior, stats, noise, "square-root")
+    assert not abs(plain.log_det - sure.log_det) < 1e-6 * 40
+    assert plain.defect(noise) > 1e-6  # and the defect tells
+
+
+def test_abundant_smooth_data_need_no_square_root():
+    """Much information, but nothing degenerate about it: the check lets the fast path pass."""
+    rng = np.random.default_rng(4)
+    x = rng.uniform(0.0, 40.0, 20_000)
+    prior = Prior(Matern52(10.0), Grid(0.0, 40.0, 40), 3)
+    stats = Statistics.from_data(x, np.sin(x), prior.grid, 3)
+    noise = 1e-5
+    assert information(prior, stats, noise) > CERTAIN
+    chosen = eliminate(prior, stats, noise)
+    assert chosen.path == "plain"
+    sure = eliminate(prior, stats, noise, "square-root")
+    assert abs(chosen.log_det - sure.log_det) < 1e-9 * 40
 
 
 @settings(max_examples=50, deadline=None)

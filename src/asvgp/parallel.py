@@ -11,10 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from asvgp.basis import Array
 
-CHUNK = 1 << 16
+CHUNK = 1 << 18
 _SERIAL = 1 << 15  # shorter arrays are not worth a thread
 
 
@@ -29,6 +30,21 @@ def cores() -> int:
 def _pool(process: int) -> ThreadPoolExecutor:
     """One pool a process: a forked child must not inherit its parent's threads."""
     return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix="asvgp")
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> ThreadpoolController:
+    """The BLAS libraries loaded in this process; looking them up takes a while."""
+    return ThreadpoolController()
+
+
+def one_blas_thread():
+    """Context in which BLAS does not start threads: our matrices are 3 x 3.
+
+    OpenBLAS wakes its threads for the tiny systems inside L-BFGS, which takes longer than
+    everything else in a small fit.
+    """
+    return _libraries().limit(limits=1, user_api="blas")
 
 
 def split(length: int) -> list[tuple[int, int]]:

@@ -17,6 +17,7 @@ from asvgp.inference.resolution import choose, finest_cells
 from asvgp.inference.start import noise_estimate
 from asvgp.inference.train import Problem, train
 from asvgp.kernels import Kernel, Matern32
+from asvgp.parallel import one_blas_thread
 from asvgp.posterior import Posterior
 from asvgp.progress import Progress
 from asvgp.stats import Statistics
@@ -159,16 +160,18 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
             self._check_observed(stats, y)
             passed = time.perf_counter()
-            stats, (kernel, noise), report = self._train(stats, degree, num_basis, progress)
+            with one_blas_thread():
+                stats, (kernel, noise), report = self._train(stats, degree, num_basis, progress)
         finally:
             progress.close()
         trained = time.perf_counter()
         posterior = Posterior(kernel, noise, stats, degree)
-        bound = lower_bound(kernel, noise, stats, degree)
+        model = (kernel, noise, stats, degree)
+        elbo = lower_bound(*model, chain=posterior.chain).elbo
 
         self.kernel_, self.noise_variance_ = kernel, noise
-        self.elbo_ = bound.elbo
-        self.evidence_upper_bound_ = upper_bound(kernel, noise, stats, degree)
+        self.elbo_ = elbo
+        self.evidence_upper_bound_ = upper_bound(*model, chain=posterior.chain)
         self.num_basis_ = stats.grid.cells + degree
         self.domain_ = domain
         self.stats_, self.posterior_ = stats, posterior
@@ -259,8 +262,10 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-        if self.optimizer is not None:
-            low, high = np.nanmin(y), np.nanmax(y)
+        mean_square = stats.targets[:, :, 0].sum(axis=1) ** 2 / stats.weight
+        spread = stats.squares - mean_square
+        if self.optimizer is not None and np.all(spread <= 1e-9 * stats.squares):
+            low, high = np.nanmin(y), np.nanmax(y)  # the sums only raise the suspicion
             if low == high:
                 raise ValueError(
                     f"y is constant ({low!r}, n_samples = {stats.count}): there is nothing to "

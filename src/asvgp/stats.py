@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import comb
 
-import numba
 import numpy as np
 
 from asvgp.basis import Array, Grid
-from asvgp.linalg.square_root import data_roots
+from asvgp.linalg.accumulate import accumulate, aligned_table
+from asvgp.linalg.square_root import RANK_TOLERANCE, data_roots
 from asvgp.parallel import as_doubles, each_chunk, each_share
 
 Progress = Callable[[int], None]
@@ -78,46 +78,45 @@ class Statistics:
         y = np.asarray(y)
         y = y[:, None] if y.ndim == 1 else y
         x = np.asarray(x).reshape(len(y))
-        outputs = y.shape[1]
-        marker, scale = (0,) * degree, grid.cells / (grid.upper - grid.lower)
+        outputs, marker = y.shape[1], (0,) * degree
+        scale = grid.cells / (grid.upper - grid.lower)
 
-        def share(start: int, stop: int):
-            moments = np.zeros((grid.cells, 2 * degree + 1))
-            targets = np.zeros((outputs, grid.cells, degree + 1))
-            squares = np.zeros(outputs)
-            totals = np.zeros(2)
+        def share(start: int, stop: int) -> tuple[list[Array], Array]:
+            tables = [aligned_table(grid.cells, degree) for _ in range(outputs)]
+            totals = np.zeros((outputs, 3))
             weights = np.empty(0)
             for begin, end in each_chunk(start, stop):
+                points, values = as_doubles(x[begin:end]), as_doubles(y[begin:end].T)
+                if outputs > 1:  # a row is missing in all outputs or in none
+                    absent = np.isnan(values).any(axis=0)
+                    values = np.where(absent, np.nan, values)
                 if sample_weight is not None:
                     weights = as_doubles(sample_weight[begin:end])
-                _accumulate(
-                    marker,
-                    as_doubles(x[begin:end]),
-                    as_doubles(y[begin:end].T),
-                    weights,
-                    grid.lower,
-                    scale,
-                    moments,
-                    targets,
-                    squares,
-                    totals,
-                )
+                for o in range(outputs):
+                    accumulate(
+                        marker, points, values[o], weights, grid.lower, scale, tables[o], totals[o]
+                    )
                 if progress is not None:
                     progress(end - begin)
-            return cls(grid, degree, moments, targets, squares, int(totals[0]), 0, float(totals[1]))
+            return tables, totals
 
-        first, *others = each_share(len(y), share)
-        log_weights = first.log_weights
-        count = first.count
-        for other in others:  # in place: the shares are ours
-            first.moments[...] += other.moments
-            first.targets[...] += other.targets
-            first.squares[...] += other.squares
-            count += other.count
-            log_weights += other.log_weights
-        missing = len(y) - count
+        shares = each_share(len(y), share)
+        tables, totals = shares[0]
+        for others, other_totals in shares[1:]:
+            for table, other in zip(tables, others, strict=True):
+                table += other
+            totals += other_totals
+        split, end = 2 * degree + 1, 3 * degree + 2
+        missing = int(totals[0, 1])
         return cls(
-            grid, degree, first.moments, first.targets, first.squares, count, missing, log_weights
+            grid,
+            degree,
+            np.ascontiguousarray(tables[0][:, :split]),
+            np.stack([table[:, split:end] for table in tables]),
+            totals[:, 0].copy(),
+            len(y) - missing,
+            missing,
+            float(totals[0, 2]),
         )
 
     def __add__(self, other: Statistics) -> Statistics:
@@ -192,7 +191,9 @@ class Statistics:
         size = self.degree + 1
         roots = np.empty((self.grid.cells, size, size))
         scores = np.empty((len(self.targets), self.grid.cells, size))
-        data_roots(self.moments, self.targets, roots, scores)
+        # Sums of N terms are good to about N times rounding at worst (equal x).
+        tolerance = max(RANK_TOLERANCE, 1e-16 * self.count)
+        data_roots(self.moments, self.targets, tolerance, roots, scores)
         return roots, scores
 
 
@@ -203,37 +204,3 @@ def _rescaling(power: int, offset: int, factor: int) -> Array:
         for i in range(j + 1):
             matrix[j, i] = comb(j, i) * offset ** (j - i) / factor**j
     return matrix
-
-
-@numba.njit(cache=True, nogil=True)
-def _accumulate(degree, x, y, w, lower, scale, moments, targets, squares, totals):
-    """Add points to the sums of their cells. ``totals``: count, sum of log weights."""
-    k = len(degree)
-    last = moments.shape[0] - 1
-    outputs = y.shape[0]
-    weighted = w.shape[0] > 0
-    for n in range(x.shape[0]):
-        absent = False
-        for o in range(outputs):
-            if np.isnan(y[o, n]):
-                absent = True
-        if absent:
-            continue
-        t = (x[n] - lower) * scale
-        c = min(int(t), last)
-        s = t - c
-        weight = 1.0
-        if weighted:
-            weight = w[n]
-            totals[1] += np.log(weight)
-        totals[0] += 1.0
-        power = weight
-        for j in range(2 * k + 1):
-            moments[c, j] += power
-            power *= s
-        for o in range(outputs):
-            value = weight * y[o, n]
-            squares[o] += value * y[o, n]
-            for j in range(k + 1):
-                targets[o, c, j] += value
-                value *= s

@@ -18,7 +18,7 @@ from math import log, pi
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.inference.elimination import eliminate
+from asvgp.inference.elimination import Elimination, eliminate
 from asvgp.inference.prior import Prior
 from asvgp.kernels import Kernel
 from asvgp.stats import Statistics
@@ -48,15 +48,24 @@ class Bound:
 
 
 def lower_bound(
-    kernel: Kernel, noise: float, stats: Statistics, degree: int, objective: str = "elbo"
+    kernel: Kernel,
+    noise: float,
+    stats: Statistics,
+    degree: int,
+    objective: str = "elbo",
+    chain: Elimination | None = None,
 ) -> Bound:
-    """The bound and its gradient; no term costs more than O(cells)."""
-    prior = Prior(kernel, stats.grid, degree)
+    """The bound and its gradient; no term costs more than O(cells).
+
+    ``chain`` is the elimination for these arguments, where it is at hand.
+    """
+    if chain is None:
+        chain = eliminate(Prior(kernel, stats.grid, degree), stats, noise)
+    prior = chain.prior
     outputs = len(stats.squares)
     trace, d_trace = prior.trace(stats.cumulative)
-    chain = eliminate(prior, stats, noise)
     mean_total, _ = chain.means()
-    trace_posterior, total, _ = chain.marginals()
+    trace_posterior, total = chain.sums
     start_covariance = chain.start_root @ chain.start_root.T
 
     squares, explained = stats.squares.sum() / noise, chain.explained.sum()
@@ -88,12 +97,20 @@ def lower_bound(
     return Bound(float(elbo), float(fit), float(missed), np.append(d_kernel, d_noise))
 
 
-def upper_bound(kernel: Kernel, noise: float, stats: Statistics, degree: int) -> float:
+def upper_bound(
+    kernel: Kernel,
+    noise: float,
+    stats: Statistics,
+    degree: int,
+    chain: Elimination | None = None,
+) -> float:
     """An upper bound on the log evidence, from one more factorisation."""
-    prior = Prior(kernel, stats.grid, degree)
+    if chain is None:
+        chain = eliminate(Prior(kernel, stats.grid, degree), stats, noise)
+    prior = chain.prior
     trace, _ = prior.trace(stats.cumulative)
     missed = max(kernel.prior_variance * stats.weight - trace, 0.0)
-    determinant = prior.log_det - eliminate(prior, stats, noise).log_det
+    determinant = prior.log_det - chain.log_det
     wide = noise + missed
     explained = eliminate(prior, stats, wide).explained.sum()
     constant = stats.log_weights - stats.count * log(2.0 * pi * noise)

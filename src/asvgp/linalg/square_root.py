@@ -12,8 +12,8 @@ Layout and letters: `asvgp.linalg`.
 import numba
 import numpy as np
 
-# Below this fraction of a monomial's own moment, what the lower monomials leave unexplained
-# is rounding of the sums, not information.
+# Below this fraction of a monomial's own moment, what the other monomials leave unexplained
+# is rounding of the sums, not information: points nearer than 1e-6 cells count as one.
 RANK_TOLERANCE = 1e-12
 
 
@@ -55,7 +55,7 @@ def triangularise(work, rows, columns):
 
 
 @numba.njit(cache=True, nogil=True)
-def data_roots(moments, targets, roots, scores):
+def data_roots(moments, targets, tolerance, roots, scores):
     """Per cell, ``roots' roots = Hankel(moments)`` and ``roots' scores = targets``.
 
     A Cholesky factorisation with pivoting on the relative size of what is left, stopped
@@ -74,7 +74,7 @@ def data_roots(moments, targets, roots, scores):
                 roots[c, i, j] = 0.0
         for step in range(size):
             best = -1
-            best_ratio = RANK_TOLERANCE
+            best_ratio = tolerance
             for r in range(step, size):
                 i = order[r]
                 own = moments[c, 2 * i]

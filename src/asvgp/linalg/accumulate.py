@@ -1,0 +1,182 @@
+"""Adding points to the sums of their cells: the inner loop of the one pass.
+
+A cell's sums lie side by side in one row of a table,
+
+    (w, w s, ..., w s**2k | w y, w y s, ..., w y s**k | padding),
+
+which for k = 2 is one cache line, and a point is added as one vector (`add_row`): the
+compiler does not find that by itself. Points that follow each other in x fall into the
+same cell, and each addition would wait for the one before; so four parts of the array are
+read in turn, which needs no ordering of the data and no special case for it.
+"""
+
+# pyright: reportCallIssue=false
+# (the compiler supplies the first argument of an intrinsic)
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+BLOCK = 256
+STREAMS = 4
+AHEAD = 16  # rows fetched into the cache before they are needed
+
+
+def row_width(degree: int) -> int:
+    """Entries of a row: ``3 * degree + 2`` sums, padded to whole vector registers."""
+    return -(-(3 * degree + 2) // 4) * 4
+
+
+@intrinsic
+def add_row(typingctx, degree, table, row, s, weight, value):
+    """``table[row] += (weight s**i, i <= 2k | value s**j, j <= k | 0)`` in one instruction."""
+    k = len(degree)
+    width = row_width(k)
+    powers = [*range(2 * k + 1), *range(k + 1)]
+    signature = types.void(degree, table, types.intp, types.float64, types.float64, types.float64)
+
+    def codegen(context, builder, signature, arguments):
+        _, table, row, s, weight, value = arguments
+        vector = ir.VectorType(ir.DoubleType(), width)
+        flags = ir.VectorType(ir.IntType(1), width)
+        lanes = ir.VectorType(ir.IntType(32), width)
+        undefined = ir.Constant(vector, ir.Undefined)
+
+        def spread(scalar):
+            first = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
+            return builder.shuffle_vector(first, undefined, ir.Constant(lanes, [0] * width))
+
+        def where(mask, yes, no):
+            mask = [int(bool(flag)) for flag in mask] + [0] * (width - len(mask))
+            return builder.select(ir.Constant(flags, mask), yes, no)
+
+        is_moment = [i <= 2 * k for i in range(len(powers))]
+        zero, one = (ir.Constant(vector, [number] * width) for number in (0.0, 1.0))
+        total = where(is_moment, spread(weight), spread(value))
+        total = where([True] * len(powers), total, zero)
+        bit, power = 1, s
+        while bit <= 2 * k:  # s**i by the binary digits of i
+            factor = where([i & bit for i in powers], spread(power), one)
+            total = builder.fmul(total, factor)
+            bit, power = 2 * bit, builder.fmul(power, power)
+        pointer = _row_pointer(context, builder, signature.args[1], table, row)
+        pointer = builder.bitcast(pointer, vector.as_pointer())
+        old = builder.load(pointer, align=8)
+        builder.store(builder.fadd(old, total), pointer, align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def fetch_row(typingctx, table, row):
+    """Ask the processor for a row that will be added to soon."""
+
+    def codegen(context, builder, signature, arguments):
+        pointer = _row_pointer(context, builder, signature.args[0], *arguments)
+        byte, integer = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, integer, integer, integer])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        options = [ir.Constant(integer, number) for number in (1, 3, 1)]  # write, keep, data
+        builder.call(prefetch, [builder.bitcast(pointer, byte), *options])
+        return context.get_dummy_value()
+
+    return types.void(table, types.intp), codegen
+
+
+def _row_pointer(context, builder, kind, table, row):
+    """Address of the first entry of a row."""
+    array = context.make_array(kind)(context, builder, table)
+    stride = cgutils.unpack_tuple(builder, array.strides)[0]
+    start = builder.bitcast(array.data, ir.IntType(8).as_pointer())
+    return builder.bitcast(builder.gep(start, [builder.mul(row, stride)]), array.data.type)
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _locate(x, y, lower, scale, last, cells, local, values):
+    """Cells and local coordinates of a block, and its sum of y squared: NaN if one is."""
+    square = 0.0
+    for i in range(x.shape[0]):
+        t = (x[i] - lower) * scale
+        cell = min(np.floor(t), last)
+        cells[i] = np.int32(cell)
+        local[i] = t - cell
+        values[i] = y[i]
+        square += y[i] * y[i]
+    return square
+
+
+@numba.njit(cache=True, nogil=True)
+def _weigh(y, w, weights, values, totals):
+    """Weights and weighted values of a block; a missing y weighs nothing.
+
+    Returns the block's weighted sum of y squared.
+    """
+    weighted = w.shape[0] > 0
+    square = 0.0
+    for i in range(y.shape[0]):
+        weights[i] = 0.0
+        values[i] = 0.0
+        if np.isnan(y[i]):
+            totals[1] += 1.0
+            continue
+        weights[i] = w[i] if weighted else 1.0
+        values[i] = weights[i] * y[i]
+        square += values[i] * y[i]
+        totals[2] += np.log(weights[i])
+    return square
+
+
+@numba.njit(cache=True, nogil=True)
+def accumulate(degree, x, y, w, lower, scale, table, totals):
+    """Add points, in any order, to the rows of ``table``.
+
+    ``w`` is empty where all weights are one. ``totals`` gains the weighted sum of y
+    squared, the number of missing y (NaN), and the sum of the log weights of the others.
+    """
+    last = float(table.shape[0] - 1)
+    cells = np.zeros((STREAMS, BLOCK + AHEAD), np.int32)
+    local = np.empty((STREAMS, BLOCK))
+    weights = np.ones((STREAMS, BLOCK))
+    values = np.empty((STREAMS, BLOCK))
+    clean = np.ones(STREAMS, np.bool_)  # whether the weights are all one
+    part = x.shape[0] // STREAMS
+    for offset in range(0, part, BLOCK):
+        size = min(BLOCK, part - offset)
+        for k in range(STREAMS):
+            at = k * part + offset
+            block = y[at : at + size]
+            square = _locate(
+                x[at : at + size], block, lower, scale, last, cells[k], local[k], values[k]
+            )
+            if w.shape[0] > 0 or np.isnan(square):
+                square = _weigh(block, w[at : at + size], weights[k], values[k], totals)
+                clean[k] = False
+            elif not clean[k]:
+                weights[k] = 1.0
+                clean[k] = True
+            totals[0] += square
+        for i in range(size):
+            fetch_row(table, np.intp(cells[0, i + AHEAD]))
+            fetch_row(table, np.intp(cells[1, i + AHEAD]))
+            fetch_row(table, np.intp(cells[2, i + AHEAD]))
+            fetch_row(table, np.intp(cells[3, i + AHEAD]))
+            add_row(degree, table, np.intp(cells[0, i]), local[0, i], weights[0, i], values[0, i])
+            add_row(degree, table, np.intp(cells[1, i]), local[1, i], weights[1, i], values[1, i])
+            add_row(degree, table, np.intp(cells[2, i]), local[2, i], weights[2, i], values[2, i])
+            add_row(degree, table, np.intp(cells[3, i]), local[3, i], weights[3, i], values[3, i])
+    for at in range(STREAMS * part, x.shape[0]):  # what four does not divide
+        one = slice(at, at + 1)
+        _locate(x[one], y[one], lower, scale, last, cells[0], local[0], values[0])
+        totals[0] += _weigh(y[one], w[one], weights[0], values[0], totals)
+        add_row(degree, table, np.intp(cells[0, 0]), local[0, 0], weights[0, 0], values[0, 0])
+
+
+def aligned_table(rows: int, degree: int):
+    """A table of zeros whose rows start at cache lines where their width allows."""
+    width = row_width(degree)
+    memory = np.zeros(rows * width + 8)
+    skip = (-memory.ctypes.data // memory.itemsize) % 8
+    return memory[skip : skip + rows * width].reshape(rows, width)
