@@ -8,6 +8,7 @@ small version as a smoke test, ``--json PATH`` keeps the numbers.
 """
 
 import argparse
+import itertools
 import json
 import subprocess
 import sys
@@ -43,7 +44,8 @@ class Sizes:
     predictions: int = 1_000_000
     memory_n: tuple[int, ...] = (1_000_000, 2_000_000, 4_000_000)
     memory_m: tuple[int, ...] = (30_000, 300_000, 1_000_000)
-    repeats: int = 15
+    copies: int = 13  # odd and not a multiple of three: each contestant meets them all
+    repeats: int = 26
     slow_repeats: int = 5
 
 
@@ -181,27 +183,33 @@ def fit(x, y, num_basis):
 
 
 def part_a(report, sizes, x, y):
-    """The pass against reading x and y once."""
-    orders = {"sorted": (x, y), "shuffled": shuffled(x, y)}
+    """The pass against reading x and y once, from memory: every run takes another copy."""
     threads = len(each_share(len(x), lambda start, stop: None))
-    for m in (sizes.small, sizes.large):
-        grid = grid_of(x, m)
-        for name, (a, b) in orders.items():
+    for name, (a, b) in {"sorted": (x, y), "shuffled": shuffled(x, y)}.items():
+        # Together the copies are larger than any cache; data that people have are not in it.
+        copies = [(a.copy(), b.copy()) for _ in range(sizes.copies)]
+        for m in (sizes.small, sizes.large):
+            grid = grid_of(x, m)
+            turn = itertools.cycle(copies)
             times = race(
                 sizes.repeats,
-                single=lambda a=a, b=b: _sum_both(a, b),
-                threads=lambda a=a, b=b: read_in_parallel(a, b),
-                work=lambda a=a, b=b, grid=grid: Statistics.from_data(a, b, grid, DEGREE),
+                single=lambda turn=turn: _sum_both(*next(turn)),
+                threads=lambda turn=turn: read_in_parallel(*next(turn)),
+                work=lambda turn=turn, grid=grid: Statistics.from_data(*next(turn), grid, DEGREE),
+                cached=lambda a=a, b=b: _sum_both(a, b),
             )
-            for key, readers in (("threads", threads), ("single", 1)):
+            for key, reading, limit in (
+                ("single", "reading", 4.0),
+                ("threads", f"reading on {threads} threads", None),
+                ("cached", "reading what is in the cache", None),
+            ):
                 report.add(
                     "a",
-                    f"pass, M={m}, {name} / reading on {readers} thread(s) "
-                    f"({1e3 * times[key]:.2f} ms)",
+                    f"pass, M={m}, {name} / {reading} ({1e3 * times[key]:.2f} ms)",
                     1e3 * times["work"],
                     "ms",
                     times["work"] / times[key],
-                    4.0,
+                    limit,
                 )
 
 
@@ -404,7 +412,8 @@ def part_g(report, sizes):
     report.add("g", "import sklearn.base (for comparison)", base, "s")
     for statement in ("import asvgp", "from asvgp import GPRegressor"):
         value = _median_of_three(IMPORT.format(statement))
-        report.add("g", statement, value, "s", limit=1.0)
+        # Only the first is ours to keep: the second has to import scikit-learn.
+        report.add("g", statement, value, "s", limit=1.0 if statement == "import asvgp" else None)
     report.add("g", "from asvgp import GPRegressor / import sklearn.base", value, "s", value / base)
     for n, m in ((1_000, 100), (sizes.n, sizes.large)):
         value = _median_of_three(FIRST_FIT.format(n=n, m=m))

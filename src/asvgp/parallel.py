@@ -15,7 +15,7 @@ from threadpoolctl import ThreadpoolController
 
 from asvgp.basis import Array
 
-CHUNK = 1 << 18
+CHUNK = 1 << 16
 _SERIAL = 1 << 15  # shorter arrays are not worth a thread
 
 

@@ -17,9 +17,12 @@ import numpy as np
 RANK_TOLERANCE = 1e-12
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, inline="always")
 def triangularise(work, rows, columns):
-    """Reflect ``work[:rows]`` in place until its first ``columns`` are upper triangular."""
+    """Reflect ``work[:rows]`` in place until its first ``columns`` are upper triangular.
+
+    Inlined, because the callers' row and column counts are constants of the degree.
+    """
     width = work.shape[1]
     for j in range(min(rows, columns)):
         largest = j
@@ -32,15 +35,14 @@ def triangularise(work, rows, columns):
             for c in range(j, width):
                 work[j, c], work[largest, c] = work[largest, c], work[j, c]
         head = work[j, j]
+        inverse = 1.0 / head
         square = 0.0
         for r in range(j + 1, rows):
-            ratio = work[r, j] / head
-            square += ratio * ratio
+            work[r, j] *= inverse
+            square += work[r, j] * work[r, j]
         norm = np.sqrt(1.0 + square)
         # Reflector v = (1 + norm, ratios), tau = 1 / (norm (1 + norm)).
         tau = 1.0 / (norm * (1.0 + norm))
-        for r in range(j + 1, rows):
-            work[r, j] /= head
         for c in range(j + 1, width):
             product = (1.0 + norm) * work[j, c]
             for r in range(j + 1, rows):
