@@ -57,6 +57,13 @@ class Posterior:
         self.chain: Elimination = eliminate(self.prior, stats, noise)
         self.coefficients: Array = self.chain.means(keep=True)[1]
 
+    def __repr__(self) -> str:
+        return (
+            f"Posterior({self.kernel!r}, noise={self.noise:.6g}, {self.stats.count} observations, "
+            f"{self.grid.cells + self.degree} basis functions of degree {self.degree})"
+        )
+
+    @cached_property
     def _cell_covariances(self) -> tuple[Array, Array]:
         """Covariances of every cell's coefficients, under the prior and the posterior."""
         return self.prior.covariances(), self.chain.marginals(keep=True)[2]
@@ -65,7 +72,7 @@ class Posterior:
     def _reduction(self) -> tuple[Array, Array]:
         """Prior minus posterior variance: polynomials per cell, and both end cells whole."""
         k = self.degree
-        before, after = self._cell_covariances()
+        before, after = self._cell_covariances
         polynomials = np.zeros((self.grid.cells, 2 * k + 1))
         for i in range(k + 1):
             for j in range(k + 1):
@@ -115,8 +122,8 @@ class Posterior:
             coef = self.coefficients[:, cells]
             mean[:, rows] = np.einsum("oti,ti->ot", coef, weights)
             if ends is not None:
-                which = (cells > 0).astype(int) if grid.cells > 1 else (x[rows] > grid.upper) * 1
-                reduction = np.einsum("ti,tij,tj->t", weights, ends[which], weights)
+                right = (x[rows] > grid.upper).astype(int)
+                reduction = np.einsum("ti,tij,tj->t", weights, ends[right], weights)
                 var[rows] = np.maximum(self.kernel.prior_variance - reduction, self._floor)
         return mean, var
 
@@ -144,7 +151,7 @@ class Posterior:
         order = np.argsort(x, kind="stable")
         cells, weights = self.functionals(x[order])
         out = self.kernel(x[order])
-        before, after = self._cell_covariances()
+        before, after = self._cell_covariances
         prior, chain, marker = self.prior, self.chain, (0,) * self.degree
         add_covariance(
             marker, prior.shift, prior.first, prior.gain, before[cells], cells, weights, -1.0, out

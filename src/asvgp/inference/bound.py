@@ -69,9 +69,13 @@ def lower_bound(
     start_covariance = chain.start_root @ chain.start_root.T
 
     squares, explained = stats.squares.sum() / noise, chain.explained.sum()
-    missed = kernel.prior_variance * stats.weight - trace
+    # Differences of large numbers, none of them negative but for rounding; a bound that
+    # rounding pushed up would be no bound, and training would climb it.
+    misfit = max(squares - explained, 0.0)
+    missed = max(kernel.prior_variance * stats.weight - trace, 0.0)
+    gained = max(chain.log_det - prior.log_det, 0.0)
     constant = stats.log_weights - stats.count * log(2.0 * pi * noise)
-    fit = 0.5 * (outputs * (constant + prior.log_det - chain.log_det) - squares + explained)
+    fit = 0.5 * (outputs * (constant - gained) - misfit)
     elbo = fit - 0.5 * outputs * missed / noise
 
     # Every quadratic form below is a sum over cells of the same element, so the sums of
@@ -110,11 +114,9 @@ def upper_bound(
     prior = chain.prior
     trace, _ = prior.trace(stats.cumulative)
     missed = max(kernel.prior_variance * stats.weight - trace, 0.0)
-    determinant = prior.log_det - chain.log_det
+    gained = max(chain.log_det - prior.log_det, 0.0)
     wide = noise + missed
-    explained = eliminate(prior, stats, wide).explained.sum()
+    misfit = stats.squares.sum() / wide - eliminate(prior, stats, wide).explained.sum()
     constant = stats.log_weights - stats.count * log(2.0 * pi * noise)
     outputs = len(stats.squares)
-    return float(
-        0.5 * (outputs * (constant + determinant) - stats.squares.sum() / wide + explained)
-    )
+    return float(0.5 * (outputs * (constant - gained) - max(misfit, 0.0)))

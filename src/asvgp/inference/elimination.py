@@ -21,8 +21,9 @@ from functools import cached_property
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.inference.prior import Prior, log_det, symmetric_inverse
+from asvgp.inference.prior import Prior
 from asvgp.linalg import elimination, square_root
+from asvgp.linalg.small import log_det, symmetric_inverse
 from asvgp.stats import Statistics
 
 CERTAIN = 1e6

@@ -46,6 +46,9 @@ def add_covariance(degree, shift, first, gain, cell_covariance, cells, weights, 
                 column[j] = 1.0
                 for c in range(cells[b - 1] + 1, cells[b]):
                     _advance(degree, shift, gain[max(c, first)], column, scratch)
+                    if np.abs(column).max() < 1e-200:  # forgotten, and slow to compute with
+                        column[:] = 0.0
+                        break
                 for i in range(k):
                     bridges[b, i, j] = column[i]
     direct = np.zeros(k + 1)
