@@ -69,9 +69,9 @@ def climb(
             if attempt.interrupted:
                 break
             if attempts == 0 and not suspected and _took_signal_for_noise(target, estimate):
-                # The long-lengthscale optimum, a common trap: try the best of the others.
+                # The long-lengthscale optimum, a common trap: try some of the others.
                 starts = [s for s in starts if s[1] <= 1.01 * estimate]
-                suspected, attempts = True, 1
+                suspected, attempts = True, 4 if level.grid.cells <= COARSEST else 1
     except KeyboardInterrupt:
         pass
     state = target.best[1] or warm
