@@ -145,7 +145,8 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         begin = time.perf_counter()
         check_settings(self)
-        degree = check_degree(self.degree, self.kernel)
+        degrees = check_degree(self.degree, self.kernel)
+        degree = max(degrees)
         num_basis = check_num_basis(self.num_basis, degree)
         x = self._inputs(X, reset=True)
         y = self._targets(y, len(x))
@@ -161,12 +162,12 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self._check_observed(stats, y)
             passed = time.perf_counter()
             with one_blas_thread():
-                stats, (kernel, noise), report = self._train(stats, degree, num_basis, progress)
+                stats, (kernel, noise), report = self._train(stats, degrees, num_basis, progress)
         finally:
             progress.close()
         trained = time.perf_counter()
-        posterior = Posterior(kernel, noise, stats, degree)
-        model = (kernel, noise, stats, degree)
+        posterior = Posterior(kernel, noise, stats, degrees)
+        model = (kernel, noise, stats, degrees)
         elbo = lower_bound(*model, chain=posterior.chain).elbo
 
         self.kernel_, self.noise_variance_ = kernel, noise
@@ -191,7 +192,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         return self
 
-    def _train(self, stats: Statistics, degree: int, num_basis: int | None, progress: Progress):
+    def _train(self, stats: Statistics, degree, num_basis: int | None, progress: Progress):
         """Statistics at the resolution to use, the state to use there, and the report."""
         noise = None if self.noise_variance == "auto" else float(self.noise_variance)
         settings = self.optimizer if isinstance(self.optimizer, LBFGS) else LBFGS()

@@ -20,11 +20,12 @@ def check_settings(estimator) -> None:
         raise TypeError(f"kernel must be an instance: {kernel.__name__}(), not {kernel.__name__}.")
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel must be an asvgp kernel such as Matern32(), got {kernel!r}.")
-    dim = getattr(kernel, "dim", None)
-    if dim not in (None, 0):
-        raise ValueError(
-            f"kernel.dim={dim!r}: this version fits one input, so dim must be None or 0."
-        )
+    for component in kernel.components:
+        dim = getattr(component, "dim", None)
+        if dim not in (None, 0):
+            raise ValueError(
+                f"{component!r}: this version fits one input, so dim must be None or 0."
+            )
     if estimator.objective not in ("elbo", "evidence"):
         raise ValueError(f"objective must be 'elbo' or 'evidence', got {estimator.objective!r}.")
     optimizer = estimator.optimizer
@@ -41,17 +42,17 @@ def check_settings(estimator) -> None:
         raise ValueError(f"noise_variance must be 'auto' or a positive number, got {noise!r}.")
 
 
-def check_degree(degree, kernel: Kernel) -> int:
-    """Spline degree: at least order + 1, or the splines are not in the kernel's space."""
-    smallest = kernel.order + 1
+def check_degree(degree, kernel: Kernel) -> tuple[int, ...]:
+    """Spline degree of every component: at least order + 1, or it is not in the kernel's space."""
+    smallest = tuple(component.order + 1 for component in kernel.components)
     if degree is None:
         return smallest
-    if not isinstance(degree, int | np.integer) or not smallest <= degree <= 6:
+    if not isinstance(degree, int | np.integer) or not max(smallest) <= degree <= 6:
         raise ValueError(
-            f"degree must be None or an integer from {smallest} (for {type(kernel).__name__}) "
-            f"to 6, got {degree!r}."
+            f"degree must be None or an integer from {max(smallest)} (for {kernel!r}) to 6, got "
+            f"{degree!r}."
         )
-    return int(degree)
+    return (int(degree),) * len(smallest)
 
 
 def check_num_basis(num_basis, degree: int) -> int | None:

@@ -92,7 +92,7 @@ class Objective:
     nothing is lost.
     """
 
-    def __init__(self, kernel: Kernel, stats: Statistics, degree: int, objective: str):
+    def __init__(self, kernel: Kernel, stats: Statistics, degree: int | tuple[int, ...], objective: str):
         self.kernel, self.stats, self.degree, self.objective = kernel, stats, degree, objective
         self.free = [i for i, p in enumerate(kernel.parameters) if p not in kernel.fixed]
         self.names = [kernel.parameters[i] for i in self.free] + ["noise variance"]
@@ -115,7 +115,7 @@ class Objective:
         limits = []
         for i in self.free:
             name = self.kernel.parameters[i]
-            lower, upper = self.kernel.bounds.get(name, wide[name])
+            lower, upper = self.kernel.bounds.get(name, wide[name.rpartition(".")[2]])
             limits.append((np.log(lower), np.log(upper)))
         limits.append((np.log(1e-12 * power), np.log(1e3 * power)))
         return limits
@@ -134,7 +134,7 @@ class Objective:
             for i, value in zip(self.free, values[:-1], strict=True)
         }
         # Rounding of exp(log(bound)) must not leave the user's bounds.
-        return self.kernel.replace_free(**changes), float(values[-1])
+        return self.kernel.replace_free(changes), float(values[-1])
 
     def bound(self, state: State) -> Bound:
         """The bound of a state, computed once; the best state is remembered."""

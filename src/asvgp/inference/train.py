@@ -22,7 +22,7 @@ class Problem:
 
     kernel: Kernel
     noise: float | None  # the user's starting value
-    degree: int
+    degree: int | tuple[int, ...]
     objective: str
     settings: LBFGS
     watch: Watch | None = None

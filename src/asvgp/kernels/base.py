@@ -31,11 +31,87 @@ class MarkovForm:
     d_covariance: Array
 
 
-@dataclass(frozen=True, repr=False)
 class Kernel(ABC):
-    """Base class of the kernels: an immutable value with named hyperparameters.
+    """What training and prediction ask of a kernel: components and named hyperparameters.
 
-    Two keyword arguments are common to all kernels. ``fixed`` names hyperparameters that
+    Kernels are immutable values. They add: ``Matern52(30.0) + SHO(period=1.0)``.
+    """
+
+    parameters: tuple[str, ...]
+    fixed: tuple[str, ...]
+    bounds: Mapping[str, tuple[float, float]]
+
+    @property
+    @abstractmethod
+    def components(self) -> tuple[Component, ...]:
+        """The processes whose sum this kernel describes."""
+
+    @property
+    @abstractmethod
+    def values(self) -> Array:
+        """The hyperparameters, in the order of ``parameters``."""
+
+    @abstractmethod
+    def replace_free(self, changes: Mapping[str, float]) -> Self:
+        """A copy with hyperparameters changed, within bounds; fixed ones stay as they are."""
+
+    @abstractmethod
+    def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
+        """Copies to start training from: correlation lengths and spectral peaks to try."""
+
+    @property
+    def prior_variance(self) -> float:
+        """``k(x, x)``."""
+        return float(sum(component.values[-1] for component in self.components))
+
+    @property
+    def d_prior_variance(self) -> Array:
+        """Derivatives of ``k(x, x)`` with respect to the log-hyperparameters."""
+        parts = []
+        for component in self.components:
+            part = np.zeros(len(component.parameters))
+            part[-1] = component.values[-1]
+            parts.append(part)
+        return np.concatenate(parts)
+
+    @property
+    def memory(self) -> float:
+        """Distance over which the process forgets its state."""
+        return max(component.memory for component in self.components)
+
+    def covariance(self, lag) -> Array:
+        """The covariance function at the given distances."""
+        return sum(
+            (component.covariance(lag) for component in self.components), np.zeros(np.shape(lag))
+        )
+
+    def __add__(self, other) -> Kernel:
+        from asvgp.kernels.algebra import Sum
+
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        return Sum(self.components + other.components)
+
+    def __call__(self, x, y=None) -> Array:
+        """Covariance matrix between two sets of inputs.
+
+        Examples
+        --------
+        >>> from asvgp import Matern12
+        >>> Matern12(lengthscale=2.0)([0.0, 2.0]).round(3)
+        array([[1.   , 0.368],
+               [0.368, 1.   ]])
+        """
+        x = np.asarray(x, dtype=float).ravel()
+        y = x if y is None else np.asarray(y, dtype=float).ravel()
+        return self.covariance(np.abs(x[:, None] - y[None, :]))
+
+
+@dataclass(frozen=True, repr=False)
+class Component(Kernel):
+    """A kernel that is one Markov process; its last hyperparameter is the variance.
+
+    Two keyword arguments are common to all of them. ``fixed`` names hyperparameters that
     training leaves alone; ``bounds`` maps names to ``(lower, upper)`` pairs that training
     respects.
     """
@@ -94,7 +170,7 @@ class Kernel(ABC):
         """
         return dataclasses.replace(self, **changes)
 
-    def replace_free(self, **changes: float) -> Self:
+    def replace_free(self, changes: Mapping[str, float]) -> Self:
         """`replace` for hyperparameters, kept within bounds; fixed ones stay as they are."""
         allowed = {}
         for name, value in changes.items():
@@ -115,9 +191,9 @@ class Kernel(ABC):
         return f"{type(self).__name__}({', '.join(parts)})"
 
     @property
-    @abstractmethod
-    def prior_variance(self) -> float:
-        """``k(x, x)``."""
+    def components(self) -> tuple[Component, ...]:
+        """Itself."""
+        return (self,)
 
     @abstractmethod
     def covariance(self, lag) -> Array:
@@ -138,24 +214,6 @@ class Kernel(ABC):
     @abstractmethod
     def memory(self) -> float:
         """Distance over which the process forgets its state."""
-
-    @abstractmethod
-    def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
-        """Copies to start training from: correlation lengths and spectral peaks to try."""
-
-    def __call__(self, x, y=None) -> Array:
-        """Covariance matrix between two sets of inputs.
-
-        Examples
-        --------
-        >>> from asvgp import Matern12
-        >>> Matern12(lengthscale=2.0)([0.0, 2.0]).round(3)
-        array([[1.   , 0.368],
-               [0.368, 1.   ]])
-        """
-        x = np.asarray(x, dtype=float).ravel()
-        y = x if y is None else np.asarray(y, dtype=float).ravel()
-        return self.covariance(np.abs(x[:, None] - y[None, :]))
 
 
 def _readable(value: float) -> str:
