@@ -10,7 +10,7 @@ from asvgp.inference.elimination import eliminate
 from asvgp.inference.model import Model
 from asvgp.inference.prior import Prior
 from asvgp.stats import Statistics
-from tests.dense import KERNELS, ExactGP, kernel_id, sample
+from tests.dense import KERNELS, ExactGP, design, gram, kernel_id, sample
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=kernel_id)
 
@@ -51,6 +51,26 @@ def test_weighted_data_are_data_with_known_noise(kernel):
     assert upper_bound(kernel, noise, stats, degree) >= evidence - 1e-8
 
 
+def test_upper_bound_is_its_formula():
+    """Titsias (2014), dense and weighted."""
+    rng = np.random.default_rng(7)
+    x, y, w = rng.uniform(0, 1, 40), rng.standard_normal(40), rng.uniform(0.5, 2.0, 40)
+    kernel, noise, grid = Matern32(0.2, 1.5), 0.3, Grid(0.0, 1.0, 9)
+    phi = design(np.minimum(x, 1 - 1e-13), grid, 2) * np.sqrt(w)[:, None]
+    nystrom = phi @ np.linalg.solve(gram(Prior(kernel, grid, 2)), phi.T)
+    missed = kernel.variance * w.sum() - np.trace(nystrom)
+    covariance = nystrom + noise * np.eye(40)
+    wide = nystrom + (noise + missed) * np.eye(40)
+    v = np.sqrt(w) * y
+    expected = (
+        -0.5 * np.linalg.slogdet(2 * np.pi * covariance)[1]
+        - 0.5 * v @ np.linalg.solve(wide, v)
+        + 0.5 * np.log(w).sum()
+    )
+    stats = Statistics.from_data(x, y, grid, 2, w)
+    assert upper_bound(kernel, noise, stats, 2) == pytest.approx(expected, rel=1e-9)
+
+
 def test_outputs_add_up():
     rng = np.random.default_rng(5)
     x, y = rng.uniform(0, 1, 60), rng.standard_normal((60, 3))
@@ -72,8 +92,6 @@ def test_evidence_objective_is_the_spline_fields_own():
     x, y = rng.uniform(0, 1, 40), rng.standard_normal(40)
     kernel, noise, grid = Matern12(0.2), 0.3, Grid(0.0, 1.0, 15)
     stats = Statistics.from_data(x, y, grid, 1)
-    from tests.dense import design, gram
-
     phi = design(np.minimum(x, 1 - 1e-13), grid, 1)
     covariance = phi @ np.linalg.solve(gram(Prior(kernel, grid, 1)), phi.T) + noise * np.eye(40)
     _, log_det = np.linalg.slogdet(2 * np.pi * covariance)

@@ -13,7 +13,6 @@ EXPECTED = {
     "check_sample_weights_not_overwritten": "needs several columns",
     "check_sample_weight_equivalence_on_dense_data": "needs several columns",
     "check_estimators_nan_inf": "needs several columns",
-    "check_regressors_train": "one of ten columns explains too little for its score",
     "check_fit1d": "X of shape (n,) is welcome here",
     "check_fit2d_predict1d": "X of shape (n,) is welcome here",
 }

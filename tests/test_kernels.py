@@ -172,6 +172,10 @@ def test_repr_reads_back(kernel):
         ({"variance": float("nan")}, "variance must be positive"),
         ({"lengthscale": "long"}, "lengthscale must be a positive number, got 'long'"),
         ({"fixed": ("period",)}, "no hyperparameter 'period'; it has lengthscale, variance"),
+        ({"fixed": True}, "fixed must name hyperparameters, got True"),
+        ({"bounds": {"lengthscale": 3}}, "must be a pair of numbers, got 3"),
+        ({"bounds": {"lengthscale": ("a", 2)}}, "must be a pair of numbers"),
+        ({"bounds": 3}, "bounds must map names"),
         ({"bounds": {"lengthscale": (2.0, 3.0)}}, "0 < lower <= value <= upper"),
     ],
 )

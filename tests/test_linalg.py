@@ -221,3 +221,11 @@ def test_roots_of_rank_deficient_cells():
     for c in range(3):
         np.testing.assert_allclose(roots[c].T @ roots[c], stats.moments[c][hankel], rtol=1e-10)
         np.testing.assert_allclose(roots[c].T @ scores[0, c], stats.targets[0, c], rtol=1e-10)
+
+
+def test_information_grows_with_the_lengthscale():
+    """A state remembers a lengthscale of data, not one cell of them."""
+    x = np.linspace(0.0, 40.0, 400)
+    stats = Statistics.from_data(x, np.sin(x), Grid(0.0, 40.0, 40), 3)
+    short, long = (information(Model(Matern52(s), stats.grid, 3), stats, 1.0) for s in (0.5, 20.0))
+    assert long == pytest.approx(20.0 * short)

@@ -39,6 +39,8 @@ def test_agrees_with_a_dense_process(kernel):
     np.testing.assert_allclose(s, np.sqrt(np.diag(cov)), atol=1e-3)
     _, c = gp.predict(new, return_cov=True)
     np.testing.assert_allclose(c, cov, atol=1e-3)
+    _, noisy = gp.predict(new, return_cov=True, include_noise=True)
+    np.testing.assert_allclose(noisy - c, noise * np.eye(61), atol=1e-12)
     assert gp.elbo_ <= ExactGP(kernel, noise, x, y).evidence() <= gp.evidence_upper_bound_
 
 
@@ -159,6 +161,51 @@ def test_missing_targets_are_announced():
     assert (gp.stats_.count, gp.stats_.missing) == (297, 3)
 
 
+def test_masked_values():
+    x, y = wave(300)
+    masked = np.ma.masked_greater(y, 0.9)
+    with pytest.warns(UserWarning, match="left out as missing"):
+        gp = GPRegressor(num_basis=50).fit(x, masked)
+    assert gp.stats_.count == int((y <= 0.9).sum())
+    with pytest.raises(ValueError, match="X is masked in"):
+        GPRegressor(num_basis=50).fit(np.ma.masked_greater(x, 19.0), y)
+
+
+def test_a_large_mean_is_pointed_out():
+    x, y = wave(300)
+    with pytest.warns(UserWarning, match="Subtract it from y"):
+        GPRegressor(num_basis=50).fit(x, y + 1e5)
+
+
+def test_the_cap_of_auto_is_announced(monkeypatch):
+    from asvgp.inference import resolution
+
+    monkeypatch.setattr(resolution, "MOST", 512)
+    monkeypatch.setattr(resolution, "FEWEST", 512)
+    x = np.linspace(0, 1, 5000)
+    with pytest.warns(UserWarning, match="stopped at 514 basis functions"):
+        gp = GPRegressor(Matern32()).fit(x, np.sin(900 * x))
+    assert gp.num_basis_ == 514
+
+
+def test_ctrl_c_after_training_still_gives_the_model(monkeypatch):
+    from asvgp import regressor
+
+    real, calls = regressor.upper_bound, []
+
+    def interrupted(*arguments, **options):
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(regressor, "upper_bound", interrupted)
+    x, y = wave(300)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        gp = GPRegressor(num_basis=50).fit(x, y)
+    assert np.isfinite(gp.evidence_upper_bound_)
+
+
 def test_optimizer_none_keeps_everything():
     x, y = wave(300)
     kernel = Matern32(3.3, 0.7)
@@ -211,6 +258,27 @@ def test_failure_leaves_the_fitted_model_alone():
     with pytest.raises(ValueError, match="y is constant"):
         gp.fit(x, np.ones_like(y))
     np.testing.assert_array_equal(gp.predict([1.0]), before)
+    framed = GPRegressor(num_basis=30).fit(pd.DataFrame({"time": x}), y)
+    for bad in (pd.DataFrame({"other": x}), np.column_stack([x, x])):
+        with pytest.raises(ValueError, match=r"constant|columns"):
+            framed.fit(bad, np.ones_like(y))
+    framed.predict(pd.DataFrame({"time": [1.0]}))
+
+
+def test_fits_at_once_leave_the_process_as_it_was():
+    from concurrent.futures import ThreadPoolExecutor
+
+    from threadpoolctl import threadpool_info
+
+    def threads():
+        return [entry["num_threads"] for entry in threadpool_info() if entry["user_api"] == "blas"]
+
+    x, y = wave(500)
+    before = threads()
+    with ThreadPoolExecutor(3) as pool:
+        fits = list(pool.map(lambda _: GPRegressor(num_basis=60).fit(x, y), range(12)))
+    assert threads() == before
+    assert len({gp.elbo_ for gp in fits}) == 1
 
 
 def test_ctrl_c_while_fitting_gives_a_usable_model(monkeypatch):
@@ -256,6 +324,9 @@ BAD_FITS = [
     ({}, np.zeros((4, 2)), [1, 2, 3, 4], "X has 2 columns"),
     ({}, [1.0, 1.0], [1.0, 2.0], "X is constant"),
     ({}, [1.0, 2.0], [3.0, 3.0], "y is constant"),
+    ({"optimizer": None}, [1.0, 2.0], [0.0, 0.0], "root mean square of 0"),
+    ({}, [1.0, 2.0, 3.0], [1e-170, 2e-170, 0.0], "Rescale y"),
+    ({}, [1.0, 2.0, 3.0], [1e150, 2e150, 0.0], "Rescale y"),
     ({}, [1.0, 2.0, 3.0], [3.0, np.inf, 1.0], "y contains infinity .* rows: 1"),
     ({}, [1.0, 2.0], [np.nan, np.nan], "All 2 values of y are NaN"),
     ({}, [1.0, 2.0], [1.0], "inconsistent numbers of samples: 2 and 1"),
@@ -267,6 +338,7 @@ BAD_FITS = [
     ({"num_basis": 1}, [1.0, 3.0], [1.0, 2.0], "at least degree"),
     ({"num_basis": "many"}, [1.0, 3.0], [1.0, 2.0], "'auto' or an integer"),
     ({"num_basis": [5, 5]}, [1.0, 3.0], [1.0, 2.0], "2 entries but there is one input"),
+    ({"num_basis": 10**12}, [1.0, 3.0], [1.0, 2.0], "GiB, and this machine has"),
     ({"num_basis": 2.5}, [1.0, 3.0], [1.0, 2.0], "'auto' or an integer"),
     ({"kernel": Matern32}, [1.0, 3.0], [1.0, 2.0], r"an instance: Matern32\(\)"),
     ({"kernel": "matern"}, [1.0, 3.0], [1.0, 2.0], "got 'matern'"),
@@ -295,11 +367,19 @@ def test_bad_input_is_explained(settings, X, y, message):
         ([1.0, np.nan, 1.0], "sample_weight contains NaN or infinity"),
         ([1.0, 1.0], r"shape \(2,\), but X has 3 rows"),
         (["a", "b", "c"], "must hold numbers"),
+        ("balanced", "must hold numbers"),
     ],
 )
 def test_bad_weights_are_explained(weights, message):
     with pytest.raises((ValueError, TypeError), match=message):
         GPRegressor().fit([1.0, 2.0, 3.0], [1.0, 2.0, 1.5], sample_weight=weights)
+
+
+def test_bad_optimiser_settings_are_explained():
+    with pytest.raises(ValueError, match="whole numbers"):
+        LBFGS(restarts="a")
+    with pytest.raises(ValueError, match="tolerance > 0"):
+        LBFGS(tolerance=-1.0)
 
 
 def test_dates_are_explained():

@@ -1,5 +1,7 @@
 """One pass: any order, any type, any chunks; and statistics that add and coarsen."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -99,6 +101,31 @@ def test_missing_targets_are_left_out_and_counted():
     expected = Statistics.from_data(x[keep], y[keep], grid, 2)
     assert (stats.count, stats.missing) == (8, 2)
     np.testing.assert_allclose(stats.moments, expected.moments)
+
+
+def test_a_row_missing_in_one_output_is_missing_in_all():
+    x = np.linspace(0, 1, 10)
+    y = np.column_stack([np.arange(10.0), np.ones(10)])
+    y[3, 1] = np.nan
+    grid = Grid(0.0, 1.0, 4)
+    expected = Statistics.from_data(np.delete(x, 3), np.delete(y, 3, axis=0), grid, 2)
+    stats = Statistics.from_data(x, y, grid, 2)
+    np.testing.assert_allclose(stats.moments, expected.moments)
+    np.testing.assert_allclose(stats.targets, expected.targets)
+    assert (stats.count, stats.missing) == (9, 1)
+
+
+def test_missing_values_in_some_blocks_do_not_touch_the_others():
+    rng = np.random.default_rng(6)
+    x, y = rng.uniform(0, 1, 20_003), rng.standard_normal(20_003)
+    y[rng.choice(6000, 50)] = np.nan  # the first blocks only
+    y[20_002] = np.nan
+    grid = Grid(0.0, 1.0, 50)
+    keep = ~np.isnan(y)
+    assert_same(
+        Statistics.from_data(x, y, grid, 2) + Statistics.from_data(x[:0], y[:0], grid, 2),
+        replace(direct(x[keep], y[keep], np.ones(keep.sum()), grid, 2), missing=int((~keep).sum())),
+    )
 
 
 @pytest.mark.parametrize("degree", [1, 2, 4])

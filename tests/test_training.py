@@ -5,12 +5,12 @@ import pytest
 from scipy.linalg import expm
 from scipy.optimize import minimize
 
-from asvgp import LBFGS, SHO, Matern12, Matern32, Matern52
+from asvgp import LBFGS, SHO, Matern12, Matern32, Matern52, Matern72
 from asvgp.basis import Grid
 from asvgp.inference import optimise
-from asvgp.inference.bound import lower_bound
+from asvgp.inference.bound import lower_bound, upper_bound
 from asvgp.inference.optimise import Objective, maximise
-from asvgp.inference.resolution import choose, finest_cells
+from asvgp.inference.resolution import FEWEST, MOST, choose, finest_cells
 from asvgp.inference.start import noise_estimate, signal_power, spectral_peaks
 from asvgp.inference.train import Problem, train
 from asvgp.stats import Statistics
@@ -198,7 +198,7 @@ def test_resolution_follows_the_data():
     noise = 0.1 * rng.standard_normal(n)
     chosen = {}
     for name, f in {"smooth": np.sin(6 * x), "rough": np.sin(2000 * x)}.items():
-        stats = Statistics.from_data(x, f + noise, Grid(0.0, 1.0, finest_cells(n)), 2)
+        stats = Statistics.from_data(x, f + noise, Grid(0.0, 1.0, 65536), 2)
         choice = choose(Problem(Matern32(), None, 2, "elbo", LBFGS()), stats)
         chosen[name] = choice.stats.grid.cells
         full, _ = train(Problem(Matern32(), None, 2, "elbo", LBFGS()), stats)
@@ -212,8 +212,83 @@ def test_white_noise_needs_no_resolution():
     rng = np.random.default_rng(11)
     n = 20_000
     stats = Statistics.from_data(
-        rng.uniform(0, 1, n), rng.standard_normal(n), Grid(0.0, 1.0, finest_cells(n)), 2
+        rng.uniform(0, 1, n), rng.standard_normal(n), Grid(0.0, 1.0, 65536), 2
     )
     choice = choose(Problem(Matern32(), None, 2, "elbo", LBFGS()), stats)
     assert choice.stats.grid.cells <= 2048
     assert choice.state[1] == pytest.approx(1.0, rel=0.05)
+
+
+def test_the_finest_grid_follows_the_gaps_not_the_count():
+    rng = np.random.default_rng(12)
+    even = finest_cells(rng.uniform(0, 1, 50_000), 0.0, 1.0)
+    assert 100_000 <= even <= MOST
+    assert finest_cells(np.array([0.0, 0.5, 1.0]), 0.0, 1.0) == FEWEST
+    clusters = np.concatenate([rng.uniform(0, 10, 200), rng.uniform(1e5, 1e5 + 10, 200)])
+    assert finest_cells(clusters, clusters.min(), clusters.max()) == MOST
+
+
+@pytest.mark.parametrize("kernel", [Matern32(), Matern52(), Matern72()])
+def test_data_without_noise_keep_the_bound_a_bound(kernel):
+    """Nothing to stop the variance over the noise from growing: rounding must not win."""
+    x = np.random.default_rng(0).uniform(0, 10, 200)
+    degree = kernel.order + 1
+    for y in (x, x**2 - 3 * x, np.exp(-x)):
+        stats = Statistics.from_data(x, y, Grid(0.0, 10.0, 512), degree)
+        (found, noise), report = train(Problem(kernel, None, degree, "elbo", LBFGS()), stats)
+        assert report.objective <= -100 * np.log(2 * np.pi * noise)
+        assert report.objective <= upper_bound(found, noise, stats, degree) + 1e-3 * 200
+
+
+def test_a_slow_trend_does_not_hide_the_season():
+    """The optimum that takes the season for noise is left for the better one."""
+    rng = np.random.default_rng(1)
+    t = np.sort(rng.uniform(0, 40, 2000))
+    y = 300 + 0.1 * t**2 + 3 * np.sin(2 * np.pi * t) + 0.3 * rng.standard_normal(2000)
+    stats = Statistics.from_data(t, y, Grid(0.0, 40.0, 1000), 3)
+    (_, noise), _ = train(Problem(Matern52(), None, 3, "elbo", LBFGS()), stats)
+    assert noise < 0.2  # the season's variance is 4.5
+
+
+@pytest.mark.parametrize("weight", [1e-12, 1e-3, 1e6, 1e12])
+def test_equal_weights_only_rescale_the_noise(weight):
+    rng = np.random.default_rng(2)
+    x = rng.uniform(0, 20, 500)
+    y = np.sin(x) + 0.2 * rng.standard_normal(500)
+    grid = Grid(0.0, 20.0, 100)
+    plain = Statistics.from_data(x, y, grid, 2)
+    weighted = Statistics.from_data(x, y, grid, 2, np.full(500, weight))
+    problem = Problem(Matern32(), None, 2, "elbo", LBFGS(tolerance=1e-6))
+    (a, noise_a), _ = train(problem, plain)
+    (b, noise_b), _ = train(problem, weighted)
+    np.testing.assert_allclose(b.values, a.values, rtol=1e-3)
+    assert noise_b / weight == pytest.approx(noise_a, rel=1e-3)
+
+
+def test_ctrl_c_stops_all_levels(monkeypatch):
+    rng = np.random.default_rng(3)
+    x = rng.uniform(0, 20, 3000)
+    y = np.sin(x) + 0.1 * rng.standard_normal(3000)
+    stats = Statistics.from_data(x, y, Grid(0.0, 20.0, 4096), 2)
+    real, cells = optimise.lower_bound, []
+
+    def interrupted(kernel, noise, stats, *others):
+        cells.append(stats.grid.cells)
+        if len(cells) == 25:
+            raise KeyboardInterrupt
+        return real(kernel, noise, stats, *others)
+
+    monkeypatch.setattr(optimise, "lower_bound", interrupted)
+    _, report = train(Problem(Matern32(), None, 2, "elbo", LBFGS(tolerance=1e-12)), stats)
+    assert report.interrupted
+    assert len(cells) == 25
+    assert set(cells) == {512}
+
+
+def test_structure_that_only_fine_cells_show_is_not_missed():
+    """A fast wave whose coarse averages vanish: the bound alone would stop too early."""
+    x = np.random.default_rng(4).uniform(0, 1, 60_000)
+    y = np.sin(2 * np.pi * 4096 * x) + 0.1 * np.random.default_rng(5).standard_normal(60_000)
+    stats = Statistics.from_data(x, y, Grid(0.0, 1.0, 65536), 2)
+    choice = choose(Problem(Matern32(), None, 2, "elbo", LBFGS()), stats)
+    assert choice.state[1] < 0.05

@@ -68,12 +68,14 @@ def run(n: int = 2_000_000, picture: str | None = "demo.png", seed: int = 0) -> 
         return clock[-1] - clock[-2]
 
     # A small fit first, so that the times below are not those of the compiler.
-    print("Compiling (once per machine) and generating data ...", flush=True)
-    GPRegressor(Matern32()).fit(np.linspace(0, 1, 100), np.sin(np.arange(100.0)))
+    print("Compiling (once per machine) ...", flush=True)
+    warm = GPRegressor(Matern32()).fit(np.linspace(0, 1, 100), np.sin(np.arange(100.0)))
+    warm.predict([0.5], return_std=True)
+    compiled = lap()
     series = generate(n, seed)
     train = ~series.held_out
     t, y = series.t[train], series.y[train]
-    numbers: dict[str, float] = {"generate (s)": lap()}
+    numbers: dict[str, float] = {"compile (s)": compiled, "generate (s)": lap()}
     gp = GPRegressor(Matern32()).fit(t, y)
     numbers["fit (s)"] = lap()
     for stage, seconds in gp.timings_.items():
@@ -139,13 +141,18 @@ def draw(gp: GPRegressor, t: Array, y: Array, path: str) -> None:
         ax.plot(grid, mean, color="C0", lw=1.0, zorder=4, label="posterior mean")
         if end > DAYS:
             ax.axvline(DAYS, color="0.3", lw=0.8, ls=":", zorder=2)
-        ax.set(xlim=(start, end), ylabel="value", title=title)
+        ax.set(xlim=(start, end), ylabel="value (arbitrary units)", xlabel="time (days)")
+        ax.set_title(title)
         ax.title.set_horizontalalignment("left")
         ax.title.set_position((0.0, 1.0))
         ax.margins(y=0.08)
-    axes[0].scatter([], [], s=12, color="0.6", label=f"{len(t):,} observations")
+    label = f"{len(t):,} observations (their range at each pixel)"
+    axes[0].plot([], [], color="0.75", lw=4, label=label)
+    axes[0].set_ylim(top=1.25 * axes[0].get_ylim()[1])
     axes[0].legend(loc="upper right", ncols=3, frameon=False)
-    axes[-1].set_xlabel("time (days); the dotted line is the end of the data")
+    axes[-1].annotate(
+        "end of the data", (DAYS, axes[-1].get_ylim()[0]), (4, 4), textcoords="offset points"
+    )
     figure.savefig(path, dpi=110)
     plt.close(figure)
 

@@ -6,6 +6,7 @@ float64 and contiguous already is converted by itself.
 
 import itertools
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -32,19 +33,34 @@ def _pool(process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix="asvgp")
 
 
-@lru_cache(maxsize=1)
-def _libraries() -> ThreadpoolController:
-    """The BLAS libraries loaded in this process; looking them up takes a while."""
-    return ThreadpoolController()
-
-
-def one_blas_thread():
+class _OneBlasThread:
     """Context in which BLAS does not start threads: our matrices are 3 x 3.
 
     OpenBLAS wakes its threads for the tiny systems inside L-BFGS, which takes longer than
-    everything else in a small fit.
+    everything else in a small fit. The setting is the process's, so of several fits at
+    once the first changes it and the last restores it.
     """
-    return _libraries().limit(limits=1, user_api="blas")
+
+    def __init__(self) -> None:
+        self.lock, self.inside = threading.Lock(), 0
+        self.controller: ThreadpoolController | None = None  # takes a while to look up
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.controller is None:
+                self.controller = ThreadpoolController()
+            if self.inside == 0:
+                self.limiter = self.controller.limit(limits=1, user_api="blas")
+            self.inside += 1
+
+    def __exit__(self, *exception) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.limiter.restore_original_limits()
+
+
+one_blas_thread = _OneBlasThread()
 
 
 def split(length: int) -> list[tuple[int, int]]:

@@ -76,7 +76,7 @@ class Posterior:
         Polynomials per cell, and the covariances of both end cells' coefficients whole.
         """
         model = self.model
-        before, after = self._cell_covariances()
+        before, after = self._cell_covariances
         reductions = []
         for where in (np.arange(len(model.power)), *model.where):
             block = np.ix_([0, -1], where, where)
@@ -85,6 +85,13 @@ class Posterior:
             reductions.append((_by_power(flat, powers), before[block] - after[block]))
         return reductions
 
+    def __repr__(self) -> str:
+        return (
+            f"Posterior({self.kernel!r}, noise={self.noise:.6g}, {self.stats.count} observations, "
+            f"{self.model.size} basis functions)"
+        )
+
+    @cached_property
     def _cell_covariances(self) -> tuple[Array, Array]:
         """Covariances of every cell's coefficients, under the prior and the posterior."""
         model = self.model
@@ -171,7 +178,7 @@ class Posterior:
         order = np.argsort(x, kind="stable")
         cells, weights = self.functionals(x[order])
         out = self.kernel(x[order])
-        before, after = self._cell_covariances()
+        before, after = self._cell_covariances
         model, chain = self.model, self.chain
         for where, prior in zip(model.where, model.priors, strict=True):
             own = np.ix_(cells, where, where)

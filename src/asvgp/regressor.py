@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from asvgp.basis import Grid
 from asvgp.inference.bound import lower_bound, upper_bound
 from asvgp.inference.optimise import LBFGS, Report
-from asvgp.inference.resolution import choose, finest_cells
-from asvgp.inference.start import noise_estimate
+from asvgp.inference.resolution import TOLERANCE, choose, finest_cells
+from asvgp.inference.start import mean_weight, noise_estimate, signal_power
 from asvgp.inference.train import Problem, train
 from asvgp.kernels import Kernel, Matern32
 from asvgp.parallel import one_blas_thread
@@ -143,6 +143,17 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         >>> gp.fit([0, 1, 2, 3], [0.0, 1.0, 0.5, -0.5]).num_basis_
         20
         """
+        columns = {name: vars(self).get(name) for name in ("n_features_in_", "feature_names_in_")}
+        try:
+            return self._fit(X, y, sample_weight)
+        except BaseException:  # what was fitted before stays as it was
+            for name, value in columns.items():
+                vars(self).pop(name, None)
+                if value is not None:
+                    setattr(self, name, value)
+            raise
+
+    def _fit(self, X, y, sample_weight) -> GPRegressor:
         begin = time.perf_counter()
         check_settings(self)
         degrees = check_degree(self.degree, self.kernel)
@@ -153,7 +164,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         weights = check_weights(sample_weight, len(x))
         lower, upper = finite_range(x)
         domain = check_domain(self.domain, x, lower, upper)
-        cells = finest_cells(len(x)) if num_basis is None else num_basis - degree
+        cells = finest_cells(x, *domain) if num_basis is None else num_basis - degree
         progress = Progress(self.progress)
         try:
             stats = Statistics.from_data(
@@ -161,18 +172,21 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
             self._check_observed(stats, y)
             passed = time.perf_counter()
-            with one_blas_thread():
+            with one_blas_thread:
                 stats, (kernel, noise), report = self._train(stats, degrees, num_basis, progress)
         finally:
             progress.close()
         trained = time.perf_counter()
-        posterior = Posterior(kernel, noise, stats, degrees)
         model = (kernel, noise, stats, degrees)
-        elbo = lower_bound(*model, chain=posterior.chain).elbo
+        try:
+            posterior, elbo, above = _factored(model)
+        except KeyboardInterrupt:  # training is done: what is left is short, so finish it
+            report.converged, report.interrupted = False, True
+            report.message = "interrupted; the best state so far is kept"
+            posterior, elbo, above = _factored(model)
 
         self.kernel_, self.noise_variance_ = kernel, noise
-        self.elbo_ = elbo
-        self.evidence_upper_bound_ = upper_bound(*model, chain=posterior.chain)
+        self.elbo_, self.evidence_upper_bound_ = elbo, above
         self.num_basis_ = stats.grid.cells + degree
         self.domain_ = domain
         self.stats_, self.posterior_ = stats, posterior
@@ -202,6 +216,14 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             given = (self.kernel, noise if noise is not None else noise_estimate(stats))
         if num_basis is None:
             choice = choose(problem, stats, given)
+            if choice.stats is stats and choice.gain > 10.0 * TOLERANCE:
+                warnings.warn(
+                    f"The automatic resolution stopped at {stats.grid.cells + stats.degree} basis "
+                    f"functions, the last doubling having gained {choice.gain:.3g} nats per "
+                    "datum. Give a larger num_basis if the fit should be finer.",
+                    UserWarning,
+                    stacklevel=3,
+                )
             return choice.stats, choice.state, choice.report
         if given is not None:
             return stats, given, Report()
@@ -210,6 +232,12 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _inputs(self, X, reset: bool = False):
         """One column of X, in the type it came in."""
+        if np.ma.is_masked(X):
+            rows = np.flatnonzero(np.ma.getmaskarray(X).reshape(len(X), -1).any(axis=1))
+            raise ValueError(
+                f"X is masked in {len(rows)} of {len(X)} rows ({', '.join(map(str, rows[:5]))}"
+                f"{', ...' if len(rows) > 5 else ''}). Drop those rows."
+            )
         if not hasattr(X, "shape") or getattr(X, "ndim", 2) == 1:
             X = np.asarray(X)
             X = X.reshape(-1, 1) if X.ndim == 1 else X
@@ -230,6 +258,8 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Y as given, checked for shape and type."""
         if y is None:
             raise ValueError("GPRegressor requires y to be passed, but the target y is None.")
+        if np.ma.is_masked(y):
+            y = np.ma.asarray(y, dtype=float).filled(np.nan)
         y = check_array(
             y, ensure_2d=False, dtype="numeric", ensure_all_finite=False, input_name="y"
         )
@@ -251,8 +281,8 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             with np.errstate(over="ignore"):
                 bad = np.flatnonzero(np.isinf(rows**2).any(axis=1))
             raise ValueError(
-                "Input y contains infinity or a value too large for dtype('float64'). First "
-                f"rows: {', '.join(map(str, bad[:5]))}."
+                "Input y contains infinity or a value too large for dtype('float64') to be "
+                f"squared. First rows: {', '.join(map(str, bad[:5]))}."
             )
         if stats.count == 0:
             raise ValueError(f"All {stats.missing} values of y are NaN: nothing to fit.")
@@ -263,16 +293,33 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-        mean_square = stats.targets[:, :, 0].sum(axis=1) ** 2 / stats.weight
-        spread = stats.squares - mean_square
-        if self.optimizer is not None and np.all(spread <= 1e-9 * stats.squares):
-            low, high = np.nanmin(y), np.nanmax(y)  # the sums only raise the suspicion
+        power, weight = signal_power(stats), mean_weight(stats)
+        if not 1e-250 < power * weight < 1e250:
+            raise ValueError(
+                f"y has a root mean square of {power**0.5:.3g} (and mean weight {weight:.3g}), "
+                "which double precision cannot work with. Rescale y, or drop what is zero "
+                "throughout."
+            )
+        if self.optimizer is None:
+            return
+        means = stats.targets[:, :, 0].sum(axis=1) / stats.weight
+        spread = stats.squares / stats.weight - means**2
+        if np.all(spread <= 1e-9 * means**2):  # the sums only raise the suspicion
+            low, high = np.nanmin(y), np.nanmax(y)
             if low == high:
                 raise ValueError(
-                    f"y is constant ({low!r}, n_samples = {stats.count}): there is nothing to "
+                    f"y is constant ({low:g}, n_samples = {stats.count}): there is nothing to "
                     "train a kernel on. Fix the hyperparameters with optimizer=None and a "
                     "noise_variance."
                 )
+        if np.any(means**2 > 1e4 * spread):
+            worst = int(np.argmax(means**2 / np.maximum(spread, 1e-300)))
+            warnings.warn(
+                f"y has a mean of {means[worst]:g}, more than a hundred times its standard "
+                "deviation, and the prior mean is zero. Subtract it from y before fitting.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def predict(self, X, return_std=False, return_cov=False, include_noise=False):
         """Posterior mean, with standard deviation or covariance, anywhere on the line.
@@ -325,6 +372,12 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """(outputs, n) as scikit-learn has it."""
         return values[0] if self._single_output else values.T
 
+    def __sklearn_tags__(self):
+        """One input for now: the score on the first of many columns says little."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
     def log_predictive_density(self, X, y):
         """Log density of new observations under the posterior, one number per row.
 
@@ -351,3 +404,11 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError(f"y has shape {y.shape}, the predictions have {mean.shape}.")
         density = -0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * ((y - mean) / std) ** 2
         return density if density.ndim == 1 else density.sum(axis=1)
+
+
+def _factored(model) -> tuple[Posterior, float, float]:
+    """The posterior and both bounds, from one factorisation."""
+    posterior = Posterior(*model)
+    elbo = lower_bound(*model, chain=posterior.chain).elbo
+    # With next to no noise the two meet, and only rounding could exchange them.
+    return posterior, elbo, max(elbo, upper_bound(*model, chain=posterior.chain))

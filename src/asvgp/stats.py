@@ -20,7 +20,7 @@ from asvgp.linalg.accumulate import accumulate, aligned_table
 from asvgp.linalg.square_root import RANK_TOLERANCE, data_roots
 from asvgp.parallel import as_doubles, each_chunk, each_share
 
-Progress = Callable[[int], None]
+Advance = Callable[[int], None]  # told how many more rows are done
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Statistics:
 
     @classmethod
     def from_data(
-        cls, x, y, grid: Grid, degree: int, sample_weight=None, progress: Progress | None = None
+        cls, x, y, grid: Grid, degree: int, sample_weight=None, progress: Advance | None = None
     ) -> Statistics:
         """One pass over x and y, in any order, on all cores.
 

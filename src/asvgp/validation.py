@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from numbers import Real
 
@@ -11,6 +12,8 @@ import numpy as np
 from asvgp.inference.optimise import LBFGS
 from asvgp.kernels import Kernel
 from asvgp.parallel import as_doubles, each_chunk, each_share
+
+BYTES_PER_BASIS = 400.0  # what a fit takes at its peak, measured
 
 
 def check_settings(estimator) -> None:
@@ -46,7 +49,7 @@ def check_degree(degree, kernel: Kernel) -> tuple[int, ...]:
     """Spline degree of every component: at least order + 1, or it is not in the kernel's space."""
     smallest = tuple(component.order + 1 for component in kernel.components)
     if degree is None:
-        return smallest
+        return tuple(component.default_degree for component in kernel.components)
     if not isinstance(degree, int | np.integer) or not max(smallest) <= degree <= 6:
         raise ValueError(
             f"degree must be None or an integer from {max(smallest)} (for {kernel!r}) to 6, got "
@@ -69,7 +72,22 @@ def check_num_basis(num_basis, degree: int) -> int | None:
         raise TypeError(f"num_basis must be 'auto' or an integer, got {num_basis!r}.")
     if num_basis < degree + 1:
         raise ValueError(f"num_basis must be at least degree + 1 = {degree + 1}, got {num_basis}.")
+    needed, available = BYTES_PER_BASIS * float(num_basis), physical_memory()
+    if needed > available:
+        raise ValueError(
+            f"num_basis={num_basis} needs about {needed / 2**30:.1f} GiB, and this machine has "
+            f"{available / 2**30:.1f} GiB. Take at most {int(available / BYTES_PER_BASIS)}, or "
+            "'auto'."
+        )
     return int(num_basis)
+
+
+def physical_memory() -> float:
+    """Bytes of memory of this machine, infinity where it does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
 
 
 def check_domain(domain, x, lower: float, upper: float) -> tuple[float, float]:
@@ -77,7 +95,7 @@ def check_domain(domain, x, lower: float, upper: float) -> tuple[float, float]:
     if domain is None:
         if not lower < upper:
             raise ValueError(
-                f"X is constant ({lower!r}, n_samples = {len(x)}): there is no range to put "
+                f"X is constant ({lower:g}, n_samples = {len(x)}): there is no range to put "
                 "splines on. Give one with domain=(a, b)."
             )
         if not np.isfinite(upper - lower):
@@ -142,13 +160,13 @@ def check_weights(sample_weight, length: int):
     if isinstance(sample_weight, Real):
         sample_weight = np.broadcast_to(np.float64(sample_weight), (length,))
     weights = np.asarray(sample_weight)
+    if weights.dtype.kind not in "fiub":
+        raise TypeError(f"sample_weight must hold numbers, got {sample_weight!r:.60}.")
     if weights.shape != (length,):
         raise ValueError(
             f"sample_weight has shape {weights.shape}, but X has {length} rows: it must be "
             f"one weight per row, ({length},)."
         )
-    if weights.dtype.kind not in "fiub":
-        raise TypeError(f"sample_weight must hold numbers, got dtype {weights.dtype}.")
     lowest, _ = finite_range(weights, "sample_weight")
     if lowest <= 0.0:
         row = int(np.argmin(weights))

@@ -67,9 +67,13 @@ def lower_bound(
     mean_total, _ = chain.means()
     trace_posterior, total = chain.sums
     squares, explained = stats.squares.sum() / noise, chain.explained.sum()
-    missed = kernel.prior_variance * stats.weight - trace
+    # Differences of large numbers, none of them negative but for rounding; a bound that
+    # rounding pushed up would be no bound, and training would climb it.
+    misfit = max(squares - explained, 0.0)
+    missed = max(kernel.prior_variance * stats.weight - trace, 0.0)
+    gained = max(chain.log_det - model.log_det, 0.0)
     constant = stats.log_weights - stats.count * log(2.0 * pi * noise)
-    fit = 0.5 * (outputs * (constant + model.log_det - chain.log_det) - squares + explained)
+    fit = 0.5 * (outputs * (constant - gained) - misfit)
     elbo = fit - 0.5 * outputs * missed / noise
 
     # Every quadratic form below is a sum over cells of the same element, so the sums of
@@ -77,9 +81,7 @@ def lower_bound(
     mean_start = chain.start_mean.T @ chain.start_mean
     d_kernel = 0.5 * (
         outputs * model.d_log_det()
-        - model.d_form(
-            outputs * total + mean_total, outputs * chain.start_covariance + mean_start
-        )
+        - model.d_form(outputs * total + mean_total, outputs * chain.start_covariance + mean_start)
     )
     # alpha' G alpha / noise = b' alpha / noise - alpha' K alpha
     roughness = model.form(mean_total, mean_start)
@@ -106,11 +108,9 @@ def upper_bound(
     model = chain.model
     trace, _ = model.trace(stats.cumulative)
     missed = max(kernel.prior_variance * stats.weight - trace, 0.0)
-    determinant = model.log_det - chain.log_det
+    gained = max(chain.log_det - model.log_det, 0.0)
     wide = noise + missed
-    explained = eliminate(model, stats, wide).explained.sum()
+    misfit = stats.squares.sum() / wide - eliminate(model, stats, wide).explained.sum()
     constant = stats.log_weights - stats.count * log(2.0 * pi * noise)
     outputs = len(stats.squares)
-    return float(
-        0.5 * (outputs * (constant + determinant) - stats.squares.sum() / wide + explained)
-    )
+    return float(0.5 * (outputs * (constant - gained) - max(misfit, 0.0)))

@@ -22,8 +22,8 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.inference.model import Model
-from asvgp.inference.prior import log_det, symmetric_inverse
 from asvgp.linalg import elimination, square_root
+from asvgp.linalg.small import log_det, symmetric_inverse
 from asvgp.stats import Statistics
 
 CERTAIN = 1e6
@@ -155,9 +155,7 @@ def _plain(model: Model, stats: Statistics, noise: float) -> Elimination:
     start_mean = np.empty((len(offset), model.num_states))
     explained = np.empty(len(offset))
     for o in range(len(offset)):
-        right, part = elimination.solve(
-            *shape, stats.targets[o], 1.0 / noise, gain, rho, offset[o]
-        )
+        right, part = elimination.solve(*shape, stats.targets[o], 1.0 / noise, gain, rho, offset[o])
         start_mean[o] = covariance @ right
         explained[o] = part + right @ start_mean[o]
     determinant = log_det(left) + float(np.sum(np.log(rho)))

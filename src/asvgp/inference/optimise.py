@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from asvgp.basis import Array
 from asvgp.inference.bound import Bound, lower_bound
-from asvgp.inference.start import State, signal_power
+from asvgp.inference.start import State, mean_weight, signal_power, signal_spread
 from asvgp.kernels import Kernel
 from asvgp.stats import Statistics
 
@@ -41,9 +41,12 @@ class LBFGS:
     restarts: int = 0
 
     def __post_init__(self) -> None:
-        if not (self.max_iterations >= 1 and self.tolerance > 0.0 and self.restarts >= 0):
+        whole = all(isinstance(n, int | np.integer) for n in (self.max_iterations, self.restarts))
+        real = isinstance(self.tolerance, int | float | np.number) and self.tolerance > 0.0
+        if not (whole and real and self.max_iterations >= 1 and self.restarts >= 0):
             raise ValueError(
-                f"LBFGS needs max_iterations >= 1, tolerance > 0 and restarts >= 0, got {self!r}."
+                "LBFGS needs whole numbers max_iterations >= 1 and restarts >= 0, and "
+                f"tolerance > 0, got {self!r}."
             )
 
 
@@ -92,7 +95,9 @@ class Objective:
     nothing is lost.
     """
 
-    def __init__(self, kernel: Kernel, stats: Statistics, degree: int | tuple[int, ...], objective: str):
+    def __init__(
+        self, kernel: Kernel, stats: Statistics, degree: int | tuple[int, ...], objective: str
+    ):
         self.kernel, self.stats, self.degree, self.objective = kernel, stats, degree, objective
         self.free = [i for i, p in enumerate(kernel.parameters) if p not in kernel.fixed]
         self.names = [kernel.parameters[i] for i in self.free] + ["noise variance"]
@@ -103,22 +108,20 @@ class Objective:
         self.watch: Callable[[int, float], None] | None = None
 
     def _limits(self) -> list[tuple[float, float]]:
-        """Log-bounds: the user's, or as wide as double precision makes sense of."""
-        grid, power = self.stats.grid, signal_power(self.stats)
-        span = grid.upper - grid.lower
-        wide = {
-            "lengthscale": (1e-2 * grid.spacing, 1e3 * span),
-            "period": (grid.spacing, 1e2 * span),
-            "quality": (1e-2, 1e6),
-            "variance": (1e-10 * power, 1e6 * power),
-        }
+        """Log-bounds: the user's, or as wide as double precision makes sense of.
+
+        The bound subtracts ``variance / noise`` times N from itself, so that their ratio
+        must stay well below 1 / eps for the difference to mean anything.
+        """
+        power, spread = signal_power(self.stats), signal_spread(self.stats)
+        wide = self.kernel.limits(self.stats.grid, spread, power)
         limits = []
         for i in self.free:
             name = self.kernel.parameters[i]
             lower, upper = self.kernel.bounds.get(name, wide[name.rpartition(".")[2]])
             limits.append((np.log(lower), np.log(upper)))
-        limits.append((np.log(1e-12 * power), np.log(1e3 * power)))
-        return limits
+        noise = mean_weight(self.stats) * np.array([max(1e-9 * spread, 1e-12 * power), 1e3 * power])
+        return [*limits, (np.log(noise[0]), np.log(noise[1]))]
 
     def encode(self, state: State) -> Array:
         """The free log-hyperparameters of a state, moved inside the limits."""
@@ -160,6 +163,14 @@ class Objective:
         """The number that is maximised."""
         return bound.elbo if self.objective == "elbo" else bound.fit
 
+    def rounding(self) -> float:
+        """How well the objective is known at the best state, in nats."""
+        if self.best[1] is None:
+            return 0.0
+        kernel, noise = self.best[1]
+        large = self.stats.squares.sum() + kernel.prior_variance * self.stats.weight
+        return 1e-14 * float(large) / noise
+
     def slope(self, theta: Array) -> tuple[float, Array]:
         """Value and gradient at a point."""
         bound = self.bound(self.decode(theta))
@@ -182,25 +193,31 @@ def maximise(objective: Objective, start: State, settings: LBFGS) -> Report:
         return -value / unit, -gradient / unit
 
     try:
-        result = minimize(
-            scaled,
-            theta,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=objective.limits,
-            options={
-                "maxiter": settings.max_iterations,
-                "ftol": max(settings.tolerance / max(unit, abs(value)), 1e-15),
-                "gtol": 1e-3 * settings.tolerance / unit,
-                "maxls": 30,
-            },
-        )
-        # A line search that finds no better point has met rounding, not failure, when the
-        # gradient says that less than a few tolerances are left to gain.
-        slope = unit * np.abs(np.asarray(result.jac)).max()
-        stalled = not result.success and slope < 1e-6 * abs(value)
-        report.converged = bool(result.success) or stalled
-        report.message = "converged" if report.converged else _plain_words(result)
+        while True:
+            before_this = objective.best[0]
+            result = minimize(
+                scaled,
+                theta,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=objective.limits,
+                options={
+                    "maxiter": settings.max_iterations,
+                    "ftol": max(settings.tolerance / max(unit, abs(value)), 1e-15),
+                    "gtol": 1e-3 * settings.tolerance / unit,
+                    "maxls": 30,
+                },
+            )
+            report.converged = bool(result.success)
+            report.message = "converged" if report.converged else _plain_words(result)
+            if result.status != 2 or objective.best[1] is None:
+                break
+            # A line search found nothing better: begin afresh from the best state, and if
+            # that gains no more than rounding of the objective, this is as far as it goes.
+            if objective.best[0] - before_this <= max(settings.tolerance, objective.rounding()):
+                report.converged, report.message = True, "converged"
+                break
+            theta = objective.encode(objective.best[1])
     except KeyboardInterrupt:
         report.converged, report.interrupted = False, True
         report.message = "interrupted; the best state so far is kept"
@@ -220,4 +237,8 @@ def maximise(objective: Objective, start: State, settings: LBFGS) -> Report:
 def _plain_words(result) -> str:
     if result.nit >= 1 and "ITERATIONS" in str(result.message).upper():
         return f"stopped after {result.nit} iterations; raise LBFGS(max_iterations=...)"
-    return f"stopped early ({result.message}); the best state is kept"
+    return (
+        "stopped early, because no better state was found along the gradient; the best state is "
+        "kept. Where y has a large mean, subtract it; where it has no noise, give a "
+        "noise_variance with optimizer=None"
+    )

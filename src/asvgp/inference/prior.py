@@ -16,6 +16,7 @@ import numpy as np
 from asvgp.basis import Array, Grid, operator_gram, operator_nodes, taylor_shift
 from asvgp.kernels import Component
 from asvgp.linalg import prior as chain
+from asvgp.linalg.small import log_det, symmetric_inverse
 
 
 class Prior:
@@ -113,17 +114,3 @@ class Prior:
             d_trace,
             cov,
         )
-
-
-def symmetric_inverse(matrix: Array) -> Array:
-    """Inverse of a small positive definite matrix, equilibrated first."""
-    scale = 1.0 / np.sqrt(np.diag(matrix))
-    root = np.linalg.inv(np.linalg.cholesky(matrix * np.outer(scale, scale))) * scale
-    return root.T @ root
-
-
-def log_det(matrix: Array) -> float:
-    """Log-determinant of a small positive definite matrix, equilibrated first."""
-    scale = 1.0 / np.sqrt(np.diag(matrix))
-    root = np.linalg.cholesky(matrix * np.outer(scale, scale))
-    return 2.0 * float(np.sum(np.log(np.diag(root) / scale)))

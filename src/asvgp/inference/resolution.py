@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from asvgp.inference.bound import lower_bound
 from asvgp.inference.optimise import Report
 from asvgp.inference.start import State, scatter
@@ -16,25 +18,36 @@ from asvgp.inference.train import Problem, climb
 from asvgp.stats import Statistics
 
 TOLERANCE = 1e-3  # nats per datum
-FINEST = 1 << 17
-_FIRST = 256
+FIRST, FEWEST, MOST = 256, 1 << 13, 1 << 19  # cells: to start with, and of the finest grid
 
 
-def finest_cells(count: int) -> int:
-    """Cells of the finest grid worth accumulating for this many data."""
-    cells = _FIRST
-    while cells < min(2 * count, FINEST):
+def finest_cells(x, lower: float, upper: float) -> int:
+    """Cells of the finest grid worth accumulating: a few per typical gap between points.
+
+    Where points crowd in a small part of the domain, that is many more than there are
+    points; never more than `MOST`.
+    """
+    sample = np.asarray(x[:: max(1, len(x) // 4096)], dtype=float)
+    gaps = np.diff(np.unique(sample))
+    gap = float(np.median(gaps)) * len(sample) / len(x) if len(gaps) else upper - lower
+    wanted = 4.0 * (upper - lower) / gap
+    cells = FEWEST
+    while cells < min(wanted, MOST):
         cells *= 2
     return cells
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A resolution with what training reached on it."""
+    """A resolution with what training reached on it.
+
+    ``gain`` is what the last doubling of the resolution gained, in nats per datum.
+    """
 
     stats: Statistics
     state: State
     report: Report
+    gain: float = 0.0
 
 
 def choose(problem: Problem, finest: Statistics, given: State | None = None) -> Choice:
@@ -43,7 +56,7 @@ def choose(problem: Problem, finest: Statistics, given: State | None = None) -> 
     With ``given`` the hyperparameters stay as they are and only the resolution is chosen.
     """
     levels = [finest]
-    while levels[-1].grid.cells > _FIRST:
+    while levels[-1].grid.cells > FIRST:
         levels.append(levels[-1].coarsen())
     scatters = [scatter(level) for level in levels]
     state, report = given, Report()
@@ -57,10 +70,12 @@ def choose(problem: Problem, finest: Statistics, given: State | None = None) -> 
             report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
         assert state is not None
         reached.append(report.objective)
-        gained = reached[-1] - reached[-3] if len(reached) > 2 else float("inf")
-        enough = gained < TOLERANCE * level.count * len(level.squares)
-        if not levels or report.interrupted or (enough and not _hides_structure(scatters)):
-            return Choice(level, state, report)
+        data = level.count * len(level.squares)
+        gained = (reached[-1] - reached[-3]) / data if len(reached) > 2 else float("inf")
+        settled = gained < TOLERANCE and not _hides_structure(scatters)
+        if not levels or report.interrupted or settled:
+            last = (reached[-1] - reached[-2]) / data if len(reached) > 1 else 0.0
+            return Choice(level, state, report, last)
         scatters.pop()
     raise AssertionError("unreachable: the finest level always returns")
 

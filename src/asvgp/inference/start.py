@@ -27,7 +27,7 @@ def candidates(kernel: Kernel, noise: float | None, stats: Statistics, lengths=N
     if lengths is None:
         spacing, span = stats.grid.spacing, stats.grid.upper - stats.grid.lower
         lengths = np.geomspace(min(2.0 * spacing, span / 4.0), span / 2.0, 7)
-        noises = {rough, 0.3 * power}
+        noises = {rough, 0.3 * power * mean_weight(stats)}
     else:
         noises = {rough}
     if noise is not None:
@@ -41,10 +41,24 @@ def signal_power(stats: Statistics) -> float:
     return float(stats.squares.sum() / (stats.weight * len(stats.squares)))
 
 
+def mean_weight(stats: Statistics) -> float:
+    """What a noise variance, which is that of weight one, is to be compared with y by."""
+    return stats.weight / stats.count
+
+
+def signal_spread(stats: Statistics) -> float:
+    """Weighted variance of y about its mean, over outputs; never quite zero."""
+    means = stats.targets[:, :, 0].sum(axis=1) / stats.weight
+    spread = stats.squares.sum() / stats.weight - np.sum(means**2)
+    power = signal_power(stats)
+    return float(max(spread / len(stats.squares), 1e-12 * power))
+
+
 def noise_estimate(stats: Statistics) -> float:
     """Noise variance from what varies at the smallest scales, an upper estimate."""
-    power = signal_power(stats)
-    return float(np.clip(scatter(stats)[0], 1e-6 * power, power))
+    weight = mean_weight(stats)
+    lowest, highest = 1e-6 * weight * signal_spread(stats), weight * signal_power(stats)
+    return float(np.clip(scatter(stats)[0], lowest, highest))
 
 
 def scatter(stats: Statistics) -> tuple[float, float]:
@@ -66,7 +80,7 @@ def scatter(stats: Statistics) -> tuple[float, float]:
         freedom = len(w) - 1
         total = np.sum(np.diff(sums / w, axis=1) ** 2 / (1.0 / w[1:] + 1.0 / w[:-1]))
     else:
-        return 0.1 * signal_power(stats), 1.0
+        return 0.1 * signal_power(stats) * mean_weight(stats), 1.0
     return float(total / (freedom * outputs)), (2.0 / (freedom * outputs)) ** 0.5
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from asvgp.inference.optimise import LBFGS, Objective, Report, maximise
-from asvgp.inference.start import State, candidates
+from asvgp.inference.start import State, candidates, noise_estimate
 from asvgp.kernels import Kernel
 from asvgp.stats import Statistics
 
@@ -56,14 +56,22 @@ def climb(
         watch = problem.watch
         target.watch = lambda done, value: watch(level.grid.cells, done, value)
     report = Report(False, "interrupted; the best state so far is kept", interrupted=True)
+    suspected = False
     try:
         starts = _ranked(target, _proposals(problem, level, warm))
-        for start in starts[: 1 + (problem.settings.restarts if warm is None else 0)]:
-            attempt = maximise(target, start, problem.settings)
+        attempts = 1 + (problem.settings.restarts if warm is None else 0)
+        estimate = noise_estimate(level)
+        while starts and attempts:
+            attempt = maximise(target, starts.pop(0), problem.settings)
+            attempts -= 1
             if attempt.interrupted or report.interrupted or attempt.objective > report.objective:
                 report = attempt
             if attempt.interrupted:
                 break
+            if attempts == 0 and not suspected and _took_signal_for_noise(target, estimate):
+                # The long-lengthscale optimum, a common trap: try some of the others.
+                starts = [s for s in starts if s[1] <= 1.01 * estimate]
+                suspected, attempts = True, 4 if level.grid.cells <= COARSEST else 1
     except KeyboardInterrupt:
         pass
     state = target.best[1] or warm
@@ -72,6 +80,12 @@ def climb(
     report.evaluations = before.evaluations + target.evaluations
     report.seconds += before.seconds
     return state, report
+
+
+def _took_signal_for_noise(target: Objective, estimate: float) -> bool:
+    """Whether the noise found is clearly more than neighbouring points scatter."""
+    state = target.best[1]
+    return state is not None and state[1] > 1.5 * estimate
 
 
 def _proposals(problem: Problem, level: Statistics, warm: State | None) -> list[State]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from asvgp.basis import Array
+from asvgp.basis import Array, Grid
 from asvgp.kernels.base import Component, Kernel
 
 
@@ -70,6 +70,14 @@ class Sum(Kernel):
         return Sum(
             tuple(part.replace_free(mine) for part, mine in zip(self.parts, own, strict=True))
         )
+
+    def limits(self, grid: Grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
+        """Every component's own."""
+        return {
+            f"{i}.{name}": pair
+            for i, part in self._numbered()
+            for name, pair in part.limits(grid, spread, power).items()
+        }
 
     def candidates(self, lengths, periods, variance: float) -> Sequence[Sum]:
         """The given scales with variances that suit the data, and scales spread over the data's.

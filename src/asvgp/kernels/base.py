@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from asvgp.basis import Array
+from asvgp.basis import Array, Grid
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,10 @@ class Kernel(ABC):
     @abstractmethod
     def replace_free(self, changes: Mapping[str, float]) -> Self:
         """A copy with hyperparameters changed, within bounds; fixed ones stay as they are."""
+
+    @abstractmethod
+    def limits(self, grid: Grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
+        """Bounds of training where the user gave none, for y of this variance and power."""
 
     @abstractmethod
     def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
@@ -137,8 +141,14 @@ class Component(Kernel):
             if not (np.isfinite(number) and number > 0.0):
                 raise ValueError(f"{name}: {parameter} must be positive and finite, got {value!r}.")
             object.__setattr__(self, parameter, number)
-        fixed = (self.fixed,) if isinstance(self.fixed, str) else tuple(self.fixed)
-        object.__setattr__(self, "fixed", fixed)
+        fixed = (self.fixed,) if isinstance(self.fixed, str) else self.fixed
+        if not (isinstance(fixed, Sequence) and all(isinstance(f, str) for f in fixed)):
+            raise TypeError(f"{name}: fixed must name hyperparameters, got {self.fixed!r}.")
+        object.__setattr__(self, "fixed", tuple(fixed))
+        if not isinstance(self.bounds, Mapping):
+            raise TypeError(
+                f"{name}: bounds must map names to (lower, upper), got {self.bounds!r}."
+            )
         object.__setattr__(self, "bounds", dict(self.bounds))
         for parameter in (*self.fixed, *self.bounds):
             if parameter not in self.parameters:
@@ -147,12 +157,22 @@ class Component(Kernel):
                     f"{', '.join(self.parameters)}."
                 )
         for parameter, pair in self.bounds.items():
-            lower, upper = pair
+            try:
+                lower, upper = (float(end) for end in pair)
+            except (TypeError, ValueError):
+                raise TypeError(
+                    f"{name}: bounds of {parameter} must be a pair of numbers, got {pair!r}."
+                ) from None
             if not 0.0 < lower <= getattr(self, parameter) <= upper:
                 raise ValueError(
                     f"{name}: bounds of {parameter} must satisfy 0 < lower <= value <= "
                     f"upper, got {lower!r} <= {getattr(self, parameter)!r} <= {upper!r}."
                 )
+
+    @property
+    def default_degree(self) -> int:
+        """The smallest spline degree whose functions the process can have."""
+        return self.order + 1
 
     @property
     def values(self) -> Array:

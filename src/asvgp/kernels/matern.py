@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from asvgp.basis import Array
+from asvgp.basis import Array, Grid
 from asvgp.kernels.base import Component, MarkovForm
 
 
@@ -90,6 +90,14 @@ class Matern(Component):
     def memory(self) -> float:
         """The lengthscale."""
         return self.lengthscale
+
+    def limits(self, grid: Grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
+        """From far below the knot spacing to far above the domain."""
+        span = grid.upper - grid.lower
+        return {
+            "lengthscale": (1e-2 * grid.spacing, 1e2 * span),
+            "variance": (1e-10 * spread, 1e3 * power),
+        }
 
     def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
         """One copy per correlation length."""

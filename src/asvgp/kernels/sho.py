@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from asvgp.basis import Array
+from asvgp.basis import Array, Grid
 from asvgp.kernels.base import Component, MarkovForm
 
 
@@ -48,6 +48,16 @@ class SHO(Component):
 
     parameters: ClassVar[tuple[str, ...]] = ("period", "quality", "variance")
     order: ClassVar[int] = 1
+
+    @property
+    def default_degree(self) -> int:
+        """One more than the smallest.
+
+        With the smallest degree the splines' second derivative is a step function, and what
+        they miss of a long wave train grows with its length: the quality that training
+        finds would be several times too small.
+        """
+        return self.order + 2
 
     def _damped(self, lag) -> tuple[Array, Array]:
         """Decaying ``cos`` and ``sin / frequency``, through the critical point smoothly."""
@@ -96,6 +106,14 @@ class SHO(Component):
     def memory(self) -> float:
         """The damping time, or the slower decay of an overdamped oscillator."""
         return self.period / (2.0 * pi) * max(2.0 * self.quality, 1.0 / self.quality)
+
+    def limits(self, grid: Grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
+        """From the knot spacing to far above the domain, from overdamped to a pure tone."""
+        return {
+            "period": (grid.spacing, 1e2 * (grid.upper - grid.lower)),
+            "quality": (1e-2, 1e6),
+            "variance": (1e-10 * spread, 1e3 * power),
+        }
 
     def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
         """Broad ones at every correlation length, sharp ones at the peaks of the spectrum."""

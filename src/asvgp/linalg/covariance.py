@@ -58,6 +58,9 @@ def add_covariance(
                 for c in range(cells[b - 1] + 1, cells[b]):
                     _complete(states, innovations, gain[max(c, first)], vector)
                     _advance(states, innovations, shift, vector, scratch)
+                    if np.abs(vector[:n]).max() < 1e-200:  # forgotten, and slow to compute with
+                        vector[:] = 0.0
+                        break
                 for i in range(n):
                     bridges[b, i, j] = vector[i]
     for a in range(count):
