@@ -337,7 +337,6 @@ def test_summary_of_a_sum():
         "Matern52 + SHO",
         "1,497 (3 missing)",
         "400 each",
-        "3, 2",
         "1 Matern52",
         "2 SHO",
         "quality",

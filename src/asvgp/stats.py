@@ -119,6 +119,18 @@ class Statistics:
             float(totals[0, 2]),
         )
 
+    @classmethod
+    def empty(cls, grid: Grid, degree: int, outputs: int = 1) -> Statistics:
+        """The statistics of no data."""
+        return cls(
+            grid,
+            degree,
+            np.zeros((grid.cells, 2 * degree + 1)),
+            np.zeros((outputs, grid.cells, degree + 1)),
+            np.zeros(outputs),
+            0,
+        )
+
     def __add__(self, other: Statistics) -> Statistics:
         """The statistics of both data sets together."""
         if not isinstance(other, Statistics):

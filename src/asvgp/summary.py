@@ -19,6 +19,7 @@ from asvgp.inference.model import Model
 from asvgp.kernels import Kernel
 from asvgp.parallel import one_blas_thread
 from asvgp.stats import Statistics
+from asvgp.times import Duration
 
 NOISE = "noise variance"  # as `asvgp.inference.optimise` names it
 ENOUGH, NEARLY = 1e-3, 1e-2  # nats per datum
@@ -123,7 +124,7 @@ def standard_errors(
 
     covariance = np.full((size, size), np.nan)
     if len(rows):
-        with one_blas_thread():
+        with one_blas_thread:
             here = gradient(rows[0], 0.0)
             hessian = [(gradient(r, _STEP) - gradient(r, -_STEP)) / (2.0 * _STEP) for r in rows]
         curvature = -0.5 * (np.array(hessian) + np.transpose(hessian))
@@ -313,7 +314,7 @@ class Summary:
         return "\n".join(rows)
 
     def _table(self) -> str:
-        layout = "{:<13}{:<13}{:>10}{:>9}{:>23} {}"
+        layout = "{:<11}{:<12}{:>13}{:>9}{:>25} {}"
         head = ("component", "parameter", "estimate", "s.e. log", "95 % interval", "")
         rows, shown = [layout.format(*head)], None
         for row in self.hyperparameters:
@@ -386,7 +387,8 @@ def summary(gp) -> Summary:
     ============...
     """
     check_is_fitted(gp)
-    kernel, noise, stats, posterior = gp.kernel_, gp.noise_variance_, gp.stats_, gp.posterior_
+    kernel, noise, posterior = gp.kernel_, gp.noise_variance_, gp.posterior_
+    stats = posterior.stats  # on the resolution chosen
     degrees, report = posterior.model.degrees, gp.optimization_
     given = gp.optimizer is None
     size = len(kernel.parameters) + 1
@@ -402,16 +404,22 @@ def summary(gp) -> Summary:
         for label, component in zip(labels, kernel.components, strict=True)
         for _ in component.parameters
     ]
+    kinds = [
+        Duration if isinstance(getattr(component, name), Duration) else float
+        for component in kernel.components
+        for name in component.parameters
+    ]
     rows = []
     for i, (name, owner) in enumerate(zip(errors.names, [*owners, "noise"], strict=True)):
+        kind = float if owner == "noise" else kinds[i]  # times print as times
         rows.append(
             {
                 "component": owner,
                 "name": "variance" if owner == "noise" else name.rpartition(".")[2],
-                "estimate": float(errors.values[i]),
+                "estimate": kind(errors.values[i]),
                 "log_error": float(errors.log_errors[i]),
-                "lower": float(errors.lower[i]),
-                "upper": float(errors.upper[i]),
+                "lower": kind(errors.lower[i]),
+                "upper": kind(errors.upper[i]),
                 "note": "as given" if given else errors.notes[i],
             }
         )
@@ -439,7 +447,10 @@ def summary(gp) -> Summary:
 
 
 def _number(value, digits: int = 6) -> str:
-    """A number with so many digits; anything else (a time) as it prints."""
+    """A number with so many digits; anything else (a time, a duration) as it prints."""
+    if isinstance(value, Duration):
+        number, _, unit = str(value).partition(" ")
+        return f"{float(number):.{digits}g} {unit}"
     return f"{value:.{digits}g}" if isinstance(value, float | int | np.number) else str(value)
 
 

@@ -1,6 +1,6 @@
 """Kernels as Markov processes."""
 
-from asvgp.kernels.algebra import Sum
+from asvgp.kernels.algebra import Sum, check_units, in_time
 from asvgp.kernels.base import Component, Kernel, MarkovForm
 from asvgp.kernels.matern import Matern, Matern12, Matern32, Matern52, Matern72
 from asvgp.kernels.sho import SHO
@@ -16,4 +16,6 @@ __all__ = [
     "Matern52",
     "Matern72",
     "Sum",
+    "check_units",
+    "in_time",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.kernels.base import Component, Kernel
+from asvgp.times import Duration
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,3 +101,36 @@ class Sum(Kernel):
 
     def __repr__(self) -> str:
         return " + ".join(repr(part) for part in self.parts)
+
+
+def in_time(kernel: Kernel) -> Kernel:
+    """A copy whose scales along the input are durations, for printing.
+
+    Examples
+    --------
+    >>> from asvgp import Matern32
+    >>> in_time(Matern32(lengthscale=7200.0))
+    Matern32(lengthscale='2 hours', variance=1.0)
+    """
+    parts = tuple(
+        part.replace(**{name: Duration(getattr(part, name)) for name in part.scales})
+        for part in kernel.components
+    )
+    return parts[0] if len(parts) == 1 else Sum(parts)
+
+
+def check_units(kernel: Kernel, time: bool) -> None:
+    """Durations against times, numbers against numbers; the default of one may mean either."""
+    for part in kernel.components:
+        for name in part.scales:
+            value = getattr(part, name)
+            if time and not isinstance(value, Duration) and value != 1.0:
+                raise ValueError(
+                    f"{part!r}: {name} has no unit, but X holds times. Say for example "
+                    f"{name}='{value:g} days'."
+                )
+            if not time and isinstance(value, Duration):
+                raise ValueError(
+                    f"{part!r}: {name} is a duration, but X holds numbers. Give {name} in the "
+                    "units of X, or X as times."
+                )

@@ -11,6 +11,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from asvgp.basis import Array, Grid
+from asvgp.times import Duration, as_duration
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,7 @@ class Component(Kernel):
     )
 
     parameters: ClassVar[tuple[str, ...]]
+    scales: ClassVar[tuple[str, ...]]  # those in the units of the input
     order: ClassVar[int]  # p: how many derivatives the process has
 
     def __post_init__(self) -> None:
@@ -133,10 +135,11 @@ class Component(Kernel):
         for parameter in self.parameters:
             value = getattr(self, parameter)
             try:
-                number = float(value)
-            except (TypeError, ValueError):
-                raise TypeError(
-                    f"{name}: {parameter} must be a positive number, got {value!r}."
+                number = self._duration(parameter, value)
+            except (TypeError, ValueError) as error:
+                wanted = "number or duration" if parameter in self.scales else "number"
+                raise type(error)(
+                    f"{name}: {parameter} must be a positive {wanted}, got {value!r}. {error}"
                 ) from None
             if not (np.isfinite(number) and number > 0.0):
                 raise ValueError(f"{name}: {parameter} must be positive and finite, got {value!r}.")
@@ -158,7 +161,7 @@ class Component(Kernel):
                 )
         for parameter, pair in self.bounds.items():
             try:
-                lower, upper = (float(end) for end in pair)
+                lower, upper = (self._duration(parameter, end) for end in pair)
             except (TypeError, ValueError):
                 raise TypeError(
                     f"{name}: bounds of {parameter} must be a pair of numbers, got {pair!r}."
@@ -168,6 +171,14 @@ class Component(Kernel):
                     f"{name}: bounds of {parameter} must satisfy 0 < lower <= value <= "
                     f"upper, got {lower!r} <= {getattr(self, parameter)!r} <= {upper!r}."
                 )
+
+    def _duration(self, parameter: str, value) -> float:
+        """A number, or for scales along the input a duration like "7 days"."""
+        if parameter in self.scales:
+            duration = as_duration(value)
+            if duration is not None:
+                return duration
+        return float(value)
 
     @property
     def default_degree(self) -> int:
@@ -237,6 +248,8 @@ class Component(Kernel):
 
 
 def _readable(value: float) -> str:
-    """Shortest decimal that is good to six digits, and looks like a float."""
+    """Shortest decimal that is good to six digits, and looks like a float; or a duration."""
+    if isinstance(value, Duration):
+        return repr(value)
     text = f"{value:.6g}"
     return text if any(mark in text for mark in ".en") else text + ".0"

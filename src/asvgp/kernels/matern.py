@@ -26,6 +26,7 @@ class Matern(Component):
     dim: int | str | None = None
 
     parameters: ClassVar[tuple[str, ...]] = ("lengthscale", "variance")
+    scales: ClassVar[tuple[str, ...]] = ("lengthscale",)
 
     @property
     def rate(self) -> float:

@@ -47,6 +47,7 @@ class SHO(Component):
     dim: int | str | None = None
 
     parameters: ClassVar[tuple[str, ...]] = ("period", "quality", "variance")
+    scales: ClassVar[tuple[str, ...]] = ("period",)
     order: ClassVar[int] = 1
 
     @property
