@@ -152,14 +152,15 @@ class Component(Kernel):
             raise TypeError(
                 f"{name}: bounds must map names to (lower, upper), got {self.bounds!r}."
             )
-        object.__setattr__(self, "bounds", dict(self.bounds))
+        bounds = dict(self.bounds)
+        object.__setattr__(self, "bounds", bounds)
         for parameter in (*self.fixed, *self.bounds):
             if parameter not in self.parameters:
                 raise ValueError(
                     f"{name} has no hyperparameter {parameter!r}; it has "
                     f"{', '.join(self.parameters)}."
                 )
-        for parameter, pair in self.bounds.items():
+        for parameter, pair in list(bounds.items()):
             try:
                 lower, upper = (self._duration(parameter, end) for end in pair)
             except (TypeError, ValueError):
@@ -171,6 +172,7 @@ class Component(Kernel):
                     f"{name}: bounds of {parameter} must satisfy 0 < lower <= value <= "
                     f"upper, got {lower!r} <= {getattr(self, parameter)!r} <= {upper!r}."
                 )
+            bounds[parameter] = (lower, upper)
 
     def _duration(self, parameter: str, value) -> float:
         """A number, or for scales along the input a duration like "7 days"."""
