@@ -7,6 +7,7 @@ from asvgp import Matern12, Matern32
 from asvgp.basis import Grid
 from asvgp.inference.bound import lower_bound, upper_bound
 from asvgp.inference.elimination import eliminate
+from asvgp.inference.model import Model
 from asvgp.inference.prior import Prior
 from asvgp.stats import Statistics
 from tests.dense import KERNELS, ExactGP, design, gram, kernel_id, sample
@@ -105,9 +106,9 @@ def test_gradient_does_not_depend_on_the_path(kernel):
     x, y = sample(kernel, 0.1, 80, 2.0)
     degree = kernel.order + 1
     stats = Statistics.from_data(x, y, Grid(0.0, 2.0, 30), degree)
-    prior = Prior(kernel, stats.grid, degree)
+    model = Model(kernel, stats.grid, degree)
     results = [
-        lower_bound(kernel, 0.1, stats, degree, chain=eliminate(prior, stats, 0.1, path))
+        lower_bound(kernel, 0.1, stats, degree, chain=eliminate(model, stats, 0.1, path))
         for path in ("plain", "square-root")
     ]
     assert results[0].elbo == pytest.approx(results[1].elbo, rel=1e-11)

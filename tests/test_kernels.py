@@ -170,7 +170,7 @@ def test_repr_reads_back(kernel):
     [
         ({"lengthscale": -1.0}, "lengthscale must be positive and finite, got -1.0"),
         ({"variance": float("nan")}, "variance must be positive"),
-        ({"lengthscale": "long"}, "lengthscale must be a positive number, got 'long'"),
+        ({"lengthscale": "long"}, "lengthscale must be a positive number or duration, got 'long'"),
         ({"fixed": ("period",)}, "no hyperparameter 'period'; it has lengthscale, variance"),
         ({"fixed": True}, "fixed must name hyperparameters, got True"),
         ({"bounds": {"lengthscale": 3}}, "must be a pair of numbers, got 3"),

@@ -77,7 +77,7 @@ def test_matches_the_dense_variational_posterior_at_any_resolution(cells, seed, 
     degree = kernel.order + 1
     grid = Grid(0.0, SPAN, cells)
     posterior = Posterior(kernel, 0.2, Statistics.from_data(x, y, grid, degree), degree)
-    K = gram(posterior.prior)
+    K = gram(posterior.model.priors[0])
     phi = design(np.minimum(x, SPAN - 1e-13), grid, degree)
     P = K + phi.T @ phi / 0.2
     new = np.sort(rng.uniform(0, SPAN - 1e-9, 12))

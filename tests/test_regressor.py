@@ -64,7 +64,7 @@ def test_defaults_just_work():
     assert gp.score(x, np.sin(x)) > 0.99
     assert gp.noise_variance_ == pytest.approx(0.04, rel=0.1)
     assert gp.domain_ == (x.min(), x.max())
-    assert gp.num_basis_ == gp.stats_.grid.cells + 2
+    assert gp.num_basis_ == gp.posterior_.grid.cells + 2
     assert gp.optimization_.converged
     assert set(gp.timings_) == {"pass", "training", "posterior"}
 
@@ -189,9 +189,9 @@ def test_the_cap_of_auto_is_announced(monkeypatch):
 
 
 def test_ctrl_c_after_training_still_gives_the_model(monkeypatch):
-    from asvgp import regressor
+    from asvgp.inference import fitting
 
-    real, calls = regressor.upper_bound, []
+    real, calls = fitting.upper_bound, []
 
     def interrupted(*arguments, **options):
         calls.append(1)
@@ -199,7 +199,7 @@ def test_ctrl_c_after_training_still_gives_the_model(monkeypatch):
             raise KeyboardInterrupt
         return real(*arguments, **options)
 
-    monkeypatch.setattr(regressor, "upper_bound", interrupted)
+    monkeypatch.setattr(fitting, "upper_bound", interrupted)
     x, y = wave(300)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         gp = GPRegressor(num_basis=50).fit(x, y)
@@ -380,14 +380,6 @@ def test_bad_optimiser_settings_are_explained():
         LBFGS(restarts="a")
     with pytest.raises(ValueError, match="tolerance > 0"):
         LBFGS(tolerance=-1.0)
-
-
-def test_dates_are_explained():
-    times = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")
-    with pytest.raises(TypeError, match="Convert them"):
-        GPRegressor().fit(times, [1.0, 2.0])
-    with pytest.raises(TypeError, match="Convert them"):
-        GPRegressor().fit(pd.DataFrame({"t": times}), [1.0, 2.0])
 
 
 def test_bad_predictions_are_explained():

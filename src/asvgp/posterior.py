@@ -16,7 +16,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.inference.elimination import Elimination, eliminate
-from asvgp.inference.prior import Prior
+from asvgp.inference.model import Model
 from asvgp.kernels import Kernel
 from asvgp.linalg.covariance import add_covariance
 from asvgp.parallel import as_doubles, each_chunk, each_share
@@ -50,52 +50,77 @@ class Posterior:
     [0.0, 1.0]
     """
 
-    def __init__(self, kernel: Kernel, noise: float, stats: Statistics, degree: int):
-        self.kernel, self.noise, self.stats, self.degree = kernel, noise, stats, degree
+    def __init__(
+        self, kernel: Kernel, noise: float, stats: Statistics, degree: int | tuple[int, ...]
+    ):
+        self.kernel, self.noise, self.stats = kernel, noise, stats
         self.grid = stats.grid
-        self.prior = Prior(kernel, stats.grid, degree)
-        self.chain: Elimination = eliminate(self.prior, stats, noise)
+        self.model = Model(kernel, stats.grid, degree)
+        self.chain: Elimination = eliminate(self.model, stats, noise)
         self.coefficients: Array = self.chain.means(keep=True)[1]
+
+    @cached_property
+    def _mean_polynomials(self) -> list[Array]:
+        """Taylor coefficients of the mean, of the sum and of each component."""
+        model = self.model
+        every = np.arange(len(model.power))
+        return [
+            _by_power(self.coefficients[:, :, where], model.power[where])
+            for where in (every, *model.where)
+        ]
+
+    @cached_property
+    def _reductions(self) -> list[tuple[Array, Array]]:
+        """Prior minus posterior variance, of the sum and of each component.
+
+        Polynomials per cell, and the covariances of both end cells' coefficients whole.
+        """
+        model = self.model
+        before, after = self._cell_covariances
+        reductions = []
+        for where in (np.arange(len(model.power)), *model.where):
+            block = np.ix_([0, -1], where, where)
+            powers = (model.power[where][:, None] + model.power[where]).ravel()
+            flat = (before - after)[:, where][:, :, where].reshape(len(before), -1)
+            reductions.append((_by_power(flat, powers), before[block] - after[block]))
+        return reductions
 
     def __repr__(self) -> str:
         return (
             f"Posterior({self.kernel!r}, noise={self.noise:.6g}, {self.stats.count} observations, "
-            f"{self.grid.cells + self.degree} basis functions of degree {self.degree})"
+            f"{self.model.size} basis functions)"
         )
 
     @cached_property
     def _cell_covariances(self) -> tuple[Array, Array]:
         """Covariances of every cell's coefficients, under the prior and the posterior."""
-        return self.prior.covariances(), self.chain.marginals(keep=True)[2]
+        model = self.model
+        after = self.chain.marginals(keep=True)[2]
+        before = np.zeros_like(after)
+        for where, prior in zip(model.where, model.priors, strict=True):
+            before[np.ix_(np.arange(len(before)), where, where)] = prior.covariances()
+        return before, after
 
-    @cached_property
-    def _reduction(self) -> tuple[Array, Array]:
-        """Prior minus posterior variance: polynomials per cell, and both end cells whole."""
-        k = self.degree
-        before, after = self._cell_covariances
-        polynomials = np.zeros((self.grid.cells, 2 * k + 1))
-        for i in range(k + 1):
-            for j in range(k + 1):
-                polynomials[:, i + j] += before[:, i, j] - after[:, i, j]
-        ends = before[[0, -1]] - after[[0, -1]]
-        return polynomials, ends
-
-    @property
-    def _floor(self) -> float:
-        """Smallest variance that rounding of the prior's lets us tell from zero."""
-        return float(np.finfo(float).eps * self.kernel.prior_variance)
-
-    def predict(self, x, variance: bool = True) -> tuple[Array, Array]:
+    def predict(
+        self, x, variance: bool = True, component: int | None = None
+    ) -> tuple[Array, Array]:
         """Mean (outputs, n) and latent variance (n,) at finite inputs, in any order.
 
-        Without ``variance`` the second array is empty.
+        Of the sum, or of one component. Without ``variance`` the second array is empty.
         """
         x = np.asarray(x).ravel()
-        k, grid = self.degree, self.grid
-        polynomials, ends = self._reduction if variance else (np.empty((0, 2 * k + 1)), None)
-        mean = np.empty((len(self.coefficients), len(x)))
+        grid, which = self.grid, 0 if component is None else component + 1
+        kernel = self.kernel if component is None else self.kernel.components[component]
+        coef = self._mean_polynomials[which]
+        k = coef.shape[2] - 1
+        polynomials, ends = np.empty((0, 2 * k + 1)), None
+        if variance:
+            polynomials, ends = self._reductions[which]
+        mean = np.empty((len(coef), len(x)))
         var = np.empty(len(x) if variance else 0)
         scale = grid.cells / (grid.upper - grid.lower)
+        # The smallest variance that rounding of the prior's lets us tell from zero.
+        floor = float(np.finfo(float).eps * kernel.prior_variance)
 
         def share(start: int, stop: int) -> int:
             outside = 0
@@ -106,10 +131,10 @@ class Posterior:
                     grid.lower,
                     grid.upper,
                     scale,
-                    self.coefficients,
+                    coef,
                     polynomials,
-                    self.kernel.prior_variance,
-                    self._floor,
+                    kernel.prior_variance,
+                    floor,
                     begin,
                     mean,
                     var,
@@ -119,30 +144,32 @@ class Posterior:
         if sum(each_share(len(x), share)):
             rows = np.flatnonzero((x < grid.lower) | (x > grid.upper))
             cells, weights = self.functionals(x[rows])
-            coef = self.coefficients[:, cells]
-            mean[:, rows] = np.einsum("oti,ti->ot", coef, weights)
+            if component is not None:
+                weights = weights[:, self.model.where[component]]
+            own = slice(None) if component is None else self.model.where[component]
+            mean[:, rows] = np.einsum("oti,ti->ot", self.coefficients[:, cells][:, :, own], weights)
             if ends is not None:
                 right = (x[rows] > grid.upper).astype(int)
                 reduction = np.einsum("ti,tij,tj->t", weights, ends[right], weights)
-                var[rows] = np.maximum(self.kernel.prior_variance - reduction, self._floor)
+                var[rows] = np.maximum(kernel.prior_variance - reduction, floor)
         return mean, var
 
     def functionals(self, x) -> tuple[np.ndarray, Array]:
         """Evaluation at x as weights on the coefficients of one cell, beyond the ends too."""
         x = np.asarray(x, dtype=float).ravel()
-        k, grid, p = self.degree, self.grid, self.kernel.order
+        grid, model = self.grid, self.model
         cells, s = grid.locate(np.clip(x, grid.lower, grid.upper))
-        weights = s[:, None] ** np.arange(k + 1)
-        derivatives = np.array([factorial(i) / grid.spacing**i for i in range(p + 1)])
-        right = x > grid.upper
-        if right.any():
-            transition = self.kernel.transition(x[right] - grid.upper) * derivatives
-            weights[right] = transition @ self.prior.shift[: p + 1]
-        left = x < grid.lower
-        if left.any():
+        weights = s[:, None] ** model.power
+        right, left = x > grid.upper, x < grid.lower
+        for where, prior in zip(model.where, model.priors, strict=True):
+            p = prior.kernel.order
+            derivatives = np.array([factorial(i) / grid.spacing**i for i in range(p + 1)])
+            ahead = prior.kernel.transition(x[right] - grid.upper) * derivatives
+            weights[np.ix_(right, where)] = ahead @ prior.shift[: p + 1]
             mirrored = derivatives * (-1.0) ** np.arange(p + 1)
-            weights[left] = 0.0
-            weights[left, : p + 1] = self.kernel.transition(grid.lower - x[left]) * mirrored
+            weights[np.ix_(left, where)] = 0.0
+            behind = prior.kernel.transition(grid.lower - x[left]) * mirrored
+            weights[np.ix_(left, where[: p + 1])] = behind
         return cells, weights
 
     def covariance(self, x) -> Array:
@@ -152,16 +179,46 @@ class Posterior:
         cells, weights = self.functionals(x[order])
         out = self.kernel(x[order])
         before, after = self._cell_covariances
-        prior, chain, marker = self.prior, self.chain, (0,) * self.degree
+        model, chain = self.model, self.chain
+        for where, prior in zip(model.where, model.priors, strict=True):
+            own = np.ix_(cells, where, where)
+            add_covariance(
+                prior.states,
+                (0,),
+                prior.shift,
+                prior.first,
+                prior.gain[:, None, :],
+                before[own],
+                cells,
+                np.ascontiguousarray(weights[:, where]),
+                -1.0,
+                out,
+            )
         add_covariance(
-            marker, prior.shift, prior.first, prior.gain, before[cells], cells, weights, -1.0, out
+            model.states,
+            model.innovations,
+            model.shift,
+            0,
+            chain.gain,
+            after[cells],
+            cells,
+            weights,
+            1.0,
+            out,
         )
-        add_covariance(marker, prior.shift, 0, chain.gain, after[cells], cells, weights, 1.0, out)
         diagonal = np.einsum("ii->i", out)
-        np.maximum(diagonal, self._floor, out=diagonal)
+        np.maximum(diagonal, np.finfo(float).eps * self.kernel.prior_variance, out=diagonal)
         unsorted = np.empty_like(out)
         unsorted[np.ix_(order, order)] = out
         return unsorted
+
+
+def _by_power(values: Array, powers: Array) -> Array:
+    """Add up the last axis by the power of s that an entry multiplies."""
+    out = np.zeros((*values.shape[:-1], int(powers.max()) + 1))
+    for i, power in enumerate(powers):
+        out[..., power] += values[..., i]
+    return out
 
 
 @numba.njit(cache=True, nogil=True)

@@ -9,7 +9,7 @@ merging and coarsening lose no digits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb
 
@@ -119,26 +119,86 @@ class Statistics:
             float(totals[0, 2]),
         )
 
+    @classmethod
+    def empty(cls, grid: Grid, degree: int, outputs: int = 1) -> Statistics:
+        """The statistics of no data."""
+        return cls(
+            grid,
+            degree,
+            np.zeros((grid.cells, 2 * degree + 1)),
+            np.zeros((outputs, grid.cells, degree + 1)),
+            np.zeros(outputs),
+            0,
+        )
+
     def __add__(self, other: Statistics) -> Statistics:
         """The statistics of both data sets together."""
         if not isinstance(other, Statistics):
             return NotImplemented
+        self._check_compatible(other)
+        return self._combined(other, 1)
+
+    def __sub__(self, other: Statistics) -> Statistics:
+        """The statistics without data that were added before.
+
+        An error where ``other`` holds what was never added: negative sums show it.
+        """
+        if not isinstance(other, Statistics):
+            return NotImplemented
+        self._check_compatible(other)
+        left = self._combined(other, -1)
+        # What is left of a cell that lost all its data is rounding, of either sign.
+        weight = self.moments[:, 0]
+        empty = np.abs(left.moments[:, 0]) <= 1e-11 * weight
+        left.moments[empty] = 0.0
+        left.targets[:, empty] = 0.0
+        short = np.flatnonzero(left.moments[:, 0] < 0.0)
+        if left.count < 0 or len(short) or np.any(left.squares < -1e-9 * self.squares):
+            where = f", cell {short[0]} the first of {len(short)}" if len(short) else ""
+            raise ValueError(
+                f"These data cannot be forgotten, because they were never added: {other.count} "
+                f"observations from {self.count}{where}. Forget exactly what was added, with the "
+                "same weights."
+            )
+        return left
+
+    def _check_compatible(self, other: Statistics) -> None:
         mine = (self.grid, self.degree, len(self.squares))
         theirs = (other.grid, other.degree, len(other.squares))
         if mine != theirs:
             raise ValueError(
-                "Statistics add only on the same grid, degree and number of outputs: "
-                f"{mine} against {theirs}."
+                "Statistics combine only on the same grid, degree and number of outputs: "
+                f"{mine} against {theirs}. Give both fits the same domain, num_basis and degree."
             )
-        return Statistics(
-            self.grid,
-            self.degree,
-            self.moments + other.moments,
-            self.targets + other.targets,
-            self.squares + other.squares,
-            self.count + other.count,
-            self.missing + other.missing,
-            self.log_weights + other.log_weights,
+
+    def _combined(self, other: Statistics, sign: int) -> Statistics:
+        return replace(
+            self,
+            moments=self.moments + sign * other.moments,
+            targets=self.targets + sign * other.targets,
+            squares=self.squares + sign * other.squares,
+            count=self.count + sign * other.count,
+            missing=self.missing + sign * other.missing,
+            log_weights=self.log_weights + sign * other.log_weights,
+        )
+
+    def extend(self, lower: float, upper: float, multiple: int = 1) -> Statistics:
+        """The same statistics on a longer grid that holds ``[lower, upper]`` too.
+
+        The spacing and all sums stay; whole cells are added at the ends, in multiples of
+        ``multiple`` so that the grid can still be coarsened as often as before.
+        """
+        grid, h = self.grid, self.grid.spacing
+        before = multiple * max(0, -int(np.floor((lower - grid.lower) / (h * multiple))))
+        after = multiple * max(0, int(np.ceil((upper - grid.upper) / (h * multiple))))
+        if before == after == 0:
+            return self
+        pad = ((before, after), (0, 0))
+        return replace(
+            self,
+            grid=Grid(grid.lower - before * h, grid.upper + after * h, before + grid.cells + after),
+            moments=np.pad(self.moments, pad),
+            targets=np.pad(self.targets, ((0, 0), *pad)),
         )
 
     def coarsen(self, factor: int = 2) -> Statistics:
@@ -157,16 +217,7 @@ class Statistics:
             targets[:, : len(part)] += (
                 self.targets[:, i::factor] @ _rescaling(self.degree, i, factor).T
             )
-        return Statistics(
-            grid,
-            self.degree,
-            moments,
-            targets,
-            self.squares,
-            self.count,
-            self.missing,
-            self.log_weights,
-        )
+        return replace(self, grid=grid, moments=moments, targets=targets)
 
     @property
     def weight(self) -> float:

@@ -23,11 +23,12 @@ def check_settings(estimator) -> None:
         raise TypeError(f"kernel must be an instance: {kernel.__name__}(), not {kernel.__name__}.")
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel must be an asvgp kernel such as Matern32(), got {kernel!r}.")
-    dim = getattr(kernel, "dim", None)
-    if dim not in (None, 0):
-        raise ValueError(
-            f"kernel.dim={dim!r}: this version fits one input, so dim must be None or 0."
-        )
+    for component in kernel.components:
+        dim = getattr(component, "dim", None)
+        if dim not in (None, 0):
+            raise ValueError(
+                f"{component!r}: this version fits one input, so dim must be None or 0."
+            )
     if estimator.objective not in ("elbo", "evidence"):
         raise ValueError(f"objective must be 'elbo' or 'evidence', got {estimator.objective!r}.")
     optimizer = estimator.optimizer
@@ -44,17 +45,17 @@ def check_settings(estimator) -> None:
         raise ValueError(f"noise_variance must be 'auto' or a positive number, got {noise!r}.")
 
 
-def check_degree(degree, kernel: Kernel) -> int:
-    """Spline degree: at least order + 1, or the splines are not in the kernel's space."""
-    smallest = kernel.order + 1
+def check_degree(degree, kernel: Kernel) -> tuple[int, ...]:
+    """Spline degree of every component: at least order + 1, or it is not in the kernel's space."""
+    smallest = tuple(component.order + 1 for component in kernel.components)
     if degree is None:
-        return kernel.default_degree
-    if not isinstance(degree, int | np.integer) or not smallest <= degree <= 6:
+        return tuple(component.default_degree for component in kernel.components)
+    if not isinstance(degree, int | np.integer) or not max(smallest) <= degree <= 6:
         raise ValueError(
-            f"degree must be None or an integer from {smallest} (for {type(kernel).__name__}) "
-            f"to 6, got {degree!r}."
+            f"degree must be None or an integer from {max(smallest)} (for {kernel!r}) to 6, got "
+            f"{degree!r}."
         )
-    return int(degree)
+    return (int(degree),) * len(smallest)
 
 
 def check_num_basis(num_basis, degree: int) -> int | None:
@@ -117,10 +118,9 @@ def check_domain(domain, x, lower: float, upper: float) -> tuple[float, float]:
 
 def check_one_input(x) -> None:
     """One column of numbers, for now."""
-    if x.dtype.kind in "mM":
+    if x.dtype.kind == "m":
         raise TypeError(
-            "X holds dates or durations; this version takes numbers. Convert them, e.g. "
-            "(t - t[0]) / np.timedelta64(1, 'D') for days."
+            "X holds durations. Give times, or numbers such as X / np.timedelta64(1, 'D')."
         )
     if x.ndim == 2 and x.shape[1] != 1:
         raise ValueError(
@@ -152,7 +152,7 @@ def finite_range(x, name: str = "X") -> tuple[float, float]:
     return min(low for low, _, _ in parts), max(high for _, high, _ in parts)
 
 
-def check_weights(sample_weight, length: int):
+def check_weights(sample_weight, length: int, name: str = "sample_weight"):
     """Positive weights as an array or a broadcast scalar, never a float64 copy."""
     if sample_weight is None:
         return None
@@ -160,20 +160,20 @@ def check_weights(sample_weight, length: int):
         sample_weight = np.broadcast_to(np.float64(sample_weight), (length,))
     weights = np.asarray(sample_weight)
     if weights.dtype.kind not in "fiub":
-        raise TypeError(f"sample_weight must hold numbers, got {sample_weight!r:.60}.")
+        raise TypeError(f"{name} must hold numbers, got {sample_weight!r:.60}.")
     if weights.shape != (length,):
         raise ValueError(
-            f"sample_weight has shape {weights.shape}, but X has {length} rows: it must be "
-            f"one weight per row, ({length},)."
+            f"{name} has shape {weights.shape}, but X has {length} rows: it must be one number "
+            f"per row, ({length},)."
         )
-    lowest, _ = finite_range(weights, "sample_weight")
+    lowest, _ = finite_range(weights, name)
     if lowest <= 0.0:
         row = int(np.argmin(weights))
         count = int(np.count_nonzero(weights <= 0.0))
         raise ValueError(
-            f"sample_weight must be positive: {count} of {length} are zero or negative (row {row} "
-            f"is {weights[row]:g}). A weight is an inverse relative noise variance; drop rows "
-            "that should not count."
+            f"{name} must be positive: {count} of {length} are zero or negative (row {row} is "
+            f"{weights[row]:g}). A weight is an inverse relative noise variance; drop rows that "
+            "should not count."
         )
     return weights
 

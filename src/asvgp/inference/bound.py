@@ -19,7 +19,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.inference.elimination import Elimination, eliminate
-from asvgp.inference.prior import Prior
+from asvgp.inference.model import Model
 from asvgp.kernels import Kernel
 from asvgp.stats import Statistics
 
@@ -51,7 +51,7 @@ def lower_bound(
     kernel: Kernel,
     noise: float,
     stats: Statistics,
-    degree: int,
+    degree: int | tuple[int, ...],
     objective: str = "elbo",
     chain: Elimination | None = None,
 ) -> Bound:
@@ -60,20 +60,18 @@ def lower_bound(
     ``chain`` is the elimination for these arguments, where it is at hand.
     """
     if chain is None:
-        chain = eliminate(Prior(kernel, stats.grid, degree), stats, noise)
-    prior = chain.prior
+        chain = eliminate(Model(kernel, stats.grid, degree), stats, noise)
+    model = chain.model
     outputs = len(stats.squares)
-    trace, d_trace = prior.trace(stats.cumulative)
+    trace, d_trace = model.trace(stats.cumulative)
     mean_total, _ = chain.means()
     trace_posterior, total = chain.sums
-    start_covariance = chain.start_root @ chain.start_root.T
-
     squares, explained = stats.squares.sum() / noise, chain.explained.sum()
     # Differences of large numbers, none of them negative but for rounding; a bound that
     # rounding pushed up would be no bound, and training would climb it.
     misfit = max(squares - explained, 0.0)
     missed = max(kernel.prior_variance * stats.weight - trace, 0.0)
-    gained = max(chain.log_det - prior.log_det, 0.0)
+    gained = max(chain.log_det - model.log_det, 0.0)
     constant = stats.log_weights - stats.count * log(2.0 * pi * noise)
     fit = 0.5 * (outputs * (constant - gained) - misfit)
     elbo = fit - 0.5 * outputs * missed / noise
@@ -81,21 +79,17 @@ def lower_bound(
     # Every quadratic form below is a sum over cells of the same element, so the sums of
     # covariances and of outer products of the mean are all that is needed.
     mean_start = chain.start_mean.T @ chain.start_mean
-    second = outputs * total + mean_total
-    second_start = outputs * start_covariance + mean_start
     d_kernel = 0.5 * (
-        outputs * prior.d_log_det
-        - np.sum(prior.d_element * second, axis=(1, 2))
-        - np.sum(prior.d_boundary * second_start, axis=(1, 2))
+        outputs * model.d_log_det()
+        - model.d_form(outputs * total + mean_total, outputs * chain.start_covariance + mean_start)
     )
     # alpha' G alpha / noise = b' alpha / noise - alpha' K alpha
-    roughness = np.sum(prior.element * mean_total) + np.sum(prior.boundary * mean_start)
+    roughness = model.form(mean_total, mean_start)
     d_noise = 0.5 * (
         -outputs * stats.count + outputs * trace_posterior / noise + squares - explained - roughness
     )
     if objective == "elbo":
-        d_variance = np.array([float(p == "variance") for p in kernel.parameters])
-        d_missed = d_variance * kernel.prior_variance * stats.weight - d_trace
+        d_missed = kernel.d_prior_variance * stats.weight - d_trace
         d_kernel = d_kernel - 0.5 * outputs * d_missed / noise
         d_noise += 0.5 * outputs * missed / noise
     return Bound(float(elbo), float(fit), float(missed), np.append(d_kernel, d_noise))
@@ -105,18 +99,18 @@ def upper_bound(
     kernel: Kernel,
     noise: float,
     stats: Statistics,
-    degree: int,
+    degree: int | tuple[int, ...],
     chain: Elimination | None = None,
 ) -> float:
     """An upper bound on the log evidence, from one more factorisation."""
     if chain is None:
-        chain = eliminate(Prior(kernel, stats.grid, degree), stats, noise)
-    prior = chain.prior
-    trace, _ = prior.trace(stats.cumulative)
+        chain = eliminate(Model(kernel, stats.grid, degree), stats, noise)
+    model = chain.model
+    trace, _ = model.trace(stats.cumulative)
     missed = max(kernel.prior_variance * stats.weight - trace, 0.0)
-    gained = max(chain.log_det - prior.log_det, 0.0)
+    gained = max(chain.log_det - model.log_det, 0.0)
     wide = noise + missed
-    misfit = stats.squares.sum() / wide - eliminate(prior, stats, wide).explained.sum()
+    misfit = stats.squares.sum() / wide - eliminate(model, stats, wide).explained.sum()
     constant = stats.log_weights - stats.count * log(2.0 * pi * noise)
     outputs = len(stats.squares)
     return float(0.5 * (outputs * (constant - gained) - max(misfit, 0.0)))

@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.inference.prior import Prior
+from asvgp.inference.model import Model
 from asvgp.linalg import elimination, square_root
 from asvgp.linalg.small import log_det, symmetric_inverse
 from asvgp.stats import Statistics
@@ -39,7 +39,7 @@ class Elimination:
     ``b' P^-1 b / noise**2`` per output. Letters as in `asvgp.linalg`.
     """
 
-    prior: Prior
+    model: Model
     stats: Statistics
     path: str
     gain: Array
@@ -51,17 +51,18 @@ class Elimination:
     explained: Array
 
     def means(self, keep: bool = False) -> tuple[Array, Array]:
-        """Sum of ``v v'`` over cells and outputs; coefficients (outputs, cells, k + 1) if kept."""
-        prior = self.prior
-        outputs, n = self.offset.shape
-        size = prior.degree + 1
+        """Sum of ``v v'`` over cells and outputs; coefficients (outputs, cells, n + S) if kept."""
+        model = self.model
+        outputs, cells, _ = self.offset.shape
+        size = len(model.power)
         total = np.zeros((size, size))
-        coef = np.empty((outputs, n if keep else 0, size))
+        coef = np.empty((outputs, cells if keep else 0, size))
         for o in range(outputs):
             part = np.zeros((size, size))
             elimination.means(
-                prior.marker,
-                prior.shift,
+                model.states,
+                model.innovations,
+                model.shift,
                 self.gain,
                 self.offset[o],
                 self.start_mean[o],
@@ -73,17 +74,30 @@ class Elimination:
 
     def marginals(self, keep: bool = False) -> tuple[float, Array, Array]:
         """``tr(P^-1 G)``, the sum of the cell covariances, and all of them if kept."""
-        prior = self.prior
-        size = prior.degree + 1
+        model = self.model
+        size = len(model.power)
         total = np.zeros((size, size))
         cov = np.empty((len(self.rho) if keep else 0, size, size))
-        arguments = (prior.marker, prior.shift, self.gain, self.rho, self.stats.moments)
-        if self.path == "plain":
-            start = self.start_root @ self.start_root.T
-            trace = elimination.marginals(*arguments, start, total, cov)
-        else:
-            trace = square_root.marginals(*arguments, self.start_root, total, cov)
+        plain = self.path == "plain"
+        start = self.start_covariance if plain else self.start_root
+        trace = (elimination if plain else square_root).marginals(
+            model.states,
+            model.innovations,
+            model.shift,
+            model.power,
+            self.gain,
+            self.rho,
+            self.stats.moments,
+            start,
+            total,
+            cov,
+        )
         return trace, total, cov
+
+    @property
+    def start_covariance(self) -> Array:
+        """Covariance of the state at the first knot."""
+        return self.start_root @ self.start_root.T
 
     @cached_property
     def sums(self) -> tuple[float, Array]:
@@ -94,76 +108,87 @@ class Elimination:
     def defect(self, noise: float) -> float:
         """``|tr(P^-1 (K + G / noise)) - M| / M``, zero in exact arithmetic."""
         trace, total = self.sums
-        start = self.start_root @ self.start_root.T
-        rough = np.sum(self.prior.element * total) + np.sum(self.prior.boundary * start)
-        size = len(self.rho) + self.prior.degree
-        return abs(rough + trace / noise - size) / size
+        size = self.model.size
+        return abs(self.model.form(total, self.start_covariance) + trace / noise - size) / size
 
 
-def information(prior: Prior, stats: Statistics, noise: float) -> float:
+def information(model: Model, stats: Statistics, noise: float) -> float:
     """What the data know of a state, in units of what the prior knows."""
-    reach = max(1.0, prior.kernel.memory / prior.grid.spacing)
-    return prior.kernel.prior_variance * stats.densest * reach / noise
+    reach = max(1.0, model.kernel.memory / model.grid.spacing)
+    return model.kernel.prior_variance * stats.densest * reach / noise
 
 
 def eliminate(
-    prior: Prior, stats: Statistics, noise: float, path: str | None = None
+    model: Model, stats: Statistics, noise: float, path: str | None = None
 ) -> Elimination:
     """Factor P and solve for the mean; ``path`` forces "plain" or "square-root"."""
     if path is not None:
-        return (_plain if path == "plain" else _square_root)(prior, stats, noise)
-    known = information(prior, stats, noise)
+        return (_plain if path == "plain" else _square_root)(model, stats, noise)
+    known = information(model, stats, noise)
     if known <= CERTAIN:
-        return _plain(prior, stats, noise)
+        return _plain(model, stats, noise)
     if known <= HOPELESS:
         try:
             with np.errstate(invalid="ignore"):
-                chain = _plain(prior, stats, noise)
+                chain = _plain(model, stats, noise)
                 if chain.defect(noise) <= ACCEPTED_DEFECT:
                     return chain
         except np.linalg.LinAlgError:
             pass
-    return _square_root(prior, stats, noise)
+    return _square_root(model, stats, noise)
 
 
-def _plain(prior: Prior, stats: Statistics, noise: float) -> Elimination:
-    n, outputs = prior.grid.cells, len(stats.targets)
-    gain, rho, offset = np.empty((n, prior.degree)), np.empty(n), np.empty((outputs, n))
-    left = prior.boundary + elimination.factor(
-        prior.marker, prior.shift, prior.element, stats.moments, 1.0 / noise, gain, rho
+def _outputs(model: Model, stats: Statistics) -> tuple[Array, Array, Array]:
+    """Empty gain, rho and offset."""
+    cells, s, outputs = model.grid.cells, len(model.innovations), len(stats.targets)
+    gain = np.zeros((cells, s, model.num_states + s - 1))
+    return gain, np.empty((cells, s)), np.empty((outputs, cells, s))
+
+
+def _plain(model: Model, stats: Statistics, noise: float) -> Elimination:
+    gain, rho, offset = _outputs(model, stats)
+    shape = (model.states, model.innovations, model.shift, model.power)
+    left = model.boundary + elimination.factor(
+        *shape, model.element, stats.moments, 1.0 / noise, gain, rho
     )
     covariance = symmetric_inverse(left)
-    start_mean = np.empty((outputs, prior.degree))
-    explained = np.empty(outputs)
-    for o in range(outputs):
-        right, part = elimination.solve(
-            prior.marker, prior.shift, stats.targets[o], 1.0 / noise, gain, rho, offset[o]
-        )
+    start_mean = np.empty((len(offset), model.num_states))
+    explained = np.empty(len(offset))
+    for o in range(len(offset)):
+        right, part = elimination.solve(*shape, stats.targets[o], 1.0 / noise, gain, rho, offset[o])
         start_mean[o] = covariance @ right
         explained[o] = part + right @ start_mean[o]
     determinant = log_det(left) + float(np.sum(np.log(rho)))
     root = np.linalg.cholesky(covariance)
     return Elimination(
-        prior, stats, "plain", gain, rho, offset, start_mean, root, determinant, explained
+        model, stats, "plain", gain, rho, offset, start_mean, root, determinant, explained
     )
 
 
-def _square_root(prior: Prior, stats: Statistics, noise: float) -> Elimination:
-    n, k, outputs = prior.grid.cells, prior.degree, len(stats.targets)
-    gain, rho, offset = np.empty((n, k)), np.empty(n), np.empty((outputs, n))
-    roots, scores = stats.roots
+def _square_root(model: Model, stats: Statistics, noise: float) -> Elimination:
+    gain, rho, offset = _outputs(model, stats)
+    n = model.num_states
     carried, explained = square_root.factor(
-        prior.marker, prior.shift, prior.element_root, roots, scores, noise**-0.5, gain, rho, offset
+        model.states,
+        model.innovations,
+        model.shift,
+        model.power,
+        model.element_root,
+        *stats.roots,
+        noise**-0.5,
+        gain,
+        rho,
+        offset,
     )
-    work = np.zeros((2 * k, k + outputs))
-    work[:k] = carried
-    work[k:, :k] = prior.boundary_root
-    square_root.triangularise(work, 2 * k, k)
-    factor, right = work[:k, :k], work[:k, k:]
+    work = np.zeros((2 * n, n + len(offset)))
+    work[:n] = carried
+    work[n:, :n] = model.boundary_root
+    square_root.triangularise(work, 2 * n, n)
+    factor, right = work[:n, :n], work[:n, n:]
     root = np.linalg.inv(factor)  # covariance = root root'
     determinant = float(2.0 * np.sum(np.log(np.abs(np.diag(factor)))) + np.sum(np.log(rho)))
     return Elimination(
-        prior,
+        model,
         stats,
         "square-root",
         gain,

@@ -68,6 +68,8 @@ class Report:
         Whether Ctrl-C ended it.
     at_bounds : list of str
         Hyperparameters that ended on a bound.
+    notes : list of str
+        What a user should know of the result.
     trace : list of float
         The objective at every evaluation at the final resolution.
     """
@@ -79,13 +81,14 @@ class Report:
     seconds: float = 0.0
     interrupted: bool = False
     at_bounds: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     trace: list[float] = field(default_factory=list)
 
     def __str__(self) -> str:
         text = f"{self.message} ({self.evaluations} evaluations, {self.seconds:.2f} s)"
         if self.at_bounds:
             text += f"; at a bound: {', '.join(self.at_bounds)}"
-        return text
+        return "; ".join([text, *self.notes])
 
 
 class Objective:
@@ -95,8 +98,16 @@ class Objective:
     nothing is lost.
     """
 
-    def __init__(self, kernel: Kernel, stats: Statistics, degree: int, objective: str):
+    def __init__(
+        self,
+        kernel: Kernel,
+        stats: Statistics,
+        degree: int | tuple[int, ...],
+        objective: str,
+        known_noise: float | None = None,
+    ):
         self.kernel, self.stats, self.degree, self.objective = kernel, stats, degree, objective
+        self.known_noise = known_noise
         self.free = [i for i, p in enumerate(kernel.parameters) if p not in kernel.fixed]
         self.names = [kernel.parameters[i] for i in self.free] + ["noise variance"]
         self.limits = self._limits()
@@ -118,6 +129,8 @@ class Objective:
             name = self.kernel.parameters[i]
             lower, upper = self.kernel.bounds.get(name, wide[name])
             limits.append((np.log(lower), np.log(upper)))
+        if self.known_noise is not None:
+            return [*limits, (np.log(self.known_noise), np.log(self.known_noise))]
         noise = mean_weight(self.stats) * np.array([max(1e-9 * spread, 1e-12 * power), 1e3 * power])
         return [*limits, (np.log(noise[0]), np.log(noise[1]))]
 
@@ -135,7 +148,7 @@ class Objective:
             for i, value in zip(self.free, values[:-1], strict=True)
         }
         # Rounding of exp(log(bound)) must not leave the user's bounds.
-        return self.kernel.replace_free(**changes), float(values[-1])
+        return self.kernel.replace_free(changes), float(values[-1])
 
     def bound(self, state: State) -> Bound:
         """The bound of a state, computed once; the best state is remembered."""
@@ -223,7 +236,7 @@ def maximise(objective: Objective, start: State, settings: LBFGS) -> Report:
     if reached == objective.best[0] and objective.best[1] is not None:
         theta = objective.encode(objective.best[1])
         low, high = np.array(objective.limits).T
-        at_bounds = np.minimum(theta - low, high - theta) < 1e-6
+        at_bounds = (np.minimum(theta - low, high - theta) < 1e-6) & (low < high)
         report.at_bounds = [n for n, yes in zip(objective.names, at_bounds, strict=True) if yes]
     report.objective = reached
     report.evaluations = objective.evaluations - before

@@ -1,4 +1,4 @@
-"""The spline prior of a kernel on a grid: the chain of K, factored.
+"""The spline prior of one component on a grid: the chain of K, factored.
 
 The squared RKHS norm of a stationary Markov process with operator L, noise density q and
 stationary covariance P is, exactly,
@@ -14,7 +14,7 @@ from math import exp, factorial
 import numpy as np
 
 from asvgp.basis import Array, Grid, operator_gram, operator_nodes, taylor_shift
-from asvgp.kernels import Kernel
+from asvgp.kernels import Component
 from asvgp.linalg import prior as chain
 from asvgp.linalg.small import log_det, symmetric_inverse
 
@@ -25,11 +25,11 @@ class Prior:
     Leading axes of the ``d_`` arrays run over ``kernel.parameters`` (their logarithms).
     """
 
-    def __init__(self, kernel: Kernel, grid: Grid, degree: int):
+    def __init__(self, kernel: Component, grid: Grid, degree: int):
         self.kernel = kernel
         self.grid = grid
         self.degree = degree
-        self.marker = (0,) * degree
+        self.states = (0,) * degree
         self.shift = taylor_shift(degree)
         process = kernel.markov(grid.spacing)
         operator, order = process.operator, kernel.order
@@ -64,7 +64,7 @@ class Prior:
         self.gain, self.rho = np.empty((n, k)), np.empty(n)
         self.d_gain, self.d_rho = np.empty((parameters, n, k)), np.empty((parameters, n))
         self.first, carried, d_carried = chain.factor(
-            self.marker,
+            self.states,
             self.shift,
             self.element,
             self.d_element,
@@ -101,7 +101,7 @@ class Prior:
 
     def _marginals(self, cumulative: Array, d_trace: Array, cov: Array) -> float:
         return chain.marginals(
-            self.marker,
+            self.states,
             self.shift,
             self.first,
             self.gain,

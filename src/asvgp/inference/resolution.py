@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from asvgp.inference.bound import lower_bound
+from asvgp.inference.bound import lower_bound, upper_bound
 from asvgp.inference.optimise import Report
 from asvgp.inference.start import State, scatter
 from asvgp.inference.train import Problem, climb
@@ -38,8 +38,40 @@ def finest_cells(x, lower: float, upper: float) -> int:
 
 
 @dataclass(frozen=True)
+class Level:
+    """What training reached on one resolution.
+
+    Attributes
+    ----------
+    num_basis : int
+        Per component.
+    spacing : float
+        Between knots.
+    objective, elbo, upper_bound : float
+        In nats.
+    missed_share : float
+        Share of the prior variance at the data that the splines miss.
+    """
+
+    num_basis: int
+    spacing: float
+    elbo: float
+    upper_bound: float
+    missed_share: float
+
+    @classmethod
+    def of(cls, kernel, noise, stats, degree, elbo=None, upper=None) -> Level:
+        """The level of a state on statistics; what is known of it can be given."""
+        bound = lower_bound(kernel, noise, stats, degree)
+        upper = upper_bound(kernel, noise, stats, degree) if upper is None else upper
+        share = bound.missed / (kernel.prior_variance * stats.weight)
+        elbo = bound.elbo if elbo is None else elbo
+        return cls(stats.grid.cells + stats.degree, stats.grid.spacing, elbo, upper, share)
+
+
+@dataclass(frozen=True)
 class Choice:
-    """A resolution with what training reached on it.
+    """The resolution chosen, with what training reached on it and on the coarser ones.
 
     ``gain`` is what the last doubling of the resolution gained, in nats per datum.
     """
@@ -47,37 +79,48 @@ class Choice:
     stats: Statistics
     state: State
     report: Report
-    gain: float = 0.0
+    gain: float
+    levels: list[Level]
 
 
-def choose(problem: Problem, finest: Statistics, given: State | None = None) -> Choice:
+def choose(
+    problem: Problem, finest: Statistics, given: State | None = None, warm: State | None = None
+) -> Choice:
     """Train from coarse to fine and stop where it stops paying.
 
-    With ``given`` the hyperparameters stay as they are and only the resolution is chosen.
+    With ``given`` the hyperparameters stay as they are and only the resolution is chosen;
+    ``warm`` is a state to begin with.
     """
-    levels = [finest]
-    while levels[-1].grid.cells > FIRST:
-        levels.append(levels[-1].coarsen())
-    scatters = [scatter(level) for level in levels]
-    state, report = given, Report()
+    grids = [finest]
+    while grids[-1].grid.cells >= 2 * FIRST and grids[-1].grid.cells % 2 == 0:
+        grids.append(grids[-1].coarsen())
+    scatters = [scatter(stats) for stats in grids]
+    state, report = given or warm, Report()
     reached: list[float] = []
-    while levels:
-        level = levels.pop()
+    levels: list[Level] = []
+    while True:
+        stats = grids.pop()
         if given is None:
-            state, report = climb(problem, level, state, report)
+            state, report = climb(problem, stats, state, report)
         else:
-            bound = lower_bound(*given, level, problem.degree)
+            bound = lower_bound(*given, stats, problem.degree)
             report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
         assert state is not None
         reached.append(report.objective)
-        data = level.count * len(level.squares)
+        levels.append(Level.of(*state, stats, problem.degree))
+        data = stats.count * len(stats.squares)
         gained = (reached[-1] - reached[-3]) / data if len(reached) > 2 else float("inf")
         settled = gained < TOLERANCE and not _hides_structure(scatters)
-        if not levels or report.interrupted or settled:
+        if not grids or report.interrupted or settled:
             last = (reached[-1] - reached[-2]) / data if len(reached) > 1 else 0.0
-            return Choice(level, state, report, last)
+            if not grids and last > 10.0 * TOLERANCE and not report.interrupted:
+                report.notes.append(
+                    f"the automatic resolution stopped at {levels[-1].num_basis} basis functions, "
+                    f"the last doubling having gained {last:.3g} nats per datum: give a larger "
+                    "num_basis if the fit should be finer"
+                )
+            return Choice(stats, state, report, last, levels)
         scatters.pop()
-    raise AssertionError("unreachable: the finest level always returns")
 
 
 def _hides_structure(scatters: list[tuple[float, float]]) -> bool:

@@ -22,22 +22,22 @@ class Problem:
 
     kernel: Kernel
     noise: float | None  # the user's starting value
-    degree: int
+    degree: int | tuple[int, ...]
     objective: str
     settings: LBFGS
     watch: Watch | None = None
+    known_noise: bool = False  # the noise is given and stays
 
 
-def train(problem: Problem, stats: Statistics) -> tuple[State, Report]:
-    """Hyperparameters that maximise the objective on ``stats``."""
+def train(problem: Problem, stats: Statistics, warm: State | None = None) -> tuple[State, Report]:
+    """Hyperparameters that maximise the objective on ``stats``, from ``warm`` if given."""
     levels = [stats]
     while levels[-1].grid.cells > COARSEST:
         levels.append(levels[-1].coarsen(_STEP))
-    state: State | None = None
-    report = Report()
-    for level in reversed(levels):
+    state, report = warm, Report()
+    for level in levels if warm is not None else reversed(levels):
         state, report = climb(problem, level, state, report)
-        if report.interrupted:
+        if report.interrupted or warm is not None:
             break
     assert state is not None
     return state, report
@@ -51,7 +51,13 @@ def climb(
     Without ``warm`` everything is tried; with it, also the states that only the finer
     knots can express. The report continues ``before``'s counts.
     """
-    target = Objective(problem.kernel, level, problem.degree, problem.objective)
+    target = Objective(
+        problem.kernel,
+        level,
+        problem.degree,
+        problem.objective,
+        problem.noise if problem.known_noise else None,
+    )
     if problem.watch is not None:
         watch = problem.watch
         target.watch = lambda done, value: watch(level.grid.cells, done, value)
@@ -68,7 +74,8 @@ def climb(
                 report = attempt
             if attempt.interrupted:
                 break
-            if attempts == 0 and not suspected and _took_signal_for_noise(target, estimate):
+            suspicious = not problem.known_noise and _took_signal_for_noise(target, estimate)
+            if attempts == 0 and not suspected and suspicious:
                 # The long-lengthscale optimum, a common trap: try some of the others.
                 starts = [s for s in starts if s[1] <= 1.01 * estimate]
                 suspected, attempts = True, 4 if level.grid.cells <= COARSEST else 1

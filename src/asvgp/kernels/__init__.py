@@ -1,11 +1,13 @@
 """Kernels as Markov processes."""
 
-from asvgp.kernels.base import Kernel, MarkovForm
+from asvgp.kernels.algebra import Sum, check_units, in_time
+from asvgp.kernels.base import Component, Kernel, MarkovForm
 from asvgp.kernels.matern import Matern, Matern12, Matern32, Matern52, Matern72
 from asvgp.kernels.sho import SHO
 
 __all__ = [
     "SHO",
+    "Component",
     "Kernel",
     "MarkovForm",
     "Matern",
@@ -13,4 +15,7 @@ __all__ = [
     "Matern32",
     "Matern52",
     "Matern72",
+    "Sum",
+    "check_units",
+    "in_time",
 ]

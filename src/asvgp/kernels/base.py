@@ -11,6 +11,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from asvgp.basis import Array, Grid
+from asvgp.times import Duration, as_duration
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,91 @@ class MarkovForm:
     d_covariance: Array
 
 
-@dataclass(frozen=True, repr=False)
 class Kernel(ABC):
-    """Base class of the kernels: an immutable value with named hyperparameters.
+    """What training and prediction ask of a kernel: components and named hyperparameters.
 
-    Two keyword arguments are common to all kernels. ``fixed`` names hyperparameters that
+    Kernels are immutable values. They add: ``Matern52(30.0) + SHO(period=1.0)``.
+    """
+
+    parameters: tuple[str, ...]
+    fixed: tuple[str, ...]
+    bounds: Mapping[str, tuple[float, float]]
+
+    @property
+    @abstractmethod
+    def components(self) -> tuple[Component, ...]:
+        """The processes whose sum this kernel describes."""
+
+    @property
+    @abstractmethod
+    def values(self) -> Array:
+        """The hyperparameters, in the order of ``parameters``."""
+
+    @abstractmethod
+    def replace_free(self, changes: Mapping[str, float]) -> Self:
+        """A copy with hyperparameters changed, within bounds; fixed ones stay as they are."""
+
+    @abstractmethod
+    def limits(self, grid: Grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
+        """Bounds of training where the user gave none, for y of this variance and power."""
+
+    @abstractmethod
+    def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
+        """Copies to start training from: correlation lengths and spectral peaks to try."""
+
+    @property
+    def prior_variance(self) -> float:
+        """``k(x, x)``."""
+        return float(sum(component.values[-1] for component in self.components))
+
+    @property
+    def d_prior_variance(self) -> Array:
+        """Derivatives of ``k(x, x)`` with respect to the log-hyperparameters."""
+        parts = []
+        for component in self.components:
+            part = np.zeros(len(component.parameters))
+            part[-1] = component.values[-1]
+            parts.append(part)
+        return np.concatenate(parts)
+
+    @property
+    def memory(self) -> float:
+        """Distance over which the process forgets its state."""
+        return max(component.memory for component in self.components)
+
+    def covariance(self, lag) -> Array:
+        """The covariance function at the given distances."""
+        return sum(
+            (component.covariance(lag) for component in self.components), np.zeros(np.shape(lag))
+        )
+
+    def __add__(self, other) -> Kernel:
+        from asvgp.kernels.algebra import Sum
+
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        return Sum(self.components + other.components)
+
+    def __call__(self, x, y=None) -> Array:
+        """Covariance matrix between two sets of inputs.
+
+        Examples
+        --------
+        >>> from asvgp import Matern12
+        >>> Matern12(lengthscale=2.0)([0.0, 2.0]).round(3)
+        array([[1.   , 0.368],
+               [0.368, 1.   ]])
+        """
+        x = np.asarray(x, dtype=float).ravel()
+        y = x if y is None else np.asarray(y, dtype=float).ravel()
+        return self.covariance(np.abs(x[:, None] - y[None, :]))
+
+
+@dataclass(frozen=True, repr=False)
+class Component(Kernel):
+    """A kernel that is one Markov process; its last hyperparameter is the variance.
+
+    Two keyword arguments are common to all of them. ``fixed`` names hyperparameters that
     training leaves alone; ``bounds`` maps names to ``(lower, upper)`` pairs that training
     respects.
     """
@@ -46,6 +127,7 @@ class Kernel(ABC):
     )
 
     parameters: ClassVar[tuple[str, ...]]
+    scales: ClassVar[tuple[str, ...]]  # those in the units of the input
     order: ClassVar[int]  # p: how many derivatives the process has
 
     def __post_init__(self) -> None:
@@ -53,10 +135,11 @@ class Kernel(ABC):
         for parameter in self.parameters:
             value = getattr(self, parameter)
             try:
-                number = float(value)
-            except (TypeError, ValueError):
-                raise TypeError(
-                    f"{name}: {parameter} must be a positive number, got {value!r}."
+                number = self._duration(parameter, value)
+            except (TypeError, ValueError) as error:
+                wanted = "number or duration" if parameter in self.scales else "number"
+                raise type(error)(
+                    f"{name}: {parameter} must be a positive {wanted}, got {value!r}. {error}"
                 ) from None
             if not (np.isfinite(number) and number > 0.0):
                 raise ValueError(f"{name}: {parameter} must be positive and finite, got {value!r}.")
@@ -69,16 +152,17 @@ class Kernel(ABC):
             raise TypeError(
                 f"{name}: bounds must map names to (lower, upper), got {self.bounds!r}."
             )
-        object.__setattr__(self, "bounds", dict(self.bounds))
+        bounds = dict(self.bounds)
+        object.__setattr__(self, "bounds", bounds)
         for parameter in (*self.fixed, *self.bounds):
             if parameter not in self.parameters:
                 raise ValueError(
                     f"{name} has no hyperparameter {parameter!r}; it has "
                     f"{', '.join(self.parameters)}."
                 )
-        for parameter, pair in self.bounds.items():
+        for parameter, pair in list(bounds.items()):
             try:
-                lower, upper = (float(end) for end in pair)
+                lower, upper = (self._duration(parameter, end) for end in pair)
             except (TypeError, ValueError):
                 raise TypeError(
                     f"{name}: bounds of {parameter} must be a pair of numbers, got {pair!r}."
@@ -88,6 +172,15 @@ class Kernel(ABC):
                     f"{name}: bounds of {parameter} must satisfy 0 < lower <= value <= "
                     f"upper, got {lower!r} <= {getattr(self, parameter)!r} <= {upper!r}."
                 )
+            bounds[parameter] = (lower, upper)
+
+    def _duration(self, parameter: str, value) -> float:
+        """A number, or for scales along the input a duration like "7 days"."""
+        if parameter in self.scales:
+            duration = as_duration(value)
+            if duration is not None:
+                return duration
+        return float(value)
 
     @property
     def default_degree(self) -> int:
@@ -110,7 +203,7 @@ class Kernel(ABC):
         """
         return dataclasses.replace(self, **changes)
 
-    def replace_free(self, **changes: float) -> Self:
+    def replace_free(self, changes: Mapping[str, float]) -> Self:
         """`replace` for hyperparameters, kept within bounds; fixed ones stay as they are."""
         allowed = {}
         for name, value in changes.items():
@@ -131,9 +224,9 @@ class Kernel(ABC):
         return f"{type(self).__name__}({', '.join(parts)})"
 
     @property
-    @abstractmethod
-    def prior_variance(self) -> float:
-        """``k(x, x)``."""
+    def components(self) -> tuple[Component, ...]:
+        """Itself."""
+        return (self,)
 
     @abstractmethod
     def covariance(self, lag) -> Array:
@@ -155,30 +248,10 @@ class Kernel(ABC):
     def memory(self) -> float:
         """Distance over which the process forgets its state."""
 
-    @abstractmethod
-    def limits(self, grid: Grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
-        """Bounds of training where the user gave none, for y of this variance and power."""
-
-    @abstractmethod
-    def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
-        """Copies to start training from: correlation lengths and spectral peaks to try."""
-
-    def __call__(self, x, y=None) -> Array:
-        """Covariance matrix between two sets of inputs.
-
-        Examples
-        --------
-        >>> from asvgp import Matern12
-        >>> Matern12(lengthscale=2.0)([0.0, 2.0]).round(3)
-        array([[1.   , 0.368],
-               [0.368, 1.   ]])
-        """
-        x = np.asarray(x, dtype=float).ravel()
-        y = x if y is None else np.asarray(y, dtype=float).ravel()
-        return self.covariance(np.abs(x[:, None] - y[None, :]))
-
 
 def _readable(value: float) -> str:
-    """Shortest decimal that is good to six digits, and looks like a float."""
+    """Shortest decimal that is good to six digits, and looks like a float; or a duration."""
+    if isinstance(value, Duration):
+        return repr(value)
     text = f"{value:.6g}"
     return text if any(mark in text for mark in ".en") else text + ".0"

@@ -14,11 +14,11 @@ from typing import ClassVar, Self
 import numpy as np
 
 from asvgp.basis import Array, Grid
-from asvgp.kernels.base import Kernel, MarkovForm
+from asvgp.kernels.base import Component, MarkovForm
 
 
 @dataclass(frozen=True, repr=False)
-class Matern(Kernel):
+class Matern(Component):
     """A Matérn kernel of half-integer order; use the subclasses."""
 
     lengthscale: float = 1.0
@@ -26,11 +26,7 @@ class Matern(Kernel):
     dim: int | str | None = None
 
     parameters: ClassVar[tuple[str, ...]] = ("lengthscale", "variance")
-
-    @property
-    def prior_variance(self) -> float:
-        """``k(x, x)``."""
-        return self.variance
+    scales: ClassVar[tuple[str, ...]] = ("lengthscale",)
 
     @property
     def rate(self) -> float:
@@ -106,7 +102,7 @@ class Matern(Kernel):
 
     def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
         """One copy per correlation length."""
-        return [self.replace_free(lengthscale=x, variance=variance) for x in lengths]
+        return [self.replace_free({"lengthscale": x, "variance": variance}) for x in lengths]
 
 
 class Matern12(Matern):

@@ -10,11 +10,11 @@ from typing import ClassVar, Self
 import numpy as np
 
 from asvgp.basis import Array, Grid
-from asvgp.kernels.base import Kernel, MarkovForm
+from asvgp.kernels.base import Component, MarkovForm
 
 
 @dataclass(frozen=True, repr=False)
-class SHO(Kernel):
+class SHO(Component):
     """``f'' + (omega / quality) f' + omega**2 f = white noise``, ``omega = 2 pi / period``.
 
     A quasi-periodic kernel: coherent over about ``quality`` periods; overdamped below a
@@ -47,12 +47,8 @@ class SHO(Kernel):
     dim: int | str | None = None
 
     parameters: ClassVar[tuple[str, ...]] = ("period", "quality", "variance")
+    scales: ClassVar[tuple[str, ...]] = ("period",)
     order: ClassVar[int] = 1
-
-    @property
-    def prior_variance(self) -> float:
-        """``k(x, x)``."""
-        return self.variance
 
     @property
     def default_degree(self) -> int:
@@ -125,6 +121,6 @@ class SHO(Kernel):
         broad = [(2.0 * pi * length, 1.0) for length in lengths]
         sharp = [(period, quality) for period in periods for quality in (3.0, 30.0)]
         return [
-            self.replace_free(period=period, quality=quality, variance=variance)
+            self.replace_free({"period": period, "quality": quality, "variance": variance})
             for period, quality in broad + sharp
         ]

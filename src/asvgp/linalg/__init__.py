@@ -22,21 +22,30 @@ Taylor coefficients are the derivatives themselves: K is then graded by *columns
 neither Cholesky nor QR notices, and log-determinants stay good to a dozen digits at
 lengthscale / h = 10**4, where a banded Cholesky of the B-spline Gram matrix breaks down.
 
+A sum of S processes is a chain too: the components' states are joined,
+
+    v = (x of component 1, ..., x of component S, e of component 1, ..., e of component S),
+
+n = sum of the degrees states and S innovations a cell; only the data couple them. What
+follows is written for that; a single kernel is the case n = k, S = 1.
+
 Letters and shapes, used in every function of this layer (all float64, C-contiguous):
 
-========== ================== ==========================================================
-``degree``  tuple of k zeros  carries k in its *type*, so that loops over it unroll
-``shift``   (k, k + 1)        Taylor shift to the next knot
-``element`` (k + 1, k + 1)    one cell's part of K
-``boundary`` (k, k)           the left end's part of K
-``moments`` (n, 2k + 1)       sum of w s**j over the points of a cell, j = 0 .. 2k
-``targets`` (n, k + 1)        sum of w y s**j, j = 0 .. k
-``gain``    (n, k)            e_c given x_c:  mean = offset_c - gain_c @ x_c ...
-``rho``     (n,)              ... and precision rho_c
-``offset``  (n,)
-``coef``    (n, k + 1)        Taylor coefficients v_c of a spline
-``cov``     (n, k + 1, k + 1) covariance of v_c: the selected inverse, cell by cell
-========== ================== ==========================================================
+=============== ===================== ==================================================
+``states``      tuple of n zeros      carries n in its *type*, so that loops over it unroll
+``innovations`` tuple of S zeros      likewise S
+``shift``       (n, n + S)            Taylor shift of all components to the next knot
+``power``       (n + S,) int          the power of s that a coefficient multiplies
+``element``     (n + S, n + S)        one cell's part of K
+``boundary``    (n, n)                the left end's part of K
+``moments``     (cells, 2k + 1)       sum of w s**j over the points of a cell, j = 0 .. 2k
+``targets``     (cells, k + 1)        sum of w y s**j, j = 0 .. k
+``gain``        (cells, S, n + S - 1) innovation number i of cell c, given the state and the
+``rho``         (cells, S)            innovations before it, has precision rho[c, i] and
+``offset``      (cells, S)            mean offset[c, i] - gain[c, i, : n + i] @ v[: n + i]
+``coef``        (cells, n + S)        Taylor coefficients v_c
+``cov``         (cells, n + S, n + S) covariance of v_c: the selected inverse, cell by cell
+=============== ===================== ==================================================
 
 Elimination runs from the last cell to the first, marginals from the first to the last;
 the factor ``(gain, rho)`` is therefore a generative Markov chain for the coefficients.

@@ -1,8 +1,8 @@
 """Covariances between linear functionals of a chain, far apart or near. Layout: `asvgp.linalg`.
 
 A functional acts on the coefficients of one cell. Between two cells the chain forgets by
-``x_{c+1} = closed_c x_c + ...`` with ``closed_c = shift (I; -gain_c)``, so the covariance
-of a functional with everything to its right follows by k x k products.
+``x_{c+1} = closed_c x_c + ...`` with ``closed_c = shift (I; minus the gains)``, so the
+covariance of a functional with everything to its right follows by n x n products.
 """
 
 import numba
@@ -10,82 +10,79 @@ import numpy as np
 
 
 @numba.njit(cache=True, nogil=True)
-def _advance(degree, shift, gain, vector, scratch):
-    """``vector = shift (vector; -gain @ vector)``: a covariance carried to the next knot."""
-    k = len(degree)
-    innovation = 0.0
-    for i in range(k):
-        innovation -= gain[i] * vector[i]
-    for i in range(k):
-        total = shift[i, k] * innovation
-        for j in range(i, k):
+def _complete(states, innovations, gain, vector):
+    """Fill in the innovations' part of a covariance from the states' part."""
+    n = len(states)
+    for e in range(n, n + len(innovations)):
+        total = 0.0
+        for i in range(e):
+            total -= gain[e - n, i] * vector[i]
+        vector[e] = total
+
+
+@numba.njit(cache=True, nogil=True)
+def _advance(states, innovations, shift, vector, scratch):
+    """Carry a covariance with a cell's coefficients to the state at its right knot."""
+    n = len(states)
+    for i in range(n):
+        total = 0.0
+        for j in range(n + len(innovations)):
             total += shift[i, j] * vector[j]
         scratch[i] = total
-    for i in range(k):
+    for i in range(n):
         vector[i] = scratch[i]
 
 
 @numba.njit(cache=True, nogil=True)
-def add_covariance(degree, shift, first, gain, cell_covariance, cells, weights, sign, out):
+def add_covariance(
+    states, innovations, shift, first, gain, cell_covariance, cells, weights, sign, out
+):
     """Add ``sign`` times the covariance matrix of functionals to ``out``.
 
-    ``cells`` (T,) must not decrease; ``weights`` is (T, k + 1); ``cell_covariance`` (T,
-    k + 1, k + 1) holds the covariance of each functional's own cell. Rows of ``gain``
+    ``cells`` (T,) must not decrease; ``weights`` is (T, n + S); ``cell_covariance`` (T,
+    n + S, n + S) holds the covariance of each functional's own cell. Rows of ``gain``
     before ``first`` are taken to equal row ``first``.
     """
-    k = len(degree)
-    size = cells.shape[0]
+    n = len(states)
+    width = n + len(innovations)
+    count = cells.shape[0]
     # bridges[b] carries a state from the right knot of functional b - 1's cell to b's own.
-    bridges = np.zeros((size, k, k))
-    scratch = np.zeros(k)
-    column = np.zeros(k)
-    for b in range(1, size):
+    bridges = np.zeros((count, n, n))
+    scratch = np.zeros(n)
+    vector = np.zeros(width)
+    for b in range(1, count):
         if cells[b] > cells[b - 1]:
-            for j in range(k):
-                column[:] = 0.0
-                column[j] = 1.0
+            for j in range(n):
+                vector[:] = 0.0
+                vector[j] = 1.0
                 for c in range(cells[b - 1] + 1, cells[b]):
-                    _advance(degree, shift, gain[max(c, first)], column, scratch)
-                    if np.abs(column).max() < 1e-200:  # forgotten, and slow to compute with
-                        column[:] = 0.0
+                    _complete(states, innovations, gain[max(c, first)], vector)
+                    _advance(states, innovations, shift, vector, scratch)
+                    if np.abs(vector[:n]).max() < 1e-200:  # forgotten, and slow to compute with
+                        vector[:] = 0.0
                         break
-                for i in range(k):
-                    bridges[b, i, j] = column[i]
-    direct = np.zeros(k + 1)
-    state = np.zeros(k)
-    for a in range(size):
-        for i in range(k + 1):
+                for i in range(n):
+                    bridges[b, i, j] = vector[i]
+    for a in range(count):
+        for i in range(width):
             total = 0.0
-            for j in range(k + 1):
+            for j in range(width):
                 total += cell_covariance[a, i, j] * weights[a, j]
-            direct[i] = total
-        inside = True
-        for b in range(a, size):
-            if cells[b] > cells[b - 1] and b > a:
-                if inside:
-                    for i in range(k):
-                        total = 0.0
-                        for j in range(i, k + 1):
-                            total += shift[i, j] * direct[j]
-                        state[i] = total
-                    inside = False
-                else:
-                    _advance(degree, shift, gain[max(cells[b - 1], first)], state, scratch)
-                for i in range(k):
+            vector[i] = total
+        for b in range(a, count):
+            if b > a and cells[b] > cells[b - 1]:
+                _advance(states, innovations, shift, vector, scratch)
+                for i in range(n):
                     total = 0.0
-                    for j in range(k):
-                        total += bridges[b, i, j] * state[j]
+                    for j in range(n):
+                        total += bridges[b, i, j] * vector[j]
                     scratch[i] = total
-                for i in range(k):
-                    state[i] = scratch[i]
+                for i in range(n):
+                    vector[i] = scratch[i]
+                _complete(states, innovations, gain[max(cells[b], first)], vector)
             value = 0.0
-            if inside:
-                for i in range(k + 1):
-                    value += weights[b, i] * direct[i]
-            else:
-                row = max(cells[b], first)
-                for i in range(k):
-                    value += (weights[b, i] - weights[b, k] * gain[row, i]) * state[i]
+            for i in range(width):
+                value += weights[b, i] * vector[i]
             out[a, b] += sign * value
             if b > a:
                 out[b, a] += sign * value

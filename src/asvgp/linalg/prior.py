@@ -4,7 +4,9 @@ Every cell of the prior carries the same element, so away from the ends the recu
 settle to a fixed point (a Riccati equation backwards, a Lyapunov equation forwards). Both
 sweeps stop as soon as nothing changes in double precision, and what is a sum over cells
 is finished with a prefix sum of the moments: the prior costs a few lengthscales of cells,
-whatever M is. Layout and letters: `asvgp.linalg`; a leading axis ``q`` of the tangents
+whatever M is. Components are independent under the prior, so each has its own chain, with
+one innovation a cell: ``gain`` is (cells, k) and ``rho`` (cells,) here. Layout and other
+letters: `asvgp.linalg`; a leading axis ``q`` of the tangents
 runs over the kernel's hyperparameters.
 """
 
@@ -19,13 +21,13 @@ _SETTLED = 4.0 * np.finfo(np.float64).eps
 
 
 @numba.njit(cache=True, nogil=True)
-def factor(degree, shift, element, d_element, gain, rho, d_gain, d_rho):
+def factor(states, shift, element, d_element, gain, rho, d_gain, d_rho):
     """Eliminate the innovations of ``sum_c element``, with tangents.
 
     Fills rows ``first ..`` of the outputs, the rows before being equal to row ``first``;
     returns ``first``, the form left on the first state, and its tangents.
     """
-    k = len(degree)
+    k = len(states)
     parameters = d_element.shape[0]
     carried = np.zeros((k, k))
     d_carried = np.zeros((parameters, k, k))
@@ -34,7 +36,7 @@ def factor(degree, shift, element, d_element, gain, rho, d_gain, d_rho):
     d_joint = np.zeros((k + 1, k + 1))
     first = 0
     for c in range(rho.shape[0] - 1, -1, -1):
-        pull_back(degree, shift, carried, half, joint)
+        pull_back(states, (0,), shift, carried, half, joint)
         for i in range(k + 1):
             for j in range(i, k + 1):
                 joint[i, j] += element[i, j]
@@ -51,7 +53,7 @@ def factor(degree, shift, element, d_element, gain, rho, d_gain, d_rho):
                 carried[i, j] = value
                 carried[j, i] = value
         for q in range(parameters):
-            pull_back(degree, shift, d_carried[q], half, d_joint)
+            pull_back(states, (0,), shift, d_carried[q], half, d_joint)
             for i in range(k + 1):
                 for j in range(i, k + 1):
                     d_joint[i, j] += d_element[q, i, j]
@@ -80,14 +82,14 @@ def factor(degree, shift, element, d_element, gain, rho, d_gain, d_rho):
 
 @numba.njit(cache=True, nogil=True)
 def marginals(
-    degree, shift, first, gain, rho, d_gain, d_rho, start, d_start, cumulative, d_trace, cov
+    states, shift, first, gain, rho, d_gain, d_rho, start, d_start, cumulative, d_trace, cov
 ):
     """Traces ``tr(K^-1 G)`` and their tangents, and the cell covariances where wanted.
 
     ``cumulative`` holds the running sums of the moments, (n + 1, 2k + 1). Fills
     ``d_trace`` and, where it has a row per cell, ``cov``; returns the trace.
     """
-    k = len(degree)
+    k = len(states)
     n = cumulative.shape[0] - 1
     parameters = d_gain.shape[0]
     keep = cov.shape[0] > 0
@@ -111,7 +113,7 @@ def marginals(
             cell[i, k] = cross
             cell[k, i] = cross
             cell[k, k] -= cross * gain[row, i]
-        push_forward(degree, shift, cell, half, following)
+        push_forward(states, (0,), shift, cell, half, following)
         settled = c < first
         for i in range(k):
             for j in range(k):
@@ -128,7 +130,7 @@ def marginals(
                 d_cell[q, i, k] = d_cross
                 d_cell[q, k, i] = d_cross
                 d_cell[q, k, k] -= d_cross * gain[row, i] + cell[i, k] * d_gain[q, row, i]
-            push_forward(degree, shift, d_cell[q], half, d_state[q])
+            push_forward(states, (0,), shift, d_cell[q], half, d_state[q])
             for i in range(k):
                 for j in range(k):
                     change = d_state[q, i, j] - d_cell[q, i, j]

@@ -104,96 +104,112 @@ def data_roots(moments, targets, tolerance, roots, scores):
 
 
 @numba.njit(cache=True, nogil=True)
-def factor(degree, shift, element_root, roots, scores, scale, gain, rho, offset):
+def factor(
+    states, innovations, shift, power, element_root, roots, scores, scale, gain, rho, offset
+):
     """Eliminate the innovations of prior element plus data, right-hand sides included.
 
-    ``scale`` is the square root of the noise precision. Fills ``gain``, ``rho`` and
-    ``offset`` (outputs, n); returns a (k, k + outputs) array: the root of the form that is
-    left on the first state beside its right-hand sides, and the explained part of
-    ``b' P^-1 b`` per output.
+    ``element_root`` is (rows, n + S); ``scale`` is the square root of the noise precision.
+    Fills ``gain``, ``rho`` and ``offset`` (outputs, cells, S); returns an (n, n + outputs)
+    array, the root of the form that is left on the first state beside its right-hand
+    sides, and the explained part of ``b' P^-1 b`` per output.
     """
-    k = len(degree)
+    n = len(states)
+    s = len(innovations)
+    size = n + s
     outputs = scores.shape[0]
-    width = k + 1 + outputs
-    rows = 3 * k + 2
-    work = np.zeros((rows, width))
-    carried = np.zeros((k, k + outputs))
+    degree = roots.shape[1]
+    inner = element_root.shape[0]
+    rows = n + inner + degree
+    work = np.zeros((rows, size + outputs))
+    carried = np.zeros((n, n + outputs))
     explained = np.zeros(outputs)
+    # Columns in the order of elimination: the last innovation first, the state last.
+    column = np.empty(size, np.int64)
+    for i in range(size):
+        column[i] = s + i if i < n else size - 1 - i
     for c in range(rho.shape[0] - 1, -1, -1):
-        # Columns: the innovation first, for it is eliminated first; then the state.
-        for r in range(k):
-            for j in range(k + 1):
+        for r in range(n):
+            for j in range(size):
                 total = 0.0
-                for m in range(min(j + 1, k)):
+                for m in range(n):
                     total += carried[r, m] * shift[m, j]
-                work[r, 0 if j == k else j + 1] = total
+                work[r, column[j]] = total
             for p in range(outputs):
-                work[r, k + 1 + p] = carried[r, k + p]
-        for r in range(k + 1):
-            for j in range(k + 1):
-                column = 0 if j == k else j + 1
-                work[k + r, column] = element_root[r, j]
-                work[2 * k + 1 + r, column] = scale * roots[c, r, j]
+                work[r, size + p] = carried[r, n + p]
+        for r in range(inner):
+            for j in range(size):
+                work[n + r, column[j]] = element_root[r, j]
             for p in range(outputs):
-                work[k + r, k + 1 + p] = 0.0
-                work[2 * k + 1 + r, k + 1 + p] = scale * scores[p, c, r]
-        triangularise(work, rows, k + 1)
-        head = work[0, 0]
-        rho[c] = head * head
-        for i in range(k):
-            gain[c, i] = work[0, i + 1] / head
-        for p in range(outputs):
-            value = work[0, k + 1 + p]
-            offset[p, c] = value / head
-            explained[p] += value * value
-        for r in range(k):
-            for j in range(k + outputs):
-                carried[r, j] = work[r + 1, j + 1]
+                work[n + r, size + p] = 0.0
+        for r in range(degree):
+            for j in range(size):
+                work[n + inner + r, column[j]] = scale * roots[c, r, power[j]]
+            for p in range(outputs):
+                work[n + inner + r, size + p] = scale * scores[p, c, r]
+        triangularise(work, rows, size)
+        for e in range(s):
+            row = s - 1 - e
+            head = work[row, row]
+            rho[c, e] = head * head
+            for i in range(n + e):
+                gain[c, e, i] = work[row, column[i]] / head
+            for p in range(outputs):
+                value = work[row, size + p]
+                offset[p, c, e] = value / head
+                explained[p] += value * value
+        for r in range(n):
+            for j in range(n + outputs):
+                carried[r, j] = work[s + r, s + j]
     return carried, explained
 
 
 @numba.njit(cache=True, nogil=True)
-def marginals(degree, shift, gain, rho, moments, start, total, cov):
+def marginals(states, innovations, shift, power, gain, rho, moments, start, total, cov):
     """`asvgp.linalg.elimination.marginals`, propagating a root of the covariance.
 
     ``start`` is a root of the first state's covariance, ``start @ start.T``.
     """
-    k = len(degree)
+    n = len(states)
+    size = n + len(innovations)
     keep = cov.shape[0] > 0
     root = start.copy()
-    cell_root = np.zeros((k + 1, k + 1))
-    cell = np.zeros((k + 1, k + 1))
-    work = np.zeros((k + 1, k))
+    cell_root = np.zeros((size, size))
+    cell = np.zeros((size, size))
+    work = np.zeros((size, n))
     trace = 0.0
     for c in range(rho.shape[0]):
-        for j in range(k):
-            below = 0.0
-            for i in range(k):
+        for i in range(n):
+            for j in range(n):
                 cell_root[i, j] = root[i, j]
-                below -= gain[c, i] * root[i, j]
-            cell_root[k, j] = below
-        cell_root[k, k] = 1.0 / np.sqrt(rho[c])
-        for i in range(k + 1):
-            for j in range(i, k + 1):
+        for e in range(n, size):
+            for j in range(e):
+                below = 0.0
+                for i in range(e):
+                    below -= gain[c, e - n, i] * cell_root[i, j]
+                cell_root[e, j] = below
+            cell_root[e, e] = 1.0 / np.sqrt(rho[c, e - n])
+        for i in range(size):
+            for j in range(i, size):
                 value = 0.0
-                for m in range(k + 1):
+                for m in range(size):
                     value += cell_root[i, m] * cell_root[j, m]
                 cell[i, j] = value
                 cell[j, i] = value
-        for i in range(k + 1):
-            for j in range(k + 1):
-                trace += cell[i, j] * moments[c, i + j]
+        for i in range(size):
+            for j in range(size):
+                trace += cell[i, j] * moments[c, power[i] + power[j]]
                 total[i, j] += cell[i, j]
                 if keep:
                     cov[c, i, j] = cell[i, j]
-        for i in range(k):
-            for j in range(k + 1):
+        for i in range(n):
+            for j in range(size):
                 value = 0.0
-                for m in range(i, k + 1):
+                for m in range(size):
                     value += shift[i, m] * cell_root[m, j]
                 work[j, i] = value
-        triangularise(work, k + 1, k)
-        for i in range(k):
-            for j in range(k):
+        triangularise(work, size, n)
+        for i in range(n):
+            for j in range(n):
                 root[i, j] = work[j, i]
     return trace

@@ -1,0 +1,89 @@
+"""From statistics to a fitted model: resolution, hyperparameters, posterior, bounds."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from asvgp.inference.bound import lower_bound, upper_bound
+from asvgp.inference.optimise import Report
+from asvgp.inference.resolution import Level, choose
+from asvgp.inference.start import State, noise_estimate
+from asvgp.inference.train import Problem, train
+from asvgp.kernels import Kernel
+from asvgp.posterior import Posterior
+from asvgp.stats import Statistics
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Everything that is learnt, for one set of statistics.
+
+    Attributes
+    ----------
+    kernel, noise : Kernel, float
+    posterior : Posterior
+        On the resolution that was chosen.
+    elbo, upper : float
+        Bounds on the log evidence.
+    report : Report
+        How training went.
+    resolution : list of Level
+        What every resolution that was tried reached.
+    timings : dict
+        Seconds per stage.
+    """
+
+    kernel: Kernel
+    noise: float
+    posterior: Posterior
+    elbo: float
+    upper: float
+    report: Report
+    resolution: list[Level]
+    timings: dict[str, float] = field(default_factory=dict)
+
+
+def fit_statistics(
+    problem: Problem, stats: Statistics, *, auto: bool, trained: bool, warm: State | None = None
+) -> Fit:
+    """Fit a model to statistics.
+
+    ``auto`` chooses the resolution among the coarser ones of ``stats``; without ``trained``
+    the hyperparameters stay as they are; ``warm`` is a state to begin with, from an earlier
+    fit.
+    """
+    begin = time.perf_counter()
+    given = None
+    if not trained:
+        noise = problem.noise if problem.noise is not None else noise_estimate(stats)
+        given = (problem.kernel, noise)
+    if auto:
+        choice = choose(problem, stats, given, warm)
+        state, report, levels, stats = choice.state, choice.report, choice.levels, choice.stats
+    elif given is not None:
+        state, report, levels = given, Report(), []
+    else:
+        state, report = train(problem, stats, warm)
+        levels = []
+    model = (*state, stats, problem.degree)
+    middle = time.perf_counter()
+    try:
+        posterior, elbo, upper = _factored(model)
+    except KeyboardInterrupt:  # training is done: what is left is short, so finish it
+        report.converged, report.interrupted = False, True
+        report.message = "interrupted; the best state so far is kept"
+        posterior, elbo, upper = _factored(model)
+    if not levels:
+        levels = [Level.of(*state, stats, problem.degree, elbo, upper)]
+    end = time.perf_counter()
+    timings = {"training": middle - begin, "posterior": end - middle}
+    return Fit(*state, posterior, elbo, upper, report, levels, timings)
+
+
+def _factored(model) -> tuple[Posterior, float, float]:
+    """The posterior and both bounds, from one factorisation."""
+    posterior = Posterior(*model)
+    elbo = lower_bound(*model, chain=posterior.chain).elbo
+    # With next to no noise the two meet, and only rounding could exchange them.
+    return posterior, elbo, max(elbo, upper_bound(*model, chain=posterior.chain))

@@ -1,0 +1,105 @@
+"""A sum of kernels on one grid: the components' priors joined into one chain."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from asvgp.basis import Array, Grid
+from asvgp.inference.prior import Prior
+from asvgp.kernels import Kernel
+
+
+class Model:
+    """K of a kernel on a grid: block-diagonal over its components, one chain with the data.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    grid : Grid
+    degree : int or tuple of int
+        Spline degree, of all components or of each.
+    """
+
+    def __init__(self, kernel: Kernel, grid: Grid, degree: int | tuple[int, ...]):
+        self.kernel, self.grid = kernel, grid
+        components = kernel.components
+        degrees = (degree,) * len(components) if isinstance(degree, int) else degree
+        self.degrees = degrees
+        self.priors = [Prior(c, grid, k) for c, k in zip(components, degrees, strict=True)]
+        n, size = sum(degrees), sum(degrees) + len(degrees)
+        self.states, self.innovations = (0,) * n, (0,) * len(degrees)
+        self.power = np.zeros(size, dtype=np.int64)
+        self.shift = np.zeros((n, size))
+        self.element, self.boundary = np.zeros((size, size)), np.zeros((n, n))
+        self.where: list[Array] = []  # positions of each component's coefficients
+        first = 0
+        for number, prior in enumerate(self.priors):
+            k = prior.degree
+            where = np.append(np.arange(first, first + k), n + number)
+            self.where.append(where)
+            self.power[where] = np.arange(k + 1)
+            self.shift[np.ix_(where[:k], where)] = prior.shift
+            self.element[np.ix_(where, where)] = prior.element
+            self.boundary[np.ix_(where[:k], where[:k])] = prior.boundary
+            first += k
+
+    @property
+    def num_states(self) -> int:
+        """Derivatives carried from knot to knot, over all components."""
+        return len(self.states)
+
+    @property
+    def size(self) -> int:
+        """Number of basis functions, over all components."""
+        return len(self.states) + len(self.innovations) * self.grid.cells
+
+    @cached_property
+    def element_root(self) -> Array:
+        """A root of ``element``, the components' rows one after the other."""
+        roots = [prior.element_root for prior in self.priors]
+        out = np.zeros((sum(len(root) for root in roots), len(self.power)))
+        first = 0
+        for where, root in zip(self.where, roots, strict=True):
+            out[first : first + len(root), where] = root
+            first += len(root)
+        return out
+
+    @cached_property
+    def boundary_root(self) -> Array:
+        """A root of ``boundary``."""
+        out = np.zeros_like(self.boundary)
+        for where, prior in zip(self.where, self.priors, strict=True):
+            out[np.ix_(where[:-1], where[:-1])] = prior.boundary_root
+        return out
+
+    @property
+    def log_det(self) -> float:
+        """``log|K|`` in chain coordinates."""
+        return sum(prior.log_det for prior in self.priors)
+
+    def trace(self, cumulative: Array) -> tuple[float, Array]:
+        """``tr(K^-1 G)`` and its derivatives, from running sums of the moments."""
+        parts = [prior.trace(cumulative) for prior in self.priors]
+        return sum(trace for trace, _ in parts), np.concatenate([d for _, d in parts])
+
+    def d_log_det(self) -> Array:
+        """Derivatives of ``log|K|``."""
+        return np.concatenate([prior.d_log_det for prior in self.priors])
+
+    def d_form(self, total: Array, start: Array) -> Array:
+        """Derivatives of ``sum_c tr(element total_c) + tr(boundary start)``, total summed."""
+        parts = []
+        for where, prior in zip(self.where, self.priors, strict=True):
+            own = total[np.ix_(where, where)]
+            own_start = start[np.ix_(where[:-1], where[:-1])]
+            parts.append(
+                np.sum(prior.d_element * own, axis=(1, 2))
+                + np.sum(prior.d_boundary * own_start, axis=(1, 2))
+            )
+        return np.concatenate(parts)
+
+    def form(self, total: Array, start: Array) -> float:
+        """``sum_c tr(element total_c) + tr(boundary start)``."""
+        return float(np.sum(self.element * total) + np.sum(self.boundary * start))

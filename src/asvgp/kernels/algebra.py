@@ -1,0 +1,136 @@
+"""Sums of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from asvgp.basis import Array, Grid
+from asvgp.kernels.base import Component, Kernel
+from asvgp.times import Duration
+
+
+@dataclass(frozen=True, repr=False)
+class Sum(Kernel):
+    """A sum of independent processes, each with its own hyperparameters.
+
+    Made by adding kernels. Hyperparameters are named by the component they belong to,
+    counted from one: ``"2.period"``.
+
+    Examples
+    --------
+    >>> from asvgp import SHO, Matern52
+    >>> kernel = Matern52(lengthscale=30.0) + SHO(period=1.0, quality=20.0)
+    >>> kernel
+    Matern52(lengthscale=30.0, variance=1.0) + SHO(period=1.0, quality=20.0, variance=1.0)
+    >>> kernel.parameters
+    ('1.lengthscale', '1.variance', '2.period', '2.quality', '2.variance')
+    >>> kernel.covariance([0.0]).tolist()
+    [2.0]
+    """
+
+    parts: tuple[Component, ...]
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        """The summands."""
+        return self.parts
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """All hyperparameters, component by component."""
+        return tuple(f"{i}.{p}" for i, part in self._numbered() for p in part.parameters)
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """The fixed ones among them."""
+        return tuple(f"{i}.{p}" for i, part in self._numbered() for p in part.fixed)
+
+    @property
+    def bounds(self) -> Mapping[str, tuple[float, float]]:
+        """The bounded ones among them."""
+        return {f"{i}.{p}": pair for i, part in self._numbered() for p, pair in part.bounds.items()}
+
+    @property
+    def values(self) -> Array:
+        """The hyperparameters, in the order of ``parameters``."""
+        return np.concatenate([part.values for part in self.parts])
+
+    def _numbered(self):
+        return enumerate(self.parts, start=1)
+
+    def replace_free(self, changes: Mapping[str, float]) -> Sum:
+        """A copy with hyperparameters changed, within bounds; fixed ones stay as they are."""
+        own: list[dict[str, float]] = [{} for _ in self.parts]
+        for name, value in changes.items():
+            number, _, parameter = name.partition(".")
+            own[int(number) - 1][parameter] = value
+        return Sum(
+            tuple(part.replace_free(mine) for part, mine in zip(self.parts, own, strict=True))
+        )
+
+    def limits(self, grid: Grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
+        """Every component's own."""
+        return {
+            f"{i}.{name}": pair
+            for i, part in self._numbered()
+            for name, pair in part.limits(grid, spread, power).items()
+        }
+
+    def candidates(self, lengths, periods, variance: float) -> Sequence[Sum]:
+        """The given scales with variances that suit the data, and scales spread over the data's.
+
+        Which component is the slow one is the user's to say, by the scales given; where two
+        components are alike, their scales are spread over the lengths.
+        """
+        share = variance / len(self.parts)
+        scaled = Sum(tuple(part.replace_free({"variance": share}) for part in self.parts))
+        options = [scaled]
+        alike = [type(a) is type(b) and a.values[0] == b.values[0] for a, b in pairwise(self.parts)]
+        if any(alike):
+            spread = np.geomspace(max(lengths), min(lengths), len(self.parts) + 2)[1:-1]
+            parts = [
+                part.candidates([length], [], share)[0]
+                for part, length in zip(self.parts, spread, strict=True)
+            ]
+            options.append(Sum(tuple(parts)))
+        return options
+
+    def __repr__(self) -> str:
+        return " + ".join(repr(part) for part in self.parts)
+
+
+def in_time(kernel: Kernel) -> Kernel:
+    """A copy whose scales along the input are durations, for printing.
+
+    Examples
+    --------
+    >>> from asvgp import Matern32
+    >>> in_time(Matern32(lengthscale=7200.0))
+    Matern32(lengthscale='2 hours', variance=1.0)
+    """
+    parts = tuple(
+        part.replace(**{name: Duration(getattr(part, name)) for name in part.scales})
+        for part in kernel.components
+    )
+    return parts[0] if len(parts) == 1 else Sum(parts)
+
+
+def check_units(kernel: Kernel, time: bool) -> None:
+    """Durations against times, numbers against numbers; the default of one may mean either."""
+    for part in kernel.components:
+        for name in part.scales:
+            value = getattr(part, name)
+            if time and not isinstance(value, Duration) and value != 1.0:
+                raise ValueError(
+                    f"{part!r}: {name} has no unit, but X holds times. Say for example "
+                    f"{name}='{value:g} days'."
+                )
+            if not time and isinstance(value, Duration):
+                raise ValueError(
+                    f"{part!r}: {name} is a duration, but X holds numbers. Give {name} in the "
+                    "units of X, or X as times."
+                )

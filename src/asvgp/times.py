@@ -1,0 +1,300 @@
+"""Times and durations as people write them: seconds inside, sensible units outside.
+
+pandas and polars are recognised by what their objects offer and never imported.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.parallel import each_chunk, each_share
+
+# Seconds per unit as a quotient, so that '10us' is exactly 1e-5, and spellings in lower case.
+_UNITS = (
+    (31_557_600, 1, "year years y yr yrs"),
+    (604_800, 1, "week weeks w wk wks"),
+    (86_400, 1, "day days d"),
+    (3_600, 1, "hour hours h hr hrs"),
+    (60, 1, "minute minutes m min mins"),
+    (1, 1, "second seconds s sec secs"),
+    (1, 10**3, "millisecond milliseconds ms"),
+    (1, 10**6, "microsecond microseconds us µs μs"),
+    (1, 10**9, "nanosecond nanoseconds ns"),
+)
+_SPELLINGS = {name: (times, over) for times, over, names in _UNITS for name in names.split()}
+_PART = re.compile(
+    r"\s*(?:,|and\b)?\s*((?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([^\W\d_]+)\s*", re.IGNORECASE
+)
+_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 0, "fs": 0, "as": 0}
+_LAST = 9_223_372_036 * 10**9  # whole seconds that datetime64[ns] holds
+
+
+class Duration(float):
+    """A length of time in seconds, printed in units people use.
+
+    A float in every respect but its looks; arithmetic returns plain floats. What is printed
+    (six digits) is what `as_duration` reads.
+
+    Examples
+    --------
+    >>> from asvgp.times import Duration
+    >>> Duration(7 * 86400), Duration(0.02), Duration(5400.0) + 1.0
+    ('7 days', '20 milliseconds', 5401.0)
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        if self == 0.0 or not math.isfinite(self):
+            return f"{float(self):g} seconds"
+        value, names = 0.0, ""
+        for times, over, names in _UNITS[2:]:  # noqa: B007 (nanoseconds and whatever is less)
+            value = float(f"{self / times * over:.6g}")
+            if abs(value) >= 1.0:
+                break
+        ordinary = 1e-4 <= abs(value) < 1e15
+        digits = np.format_float_positional(value, trim="-") if ordinary else f"{value:g}"
+        return f"{digits} {names.split()[abs(value) != 1.0]}"
+
+    def __repr__(self) -> str:
+        return f"'{self}'"
+
+
+def as_duration(value) -> Duration | None:
+    """Read a duration; None for numbers and whatever else carries no unit of time.
+
+    Timedeltas of Python, NumPy and pandas, and strings of numbers with units: "7 days", "36h",
+    "1 day 12 hours". A year is 365.25 days; months differ in length and are not understood.
+
+    Examples
+    --------
+    >>> from datetime import timedelta
+    >>> from asvgp.times import as_duration
+    >>> as_duration("1 day 12 hours"), as_duration(timedelta(minutes=90))
+    ('1.5 days', '1.5 hours')
+    >>> as_duration("2 years"), as_duration(2.0)
+    ('730.5 days', None)
+    """
+    if hasattr(value, "to_timedelta64"):  # pandas, which keeps nanoseconds
+        value = value.to_timedelta64()
+    if isinstance(value, Duration):
+        seconds = float(value)
+    elif isinstance(value, str):
+        seconds = _read(value)
+    elif isinstance(value, timedelta):
+        seconds = value.total_seconds()
+    elif isinstance(value, np.timedelta64):
+        if np.datetime_data(value.dtype)[0] in ("generic", "Y", "M"):
+            raise ValueError(f"{value!r} is no definite duration: give it in days, say.")
+        seconds = float(value / np.timedelta64(1, "s"))
+    elif isinstance(value, date) and value != value:  # pandas.NaT calls itself a datetime
+        seconds = math.nan
+    else:
+        return None
+    if not 0.0 < seconds < math.inf:
+        raise ValueError(f"A duration must be positive and finite, got {value!r}.")
+    return Duration(seconds)
+
+
+def is_time(values) -> bool:
+    """Whether an array, list, series or one-column data frame holds times.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp.times import is_time
+    >>> is_time(np.array(["2024-03-31"], dtype="datetime64[D]")), is_time([0.0, 1.0])
+    (True, False)
+    """
+    column, kind, _, _ = _look(values)
+    for item in column if kind == "O" else ():
+        if isinstance(item, list | tuple | np.ndarray):
+            return is_time(item)
+        if item is not None and not (isinstance(item, float) and item != item):
+            return isinstance(item, date | np.datetime64)
+    return kind == "M"
+
+
+@dataclass(frozen=True)
+class TimeAxis:
+    """Where seconds are counted from, and the time zone the times came in.
+
+    Attributes
+    ----------
+    origin : numpy.datetime64
+        An instant in UTC, to the nanosecond.
+    tz : str or None
+        Name of the time zone; None for times without one, which are taken as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp.times import TimeAxis
+    >>> t = np.array(["2024-01-02", "2024-01-01T12"], dtype="datetime64[h]")
+    >>> axis = TimeAxis.from_values(t)
+    >>> axis.to_seconds(t)
+    array([43200.,     0.])
+    >>> axis.to_times([0.5])
+    array(['2024-01-01T12:00:00.500000000'], dtype='datetime64[ns]')
+    """
+
+    origin: np.datetime64
+    tz: str | None = None
+
+    @classmethod
+    def from_values(cls, values, *, name: str = "X") -> TimeAxis:
+        """The axis of these times, counted from the earliest (within 1678 to 2262)."""
+        times, tz = _instants(values, name)
+        if len(times) == 0:
+            raise ValueError(f"{name} holds no times: it has 0 rows.")
+        if np.isnat(earliest := times.min()):
+            raise _missing(times, name)
+        whole, nano = (int(part) for part in _split(earliest))
+        return cls(np.datetime64(max(min(whole * 10**9 + nano, _LAST), -_LAST), "ns"), tz)
+
+    def to_seconds(self, values, *, name: str = "X") -> Array:
+        """Seconds since the origin, one float64 a row.
+
+        Differences are taken in integers: what is left is the rounding of the result, less
+        than 1 ns within 100 days and less than 1 µs within 500 years of the origin.
+        """
+        times, tz = _instants(values, name)
+        if (tz is None) != (self.tz is None):
+            raise ValueError(
+                f"Time zone of {name}: {tz or 'none'}; of the times the model was fitted to: "
+                f"{self.tz or 'none'}. Give those without one the zone they are in (tz_localize; "
+                "replace_time_zone in polars) or take it off the others: tz_localize(None), after "
+                "tz_convert where they are in another zone."
+            )
+        start, nano = _split(self.origin)
+        seconds = np.empty(len(times))
+
+        def share(begin: int, end: int) -> None:
+            for first, last in each_chunk(begin, end):
+                if np.isnat(times[first:last]).any():
+                    raise _missing(times, name)
+                whole, rest = _split(times[first:last])
+                np.add(whole - start, (rest - nano) / 1e9, out=seconds[first:last])
+
+        each_share(len(times), share)
+        return seconds
+
+    def to_times(self, seconds) -> Array:
+        """Instants in UTC, datetime64[ns], of seconds since the origin; NaT for NaN."""
+        seconds = np.asarray(seconds, dtype=float)
+        start, nano = _split(self.origin)
+        missing = np.isnan(seconds)
+        seconds = np.where(missing, 0.0, seconds)
+        outside = ~(np.abs(seconds + start) < 9.223372e9)
+        if outside.any():
+            raise ValueError(
+                f"{np.count_nonzero(outside)} of {seconds.size} times lie outside 1678 to 2262, "
+                f"e.g. {seconds[outside][0]:g} s from {self.origin}: too far for datetime64[ns]."
+            )
+        whole = np.floor(seconds)
+        ticks = np.rint((seconds - whole) * 1e9).astype(np.int64) + nano
+        ticks += (whole.astype(np.int64) + start) * 10**9
+        return np.where(missing, np.datetime64("NaT", "ns"), ticks.view("M8[ns]"))
+
+
+def _read(text: str) -> float:
+    """Seconds of a string such as '1 day 12 hours'."""
+    body = text.strip().removeprefix("-")
+    seconds, position, wrong = 0.0, 0, ""
+    while not wrong and (match := _PART.match(body, position)):
+        number, unit = match.groups()
+        known = _SPELLINGS.get(unit if unit in ("M", "MS") else unit.lower())
+        if known:
+            seconds += float(number) * known[0] / known[1]
+        elif unit == "M" or unit.lower().startswith("mo"):
+            wrong = "months differ in length (give days or years)"
+        else:
+            wrong = f"unknown unit {unit!r}"
+        position = match.end()
+    if not wrong and (position < len(body) or not body):
+        wrong = f"{body[position:]!r} is not a number with a unit"
+    if wrong:
+        raise ValueError(
+            f"Cannot read {text!r} as a duration: {wrong}. Write numbers with units, such as "
+            "'7 days', '36h', '1 day 12 hours'; the units are years (365.25 days), weeks, days, "
+            "hours, minutes, seconds, ms, us and ns."
+        )
+    return -seconds if text.strip().startswith("-") else seconds
+
+
+def _look(values) -> tuple[Any, str, str | None, str]:
+    """The column; "M" for times, "O" for objects; time zone; NumPy's name for the type."""
+    polars = type(values).__module__.partition(".")[0] == "polars"
+    if (polars or hasattr(values, "iloc")) and getattr(values, "shape", ())[1:] == (1,):
+        values = values.to_series(0) if polars else values.iloc[:, 0]
+    dtype: Any = getattr(values, "dtype", None)
+    kind = "O" if isinstance(values, list | tuple) else getattr(dtype, "kind", "")
+    if polars:
+        kind = "M" if str(dtype).startswith("Date") else ""  # Date, Datetime(...)
+    arrow = getattr(dtype, "pyarrow_dtype", dtype)
+    tz = getattr(arrow, "tz", getattr(arrow, "time_zone", None))
+    unit = getattr(arrow, "unit", "")  # pandas would return objects unless told
+    return values, kind, None if tz is None else str(tz), f"M8[{unit}]" if unit else "M8"
+
+
+def _instants(values, name: str) -> tuple[Array, str | None]:
+    """Times in UTC as a datetime64 vector in their own unit, not copied, and their zone."""
+    if not is_time(values):
+        kind = getattr(values, "dtype", type(values).__name__)
+        raise TypeError(f"{name} must hold times, as the data of this model do, got {kind}.")
+    column, kind, tz, dtype = _look(values)
+    times = np.asarray(column, dtype=dtype if kind == "M" else object)
+    times = times[:, 0] if times.ndim == 2 and times.shape[1] == 1 else times
+    if times.ndim != 1:
+        raise ValueError(f"{name} must be one column of times, got shape {times.shape}.")
+    return (times, tz) if kind == "M" else _from_objects(times, name)
+
+
+def _from_objects(items, name: str) -> tuple[Array, str | None]:
+    """Datetimes, dates, Timestamps and datetime64 one by one: all naive, or all in one zone."""
+    zones: dict[str | None, int] = {}  # with the first row of each
+    instants = []
+    for row, item in enumerate(items):
+        if item is None or (isinstance(item, float | date | np.datetime64) and item != item):
+            instants.append(np.datetime64("NaT", "s"))
+            continue
+        if not isinstance(item, date | np.datetime64):
+            raise TypeError(f"{name} must hold times, but row {row} is {item!r}.")
+        zone = None
+        if isinstance(item, datetime) and item.utcoffset() is not None:
+            zone, item = str(item.tzinfo), item.astimezone(UTC).replace(tzinfo=None)
+        zones.setdefault(zone, row)
+        exact = getattr(item, "to_datetime64", None)  # pandas, which keeps nanoseconds
+        instants.append(exact() if exact else np.datetime64(item))
+    if len(zones) > 1:
+        found = ", ".join(f"{zone or 'none'} (row {row})" for zone, row in zones.items())
+        raise ValueError(
+            f"{name} mixes time zones: {found}. Bring all times to one: in pandas, tz_localize "
+            "those that have none, then tz_convert or to_datetime(..., utc=True)."
+        )
+    times, seconds = np.array(instants), np.array([t.astype("M8[s]") for t in instants])
+    if np.any((times.astype("M8[s]") != seconds) & ~np.isnat(seconds)):  # NumPy wraps silently
+        raise ValueError(f"{name} mixes times too far apart for their unit, {times.dtype}.")
+    return times, next(iter(zones), None)
+
+
+def _split(times) -> tuple[Array, Array]:
+    """Whole seconds since 1970, rounded down, and the nanoseconds beyond."""
+    unit = np.datetime_data(times.dtype)[0]
+    unit = "s" if unit not in _TICKS else unit if _TICKS[unit] else "ns"
+    ticks = times.astype(f"M8[{unit}]", copy=False).view(np.int64)
+    return ticks // _TICKS[unit], ticks % _TICKS[unit] * (10**9 // _TICKS[unit])
+
+
+def _missing(times, name: str) -> ValueError:
+    bad = np.flatnonzero(np.isnat(times))
+    rows = ", ".join(str(row) for row in bad[:5]) + (", ..." if len(bad) > 5 else "")
+    where = f"{len(bad)} of {len(times)} rows ({rows})"
+    return ValueError(f"Input {name} contains NaT in {where}. Drop or mend those rows.")
