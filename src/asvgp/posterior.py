@@ -79,7 +79,7 @@ class Posterior:
         before, after = self._cell_covariances
         reductions = []
         for where in (np.arange(len(model.power)), *model.where):
-            block = np.ix_([0, -1], where, where)
+            block = np.ix_(np.array([0, -1]), where, where)
             powers = (model.power[where][:, None] + model.power[where]).ravel()
             flat = (before - after)[:, where][:, :, where].reshape(len(before), -1)
             reductions.append((_by_power(flat, powers), before[block] - after[block]))

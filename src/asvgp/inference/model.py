@@ -77,12 +77,12 @@ class Model:
     @property
     def log_det(self) -> float:
         """``log|K|`` in chain coordinates."""
-        return sum(prior.log_det for prior in self.priors)
+        return float(sum(prior.log_det for prior in self.priors))
 
     def trace(self, cumulative: Array) -> tuple[float, Array]:
         """``tr(K^-1 G)`` and its derivatives, from running sums of the moments."""
         parts = [prior.trace(cumulative) for prior in self.priors]
-        return sum(trace for trace, _ in parts), np.concatenate([d for _, d in parts])
+        return float(sum(t for t, _ in parts)), np.concatenate([d for _, d in parts])
 
     def d_log_det(self) -> Array:
         """Derivatives of ``log|K|``."""

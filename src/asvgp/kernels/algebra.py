@@ -1,5 +1,8 @@
 """Sums of kernels."""
 
+# pyright: reportIncompatibleVariableOverride=false
+# (fields of a component, properties of a sum: both are read only)
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,8 @@
 """What every kernel is: hyperparameters outside, a Markov process inside."""
 
+# pyright: reportIncompatibleVariableOverride=false
+# (fields of a component, properties of a sum: both are read only)
+
 from __future__ import annotations
 
 import dataclasses
