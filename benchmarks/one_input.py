@@ -23,7 +23,7 @@ from asvgp import GPRegressor, Matern32
 from asvgp.basis import Grid
 from asvgp.inference.bound import lower_bound
 from asvgp.inference.elimination import eliminate
-from asvgp.inference.prior import Prior
+from asvgp.inference.model import Model
 from asvgp.parallel import each_share
 from asvgp.stats import Statistics
 
@@ -247,7 +247,7 @@ def part_c(report, sizes, x, y):
         best = race(
             sizes.slow_repeats, bound=lambda s=stats: lower_bound(kernel, noise, s, DEGREE)
         )["bound"]
-        path = eliminate(Prior(kernel, stats.grid, DEGREE), stats, noise).path
+        path = eliminate(Model(kernel, stats.grid, DEGREE), stats, noise).path
         cells.append(stats.grid.cells)
         seconds.append(best)
         report.add(
@@ -447,7 +447,7 @@ def part_h(report, sizes, x, y):
 
     m = sizes.large
     stats = Statistics.from_data(x, y, grid_of(x, m), DEGREE)
-    prior = Prior(Matern32(1.0, 1.0), stats.grid, DEGREE)
+    model = Model(Matern32(1.0, 1.0), stats.grid, DEGREE)
     band = np.zeros((DEGREE + 1, m), order="F")
     band[0], band[1:] = 4.0, 0.5
     right = np.ones(m)
@@ -456,8 +456,8 @@ def part_h(report, sizes, x, y):
         sizes.repeats,
         pbtrf=lambda: dpbtrf(band, lower=1),
         pbtrs=lambda: dpbtrs(factor, right, lower=1),
-        plain=lambda: eliminate(prior, stats, NOISE**2, path="plain"),
-        root=lambda: eliminate(prior, stats, NOISE**2, path="square-root"),
+        plain=lambda: eliminate(model, stats, NOISE**2, path="plain"),
+        root=lambda: eliminate(model, stats, NOISE**2, path="square-root"),
     )
     both = times["pbtrf"] + times["pbtrs"]
     for name, label in (("plain", "plain path"), ("root", "square-root path")):

@@ -23,7 +23,7 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.inference.model import Model
 from asvgp.linalg import elimination, square_root
-from asvgp.linalg.small import log_det, symmetric_inverse
+from asvgp.linalg.small import inverse_and_log_det
 from asvgp.stats import Statistics
 
 CERTAIN = 1e6
@@ -151,14 +151,14 @@ def _plain(model: Model, stats: Statistics, noise: float) -> Elimination:
     left = model.boundary + elimination.factor(
         *shape, model.element, stats.moments, 1.0 / noise, gain, rho
     )
-    covariance = symmetric_inverse(left)
+    covariance, log_det = inverse_and_log_det(left)
     start_mean = np.empty((len(offset), model.num_states))
     explained = np.empty(len(offset))
     for o in range(len(offset)):
         right, part = elimination.solve(*shape, stats.targets[o], 1.0 / noise, gain, rho, offset[o])
         start_mean[o] = covariance @ right
         explained[o] = part + right @ start_mean[o]
-    determinant = log_det(left) + float(np.sum(np.log(rho)))
+    determinant = log_det + float(np.log(rho).sum())
     root = np.linalg.cholesky(covariance)
     return Elimination(
         model, stats, "plain", gain, rho, offset, start_mean, root, determinant, explained

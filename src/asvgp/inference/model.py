@@ -30,10 +30,17 @@ class Model:
         self.priors = [Prior(c, grid, k) for c, k in zip(components, degrees, strict=True)]
         n, size = sum(degrees), sum(degrees) + len(degrees)
         self.states, self.innovations = (0,) * n, (0,) * len(degrees)
+        self.where: list[Array]
+        if len(self.priors) == 1:  # the common case, without the bookkeeping
+            (prior,) = self.priors
+            self.power = np.arange(size)
+            self.shift, self.element, self.boundary = prior.shift, prior.element, prior.boundary
+            self.where = [self.power]
+            return
         self.power = np.zeros(size, dtype=np.int64)
         self.shift = np.zeros((n, size))
         self.element, self.boundary = np.zeros((size, size)), np.zeros((n, n))
-        self.where: list[Array] = []  # positions of each component's coefficients
+        self.where = []  # positions of each component's coefficients
         first = 0
         for number, prior in enumerate(self.priors):
             k = prior.degree
@@ -92,8 +99,10 @@ class Model:
         """Derivatives of ``sum_c tr(element total_c) + tr(boundary start)``, total summed."""
         parts = []
         for where, prior in zip(self.where, self.priors, strict=True):
-            own = total[np.ix_(where, where)]
-            own_start = start[np.ix_(where[:-1], where[:-1])]
+            own, own_start = total, start
+            if len(self.priors) > 1:
+                own = total[np.ix_(where, where)]
+                own_start = start[np.ix_(where[:-1], where[:-1])]
             parts.append(
                 np.sum(prior.d_element * own, axis=(1, 2))
                 + np.sum(prior.d_boundary * own_start, axis=(1, 2))

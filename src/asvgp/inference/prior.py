@@ -16,7 +16,9 @@ import numpy as np
 from asvgp.basis import Array, Grid, operator_gram, operator_nodes, taylor_shift
 from asvgp.kernels import Component
 from asvgp.linalg import prior as chain
-from asvgp.linalg.small import log_det, symmetric_inverse
+from asvgp.linalg.small import inverse_and_log_det
+
+_FACTORIALS = np.array([factorial(i) for i in range(8)], dtype=float)
 
 
 class Prior:
@@ -32,32 +34,46 @@ class Prior:
         self.states = (0,) * degree
         self.shift = taylor_shift(degree)
         process = kernel.markov(grid.spacing)
-        operator, order = process.operator, kernel.order
-        gram = operator_gram(order + 1, degree)
+        order, operator = kernel.order, process.operator
         density = exp(process.log_density)
-        applied = np.tensordot(operator, gram, axes=(0, 1)) / density  # i, j, l
-        self.element = np.tensordot(operator, applied, axes=1)
-        half = np.tensordot(process.d_operator, applied, axes=1)
+        gram = operator_gram(order + 1, degree).reshape(len(operator) ** 2, -1) / density
+        square = (degree + 1, degree + 1)
+        self.element = (np.outer(operator, operator).ravel() @ gram).reshape(square)
+        half = (process.d_operator[:, :, None] * operator).reshape(len(process.d_operator), -1)
+        half = (half @ gram).reshape(-1, *square)
         self.d_element = (
             half + half.transpose(0, 2, 1) - process.d_log_density[:, None, None] * self.element
         )
-        nodes = operator_nodes(order + 1, degree)
-        self.element_root = np.tensordot(nodes, operator, axes=(1, 0)) / density**0.5
         # The stationary covariance is graded like powers of the rate: equilibrate it, so
         # that inverse and root are good to rounding at any lengthscale.
         size = order + 1
-        scale = np.sqrt(np.diag(process.covariance))
-        unit = process.covariance / np.outer(scale, scale)
-        taylor = np.array([factorial(i) for i in range(size)]) / scale
-        inverse = np.linalg.inv(unit)
-        d_unit = process.d_covariance / np.outer(scale, scale)
+        scale = 1.0 / np.sqrt(np.diag(process.covariance))
+        self._unit = process.covariance * scale[:, None] * scale
+        self._taylor = _FACTORIALS[:size] * scale
+        inverse = np.linalg.inv(self._unit)
+        d_unit = process.d_covariance * scale[:, None] * scale
+        taylor = self._taylor[:, None] * self._taylor
         self.boundary = np.zeros((degree, degree))
-        self.boundary[:size, :size] = inverse * np.outer(taylor, taylor)
+        self.boundary[:size, :size] = inverse * taylor
         self.d_boundary = np.zeros((len(kernel.parameters), degree, degree))
-        self.d_boundary[:, :size, :size] = (-inverse @ d_unit @ inverse) * np.outer(taylor, taylor)
-        self.boundary_root = np.zeros((degree, degree))
-        self.boundary_root[:size, :size] = np.linalg.inv(np.linalg.cholesky(unit)) * taylor
+        self.d_boundary[:, :size, :size] = (-inverse @ d_unit @ inverse) * taylor
+        self._process = process
         self._factor()
+
+    @property
+    def element_root(self) -> Array:
+        """Rows whose Gram matrix is ``element``: the operator at the Gauss nodes of a cell."""
+        nodes = operator_nodes(self.kernel.order + 1, self.degree)
+        root = np.tensordot(nodes, self._process.operator, axes=(1, 0))
+        return root * exp(-0.5 * self._process.log_density)
+
+    @property
+    def boundary_root(self) -> Array:
+        """Rows whose Gram matrix is ``boundary``."""
+        size = len(self._unit)
+        root = np.zeros((self.degree, self.degree))
+        root[:size, :size] = np.linalg.inv(np.linalg.cholesky(self._unit)) * self._taylor
+        return root
 
     def _factor(self) -> None:
         n, k, parameters = self.grid.cells, self.degree, len(self.kernel.parameters)
@@ -75,12 +91,12 @@ class Prior:
         )
         start = self.boundary + carried
         d_start = self.d_boundary + d_carried
-        self.start_covariance = symmetric_inverse(start)
+        self.start_covariance, log_det = inverse_and_log_det(start)
         self.d_start_covariance = -self.start_covariance @ d_start @ self.start_covariance
         rho, d_rho = self.rho[self.first :], self.d_rho[:, self.first :]
         repeats = np.ones(len(rho))
         repeats[0] += self.first
-        self.log_det = log_det(start) + repeats @ np.log(rho)
+        self.log_det = log_det + repeats @ np.log(rho)
         self.d_log_det = (d_rho / rho) @ repeats + np.sum(
             self.start_covariance * d_start, axis=(1, 2)
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import comb, factorial, gamma, log, pi, sqrt
 from typing import ClassVar, Self
 
@@ -15,6 +16,22 @@ import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.kernels.base import Component, MarkovForm
+
+
+@lru_cache
+def _stationary(p: int) -> tuple[Array, Array]:
+    """Covariance of ``(f, f', ..., f^(p))`` at unit rate and variance, and powers of the rate.
+
+    From the spectral moments of the Student t density: entry (i, j) is, up to its sign,
+    ``E[omega**(i + j)]``, and goes with ``rate**(i + j)``.
+    """
+    covariance = np.zeros((p + 1, p + 1))
+    for i in range(p + 1):
+        for j in range(i % 2, p + 1, 2):
+            m = (i + j) // 2
+            moment = gamma(m + 0.5) * gamma(p + 0.5 - m) / (sqrt(pi) * gamma(p + 0.5))
+            covariance[i, j] = (-1) ** ((i - j) // 2) * moment
+    return covariance, np.add.outer(np.arange(p + 1), np.arange(p + 1)) / 2.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,15 +75,9 @@ class Matern(Component):
             + 2.0 * log(factorial(p))
             - log(factorial(2 * p))
         )
-        covariance = np.zeros((p + 1, p + 1))
-        d_length = np.zeros_like(covariance)
-        for i in range(p + 1):
-            for j in range(i % 2, p + 1, 2):
-                m = (i + j) // 2  # the spectral moment E[omega**2m] of the Student t
-                moment = gamma(m + 0.5) * gamma(p + 0.5 - m) / (sqrt(pi) * gamma(p + 0.5))
-                sign = (-1) ** ((i - j) // 2)
-                covariance[i, j] = sign * self.variance * moment * rate ** (2 * m)
-                d_length[i, j] = -2 * m * covariance[i, j]
+        pattern, half_powers = _stationary(p)
+        covariance = self.variance * pattern * rate ** (2.0 * half_powers)
+        d_length = -2.0 * half_powers * covariance
         return MarkovForm(
             operator,
             np.stack([-powers * operator, np.zeros_like(operator)]),

@@ -5,15 +5,10 @@ import numpy as np
 from asvgp.basis import Array
 
 
-def symmetric_inverse(matrix: Array) -> Array:
-    """Inverse of a small positive definite matrix, equilibrated first."""
+def inverse_and_log_det(matrix: Array) -> tuple[Array, float]:
+    """Inverse and log-determinant of a small positive definite matrix, equilibrated first."""
     scale = 1.0 / np.sqrt(np.diag(matrix))
-    root = np.linalg.inv(np.linalg.cholesky(matrix * np.outer(scale, scale))) * scale
-    return root.T @ root
-
-
-def log_det(matrix: Array) -> float:
-    """Log-determinant of a small positive definite matrix, equilibrated first."""
-    scale = 1.0 / np.sqrt(np.diag(matrix))
-    root = np.linalg.cholesky(matrix * np.outer(scale, scale))
-    return 2.0 * float(np.sum(np.log(np.diag(root) / scale)))
+    root = np.linalg.cholesky(matrix * scale[:, None] * scale)
+    log_det = 2.0 * float(np.log(np.diag(root) / scale).sum())
+    half = np.linalg.inv(root) * scale
+    return half.T @ half, log_det
