@@ -155,7 +155,7 @@ def compare(case, exact, num_basis, raised, x, y, at):
     good = max(errors) <= LIMIT and elbo <= evidence <= upper
     cells = "".join(f"{error:>10.1e}" for error in errors)
     bounds = f"{elbo:>12.4f}{evidence:>12.4f}{upper:>12.4f}"
-    head = f"{case.peer:<11}{case!s:<41}{gp.posterior_.degree:>2}"
+    head = f"{case.peer:<11}{case!s:<41}{gp.posterior_.model.degrees[0]:>2}"
     return f"{head}{cells}{bounds}  {'ok' if good else 'MISSED'}", good
 
 
