@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 from asvgp.basis import Array
+from asvgp.stats import Statistics
 from asvgp.times import TimeAxis, is_time
 from asvgp.validation import check_one_input, check_weights, finite_range
 
@@ -95,3 +98,23 @@ def read_range(x, domain, axis: TimeAxis | None) -> tuple[float, float, object]:
     if domain is not None and axis is not None:
         domain = axis.to_seconds(list(domain), name="domain")
     return lower, upper, domain
+
+
+class Seen(NamedTuple):
+    """What was seen: the statistics, and how to read more of the same kind."""
+
+    stats: Statistics
+    axis: TimeAxis | None
+    known_noise: bool
+    single: bool  # y came as a vector
+    seconds: float = 0.0
+
+    def check_convention(self, noise_variance) -> None:
+        """Known noise variances and relative weights do not mix."""
+        if self.known_noise != (noise_variance is not None):
+            raise ValueError(
+                "The data so far came "
+                + ("with" if self.known_noise else "without")
+                + " known noise variances, these come the other way: statistics with different "
+                "conventions for the weights do not add."
+            )

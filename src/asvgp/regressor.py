@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from asvgp.basis import Array, Grid
-from asvgp.checking import LeaveOneOut, leave_one_out
-from asvgp.functionals import derivative as derivative_of
-from asvgp.functionals import derivative_covariance, integrate
+from asvgp.answers import Answers
+from asvgp.basis import Grid
 from asvgp.inference.fitting import Fit, fit_statistics
-from asvgp.inference.optimise import LBFGS, Report
-from asvgp.inference.resolution import FIRST, Level, finest_cells
+from asvgp.inference.optimise import LBFGS
+from asvgp.inference.resolution import FIRST, finest_cells
 from asvgp.inference.start import mean_weight, signal_power
 from asvgp.inference.train import Problem
-from asvgp.inputs import read_inputs, read_range, read_targets, read_weights
-from asvgp.kernels import Kernel, Matern32, check_units, in_time
+from asvgp.inputs import Seen, read_inputs, read_range, read_targets, read_weights
+from asvgp.kernels import Kernel, Matern32, check_units
 from asvgp.parallel import one_blas_thread
-from asvgp.paths import draw_paths, sample
-from asvgp.posterior import Posterior
 from asvgp.progress import Progress
 from asvgp.stats import Statistics
-from asvgp.summary import Summary, summary
 from asvgp.times import TimeAxis, is_time
 from asvgp.validation import (
     check_degree,
@@ -37,15 +31,7 @@ from asvgp.validation import (
 )
 
 
-class ComponentPrediction(NamedTuple):
-    """One component's part of a prediction."""
-
-    kernel: Kernel
-    mean: Array
-    std: Array
-
-
-class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Gaussian process regression by actually sparse B-splines.
 
     One pass over the data, then everything costs O(num_basis), however many observations
@@ -271,7 +257,7 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if data is None:
             domain = check_domain(domain, x, lower, upper)
             cells = finest_cells(x, *domain) if num_basis is None else num_basis - degree
-            data = _Data(
+            data = Seen(
                 Statistics.empty(Grid(*domain, cells), degree, 1 if y.ndim == 1 else y.shape[1]),
                 axis,
                 noise_variance is not None,
@@ -308,14 +294,14 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         x = read_inputs(self, X, axis, reset)
         return x, read_targets(y, len(x))
 
-    def _replace(self, data: _Data) -> None:
+    def _replace(self, data: Seen) -> None:
         """New statistics: what was learnt from the old is a start, no more."""
         fitted = vars(self).pop("_fit_now", None)
         if fitted is not None:
             self._warm = (fitted.kernel, fitted.noise)
         self._data = data
 
-    def _seen(self) -> _Data:
+    def _seen(self) -> Seen:
         if "_data" not in vars(self):
             raise NotFittedError(
                 f"This {type(self).__name__} has seen no data. Call fit or partial_fit first."
@@ -420,253 +406,6 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 stacklevel=4,
             )
 
-    def predict(
-        self,
-        X,
-        return_std=False,
-        return_cov=False,
-        include_noise=False,
-        derivative=0,
-        components=False,
-    ):
-        """Posterior mean, with standard deviation or covariance, anywhere on the line.
-
-        Outside the domain the forecast is exact: mean and variance return to the prior's
-        as the kernel forgets.
-
-        Parameters
-        ----------
-        X : array-like of shape (n,) or (n, 1)
-        return_std, return_cov : bool
-            At most one of them.
-        include_noise : bool
-            Uncertainty of a new observation (of weight one) rather than of f.
-        derivative : int
-            Of f, as often as the kernel is differentiable; per second where X holds times.
-        components : bool
-            Also every component's mean and standard deviation.
-
-        Returns
-        -------
-        mean : ndarray of shape (n,) or (n, outputs)
-        std : ndarray of the same shape, with ``return_std``
-        cov : ndarray of shape (n, n) or (n, n, outputs), with ``return_cov``
-        components : list of ComponentPrediction, with ``components``
-
-        Examples
-        --------
-        >>> from asvgp import GPRegressor, Matern12
-        >>> gp = GPRegressor(Matern12(), num_basis=9, noise_variance=0.1, optimizer=None)
-        >>> mean, std = gp.fit([0, 1, 2], [-1.0, 0.0, 1.0]).predict([99.0], return_std=True)
-        >>> mean.round(6).tolist(), std.round(6).tolist()
-        ([0.0], [1.0])
-        """
-        if return_std and return_cov:
-            raise ValueError("At most one of return_std and return_cov can be asked for.")
-        if derivative and include_noise:
-            raise ValueError("A derivative is of f: there is no noise to include.")
-        posterior = self._fitted().posterior
-        x = read_inputs(self, X, self._seen().axis)
-        finite_range(x)
-        noise = self.noise_variance_ if include_noise else 0.0
-
-        def evaluate(component: int | None, variance: bool):
-            if derivative:
-                return derivative_of(posterior, x, derivative, variance, component)
-            return posterior.predict(x, variance, component)
-
-        mean, variance = evaluate(None, return_std)
-        results = [self._shaped(mean)]
-        if return_std:
-            results.append(self._spread(variance + noise, mean))
-        if return_cov:
-            cov = (
-                derivative_covariance(posterior, x, derivative)
-                if derivative
-                else posterior.covariance(x)
-            )
-            cov[np.diag_indices_from(cov)] += noise
-            if not self._seen().single:
-                cov = np.repeat(cov[:, :, None], len(mean), axis=2)
-            results.append(cov)
-        if components:
-            parts = []
-            for number, kernel in enumerate(self.kernel_.components):
-                part, spread = evaluate(number, True)
-                parts.append(
-                    ComponentPrediction(kernel, self._shaped(part), self._spread(spread, part))
-                )
-            results.append(parts)
-        return results[0] if len(results) == 1 else tuple(results)
-
-    def _shaped(self, values):
-        """(outputs, n) as scikit-learn has it."""
-        return values[0] if self._seen().single else values.T
-
-    def _spread(self, variance, mean):
-        """Standard deviations in the shape of the mean."""
-        wide = np.broadcast_to(np.sqrt(variance), mean.shape)
-        return np.ascontiguousarray(self._shaped(wide))
-
-    def integrate(self, a, b, return_std=False, return_cov=False, average=False):
-        """Integral of f over intervals, or its average over them.
-
-        Parameters
-        ----------
-        a, b : scalars or array-like of shape (m,)
-            The ends, anywhere on the line.
-        return_std, return_cov : bool
-            At most one of them.
-        average : bool
-            Divide by the length.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from asvgp import GPRegressor, Matern52
-        >>> x = np.linspace(0, np.pi, 500)
-        >>> gp = GPRegressor(Matern52(), num_basis=100).fit(x, np.sin(x))
-        >>> round(float(gp.integrate(0.0, np.pi)), 3)
-        2.0
-        """
-        if return_std and return_cov:
-            raise ValueError("At most one of return_std and return_cov can be asked for.")
-        axis, posterior = self._seen().axis, self._fitted().posterior
-        scalar = np.ndim(a) == 0 and np.ndim(b) == 0
-        low, high = (
-            np.atleast_1d(axis.to_seconds(np.atleast_1d(end)) if axis else np.asarray(end, float))
-            for end in (a, b)
-        )
-        mean, spread = integrate(posterior, low, high, average, covariance=return_cov)
-        result = self._shaped(mean)
-        result = result[0] if scalar else result
-        if return_cov:
-            return result, spread
-        if return_std:
-            std = self._spread(spread, mean)
-            return result, std[0] if scalar else std
-        return result
-
-    def sample_y(self, X, n_samples=1, random_state=None):
-        """Joint samples of f at X: shape (n, n_samples) or (n, outputs, n_samples).
-
-        Examples
-        --------
-        >>> from asvgp import GPRegressor, Matern12
-        >>> gp = GPRegressor(Matern12(), num_basis=9, noise_variance=0.1, optimizer=None)
-        >>> gp.fit([0, 1, 2], [1.0, 0.0, -1.0]).sample_y([0.5, 9.0], 5, random_state=0).shape
-        (2, 5)
-        """
-        x = read_inputs(self, X, self._seen().axis)
-        finite_range(x)
-        draws = sample(self._fitted().posterior, x, n_samples, random_state)
-        return draws[0] if self._seen().single else draws.transpose(1, 0, 2)
-
-    def sample_paths(self, n_samples=1, random_state=None, component=None):
-        """Posterior sample paths over the domain, as callable `scipy.interpolate.BSpline` objects.
-
-        A list of ``n_samples``; with several outputs a path is vector-valued. The argument
-        of a path is in the units of X, seconds since the first time where X holds times.
-        ``component`` counts from zero.
-        """
-        return draw_paths(self._fitted().posterior, n_samples, random_state, component)
-
-    def leave_one_out(self, X, y, sample_weight=None, noise_variance=None) -> LeaveOneOut:
-        """Predictions of the training data, each without itself, at fixed hyperparameters."""
-        x, y = self._read(X, y)
-        weights = read_weights(sample_weight, noise_variance, len(x))
-        return leave_one_out(self._fitted().posterior, x, y, weights)
-
-    def summary(self) -> Summary:
-        """What was fitted and whether to believe it; print it."""
-        return summary(self)
-
-    def log_predictive_density(self, X, y):
-        """Log density of new observations under the posterior, one number per row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n,) or (n, 1)
-        y : array-like of shape (n,) or (n, outputs)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Summed over outputs. Its negative mean is the NLPD.
-
-        Examples
-        --------
-        >>> from asvgp import GPRegressor, Matern12
-        >>> gp = GPRegressor(Matern12(), num_basis=9, noise_variance=0.1, optimizer=None)
-        >>> gp.fit([0, 1, 2], [1.0, 0.0, -1.0]).log_predictive_density([99.0], [0.0]).round(3)
-        array([-0.967])
-        """
-        mean, std = self.predict(X, return_std=True, include_noise=True)
-        y = read_targets(y, len(mean))
-        if y.shape != mean.shape:
-            raise ValueError(f"y has shape {y.shape}, the predictions have {mean.shape}.")
-        density = -0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * ((y - mean) / std) ** 2
-        return density if density.ndim == 1 else density.sum(axis=1)
-
-    @property
-    def kernel_(self) -> Kernel:
-        """The kernel with trained hyperparameters; scales are durations where X holds times."""
-        kernel = self._fitted().kernel
-        return kernel if self._seen().axis is None else in_time(kernel)
-
-    @property
-    def noise_variance_(self) -> float:
-        """Noise variance of an observation of weight one."""
-        return self._fitted().noise
-
-    @property
-    def elbo_(self) -> float:
-        """Lower bound on the log evidence."""
-        return self._fitted().elbo
-
-    @property
-    def evidence_upper_bound_(self) -> float:
-        """Upper bound on the log evidence."""
-        return self._fitted().upper
-
-    @property
-    def num_basis_(self) -> int:
-        """Number of basis functions, of each component."""
-        stats = self._fitted().posterior.stats
-        return stats.grid.cells + stats.degree
-
-    @property
-    def domain_(self) -> tuple:
-        """The interval of the splines."""
-        data = self._seen()
-        ends = (data.stats.grid.lower, data.stats.grid.upper)
-        return ends if data.axis is None else tuple(data.axis.to_times(np.array(ends)))
-
-    @property
-    def stats_(self) -> Statistics:
-        """Sufficient statistics of all data seen."""
-        return self._seen().stats
-
-    @property
-    def posterior_(self) -> Posterior:
-        """The factored posterior."""
-        return self._fitted().posterior
-
-    @property
-    def optimization_(self) -> Report:
-        """How training went."""
-        return self._fitted().report
-
-    @property
-    def resolution_(self) -> list[Level]:
-        """What every resolution that was tried reached."""
-        return self._fitted().resolution
-
-    @property
-    def timings_(self) -> dict[str, float]:
-        """Seconds per stage."""
-        return {"pass": self._seen().seconds, **self._fitted().timings}
-
     def __sklearn_is_fitted__(self) -> bool:
         return "_data" in vars(self)
 
@@ -675,23 +414,3 @@ class GPRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
-
-
-class _Data(NamedTuple):
-    """What was seen: the statistics, and how to read more of the same kind."""
-
-    stats: Statistics
-    axis: TimeAxis | None
-    known_noise: bool
-    single: bool  # y came as a vector
-    seconds: float = 0.0
-
-    def check_convention(self, noise_variance) -> None:
-        """Known noise variances and relative weights do not mix."""
-        if self.known_noise != (noise_variance is not None):
-            raise ValueError(
-                "The data so far came "
-                + ("with" if self.known_noise else "without")
-                + " known noise variances, these come the other way: statistics with different "
-                "conventions for the weights do not add."
-            )
