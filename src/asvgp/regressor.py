@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -148,16 +149,11 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         >>> gp.fit([0, 1, 2, 3], [0.0, 1.0, 0.5, -0.5]).num_basis_
         20
         """
-        before = dict(vars(self))
-        try:
+        with self._kept_on_failure():
             for name in ("_data", "_fit_now", "_warm"):
                 vars(self).pop(name, None)
             self._absorb(X, y, sample_weight, noise_variance)
             self._fitted()
-        except BaseException:  # what was fitted before stays as it was
-            vars(self).clear()
-            vars(self).update(before)
-            raise
         return self
 
     def partial_fit(self, X, y, sample_weight=None, noise_variance=None) -> GPRegressor:
@@ -178,13 +174,8 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         >>> gp.stats_.count
         1000
         """
-        before = dict(vars(self))
-        try:
+        with self._kept_on_failure():
             self._absorb(X, y, sample_weight, noise_variance)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
         return self
 
     def forget(self, X, y, sample_weight=None, noise_variance=None) -> GPRegressor:
@@ -200,7 +191,8 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         700
         """
         data = self._seen()
-        x, y = self._read(X, y)
+        x = read_inputs(self, X, data.axis)
+        y = read_targets(y, len(x))
         data.check_convention(noise_variance)
         weights = read_weights(sample_weight, noise_variance, len(x))
         lower, upper = finite_range(x)
@@ -241,6 +233,17 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._replace(mine._replace(stats=mine.stats + theirs.stats))
         return self
 
+    @contextmanager
+    def _kept_on_failure(self):
+        """Whatever goes wrong inside, what was fitted before stays as it was."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
     def _absorb(self, X, y, sample_weight, noise_variance) -> None:
         """One pass over new data into the statistics."""
         begin = time.perf_counter()
@@ -251,7 +254,8 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         data = vars(self).get("_data")
         axis = data.axis if data else (TimeAxis.from_values(X) if is_time(X) else None)
         check_units(self.kernel, axis is not None)
-        x, y = self._read(X, y, axis, reset=data is None)
+        x = read_inputs(self, X, axis, reset=data is None)
+        y = read_targets(y, len(x))
         weights = read_weights(sample_weight, noise_variance, len(x))
         lower, upper, domain = read_range(x, self.domain, axis)
         if data is None:
@@ -288,11 +292,6 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             return stats
         keep = stats.grid.cells // FIRST if self.num_basis == "auto" else 1
         return stats.extend(lower, upper, max(1, keep))
-
-    def _read(self, X, y, axis: TimeAxis | None = None, reset: bool = False):
-        axis = axis if reset else (self._seen().axis if "_data" in vars(self) else axis)
-        x = read_inputs(self, X, axis, reset)
-        return x, read_targets(y, len(x))
 
     def _replace(self, data: Seen) -> None:
         """New statistics: what was learnt from the old is a start, no more."""

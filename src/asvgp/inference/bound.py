@@ -114,3 +114,18 @@ def upper_bound(
     constant = stats.log_weights - stats.count * log(2.0 * pi * noise)
     outputs = len(stats.squares)
     return float(0.5 * (outputs * (constant - gained) - max(misfit, 0.0)))
+
+
+def both_bounds(
+    kernel: Kernel,
+    noise: float,
+    stats: Statistics,
+    degree: int | tuple[int, ...],
+    chain: Elimination | None = None,
+) -> tuple[Bound, float]:
+    """The lower bound with its gradient, and the upper one, from the same elimination."""
+    if chain is None:
+        chain = eliminate(Model(kernel, stats.grid, degree), stats, noise)
+    lower = lower_bound(kernel, noise, stats, degree, chain=chain)
+    # With next to no noise the two meet, and only rounding could exchange them.
+    return lower, max(lower.elbo, upper_bound(kernel, noise, stats, degree, chain))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from asvgp.inference.bound import lower_bound, upper_bound
+from asvgp.inference.bound import Bound, both_bounds
 from asvgp.inference.optimise import Report
 from asvgp.inference.resolution import Level, choose
 from asvgp.inference.start import State, noise_estimate
@@ -69,21 +69,19 @@ def fit_statistics(
     model = (*state, stats, problem.degree)
     middle = time.perf_counter()
     try:
-        posterior, elbo, upper = _factored(model)
+        posterior, lower, upper = _factored(model)
     except KeyboardInterrupt:  # training is done: what is left is short, so finish it
         report.converged, report.interrupted = False, True
         report.message = "interrupted; the best state so far is kept"
-        posterior, elbo, upper = _factored(model)
+        posterior, lower, upper = _factored(model)
     if not levels:
-        levels = [Level.of(*state, stats, problem.degree, elbo, upper)]
+        levels = [Level.of(state[0], stats, lower, upper)]
     end = time.perf_counter()
     timings = {"training": middle - begin, "posterior": end - middle}
-    return Fit(*state, posterior, elbo, upper, report, levels, timings)
+    return Fit(*state, posterior, lower.elbo, upper, report, levels, timings)
 
 
-def _factored(model) -> tuple[Posterior, float, float]:
+def _factored(model) -> tuple[Posterior, Bound, float]:
     """The posterior and both bounds, from one factorisation."""
     posterior = Posterior(*model)
-    elbo = lower_bound(*model, chain=posterior.chain).elbo
-    # With next to no noise the two meet, and only rounding could exchange them.
-    return posterior, elbo, max(elbo, upper_bound(*model, chain=posterior.chain))
+    return posterior, *both_bounds(*model, chain=posterior.chain)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from asvgp.inference.bound import lower_bound, upper_bound
+from asvgp.inference.bound import Bound, both_bounds
 from asvgp.inference.optimise import Report
 from asvgp.inference.start import State, scatter
 from asvgp.inference.train import Problem, climb
+from asvgp.kernels import Kernel
 from asvgp.stats import Statistics
 
 TOLERANCE = 1e-3  # nats per datum
@@ -47,7 +48,7 @@ class Level:
         Per component.
     spacing : float
         Between knots.
-    objective, elbo, upper_bound : float
+    elbo, upper_bound : float
         In nats.
     missed_share : float
         Share of the prior variance at the data that the splines miss.
@@ -60,26 +61,19 @@ class Level:
     missed_share: float
 
     @classmethod
-    def of(cls, kernel, noise, stats, degree, elbo=None, upper=None) -> Level:
-        """The level of a state on statistics; what is known of it can be given."""
-        bound = lower_bound(kernel, noise, stats, degree)
-        upper = upper_bound(kernel, noise, stats, degree) if upper is None else upper
-        share = bound.missed / (kernel.prior_variance * stats.weight)
-        elbo = bound.elbo if elbo is None else elbo
-        return cls(stats.grid.cells + stats.degree, stats.grid.spacing, elbo, upper, share)
+    def of(cls, kernel: Kernel, stats: Statistics, lower: Bound, upper: float) -> Level:
+        """The level of statistics whose bounds are known."""
+        share = lower.missed / (kernel.prior_variance * stats.weight)
+        return cls(stats.grid.cells + stats.degree, stats.grid.spacing, lower.elbo, upper, share)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The resolution chosen, with what training reached on it and on the coarser ones.
-
-    ``gain`` is what the last doubling of the resolution gained, in nats per datum.
-    """
+    """The resolution chosen, with what training reached on it and on the coarser ones."""
 
     stats: Statistics
     state: State
     report: Report
-    gain: float
     levels: list[Level]
 
 
@@ -102,12 +96,12 @@ def choose(
         stats = grids.pop()
         if given is None:
             state, report = climb(problem, stats, state, report)
-        else:
-            bound = lower_bound(*given, stats, problem.degree)
-            report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
         assert state is not None
+        lower, upper = both_bounds(*state, stats, problem.degree)
+        if given is not None:
+            report.objective = lower.elbo if problem.objective == "elbo" else lower.fit
         reached.append(report.objective)
-        levels.append(Level.of(*state, stats, problem.degree))
+        levels.append(Level.of(state[0], stats, lower, upper))
         data = stats.count * len(stats.squares)
         gained = (reached[-1] - reached[-3]) / data if len(reached) > 2 else float("inf")
         settled = gained < TOLERANCE and not _hides_structure(scatters)
@@ -119,7 +113,7 @@ def choose(
                     f"the last doubling having gained {last:.3g} nats per datum: give a larger "
                     "num_basis if the fit should be finer"
                 )
-            return Choice(stats, state, report, last, levels)
+            return Choice(stats, state, report, levels)
         scatters.pop()
 
 

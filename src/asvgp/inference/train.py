@@ -32,12 +32,12 @@ class Problem:
 def train(problem: Problem, stats: Statistics, warm: State | None = None) -> tuple[State, Report]:
     """Hyperparameters that maximise the objective on ``stats``, from ``warm`` if given."""
     levels = [stats]
-    while levels[-1].grid.cells > COARSEST:
+    while warm is None and levels[-1].grid.cells > COARSEST:
         levels.append(levels[-1].coarsen(_STEP))
     state, report = warm, Report()
-    for level in levels if warm is not None else reversed(levels):
+    for level in reversed(levels):
         state, report = climb(problem, level, state, report)
-        if report.interrupted or warm is not None:
+        if report.interrupted:
             break
     assert state is not None
     return state, report
