@@ -162,7 +162,7 @@ def test_two_scale_relation_of_the_splines():
 def test_statistics_of_different_grids_do_not_add():
     a = Statistics.from_data([0.1], [1.0], Grid(0.0, 1.0, 4), 2)
     b = Statistics.from_data([0.1], [1.0], Grid(0.0, 1.0, 5), 2)
-    with pytest.raises(ValueError, match="same grid, degree and number of outputs"):
+    with pytest.raises(ValueError, match="same grid, degree, and numbers"):
         a + b
     with pytest.raises(TypeError):
         a + 1

@@ -18,16 +18,28 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from asvgp.inference.optimise import LBFGS
-    from asvgp.kernels import SHO, Matern12, Matern32, Matern52, Matern72
+    from asvgp.kernels import SHO, Constant, Linear, Matern12, Matern32, Matern52, Matern72
     from asvgp.regressor import GPRegressor
 
 __version__ = "0.1.0"
-__all__ = ["LBFGS", "SHO", "GPRegressor", "Matern12", "Matern32", "Matern52", "Matern72"]
+__all__ = [
+    "LBFGS",
+    "SHO",
+    "Constant",
+    "GPRegressor",
+    "Linear",
+    "Matern12",
+    "Matern32",
+    "Matern52",
+    "Matern72",
+]
 
 # Names are imported on first use, so that `import asvgp` costs nothing.
 _HOMES = {
+    "Constant": "asvgp.kernels",
     "GPRegressor": "asvgp.regressor",
     "LBFGS": "asvgp.inference.optimise",
+    "Linear": "asvgp.kernels",
     "SHO": "asvgp.kernels",
     "Matern12": "asvgp.kernels",
     "Matern32": "asvgp.kernels",

@@ -15,7 +15,7 @@ from asvgp.inference.fitting import Fit
 from asvgp.inference.optimise import Report
 from asvgp.inference.resolution import Level
 from asvgp.inputs import Seen, read_inputs, read_targets, read_weights
-from asvgp.kernels import Kernel, in_time
+from asvgp.kernels import Effect, Kernel, in_time
 from asvgp.paths import draw_paths, sample
 from asvgp.posterior import Posterior
 from asvgp.stats import Statistics
@@ -26,9 +26,17 @@ from asvgp.validation import finite_range
 class ComponentPrediction(NamedTuple):
     """One component's part of a prediction."""
 
-    kernel: Kernel
+    kernel: Kernel | Effect
     mean: Array
     std: Array
+
+
+class EffectEstimate(NamedTuple):
+    """A fixed effect: its coefficient and the standard deviation of that."""
+
+    name: str
+    estimate: float | Array
+    std: float
 
 
 class Answers(ABC):
@@ -66,7 +74,7 @@ class Answers(ABC):
         derivative : int
             Of f, as often as the kernel is differentiable; per second where X holds times.
         components : bool
-            Also every component's mean and standard deviation.
+            Also every component's and every fixed effect's mean and standard deviation.
 
         Returns
         -------
@@ -88,14 +96,13 @@ class Answers(ABC):
         if derivative and include_noise:
             raise ValueError("A derivative is of f: there is no noise to include.")
         posterior = self._fitted().posterior
-        x = read_inputs(self, X, self._seen().axis)
-        finite_range(x)
+        x, covariates = self._inputs(X)
         noise = self.noise_variance_ if include_noise else 0.0
 
         def evaluate(component: int | None, variance: bool):
             if derivative:
                 return derivative_of(posterior, x, derivative, variance, component)
-            return posterior.predict(x, variance, component)
+            return posterior.predict(x, variance, component, covariates)
 
         mean, variance = evaluate(None, return_std)
         results = [self._shaped(mean)]
@@ -105,7 +112,7 @@ class Answers(ABC):
             cov = (
                 derivative_covariance(posterior, x, derivative)
                 if derivative
-                else posterior.covariance(x)
+                else posterior.covariance(x, covariates)
             )
             cov[np.diag_indices_from(cov)] += noise
             if not self._seen().single:
@@ -118,8 +125,23 @@ class Answers(ABC):
                 parts.append(
                     ComponentPrediction(kernel, self._shaped(part), self._spread(spread, part))
                 )
+            if (effects := posterior.effects) is not None:
+                design = posterior.effect_values(x, covariates, power=derivative)
+                for number, effect in enumerate(self.kernel_.effects):
+                    part = np.outer(effects.beta[number], design[:, number])
+                    spread = design[:, number] ** 2 * effects.covariance[number, number]
+                    parts.append(
+                        ComponentPrediction(effect, self._shaped(part), self._spread(spread, part))
+                    )
             results.append(parts)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _inputs(self, X) -> tuple[Array, Array | None]:
+        """New inputs and covariates, of the kind seen."""
+        data = self._seen()
+        x, covariates = read_inputs(self, X, data.layout, data.axis)
+        finite_range(x)
+        return x, covariates
 
     def _shaped(self, values):
         """(outputs, n) as scikit-learn has it."""
@@ -141,6 +163,8 @@ class Answers(ABC):
             At most one of them.
         average : bool
             Divide by the length.
+
+        Linear effects of columns other than the splines' input are left out.
 
         Examples
         --------
@@ -179,9 +203,9 @@ class Answers(ABC):
         >>> gp.fit([0, 1, 2], [1.0, 0.0, -1.0]).sample_y([0.5, 9.0], 5, random_state=0).shape
         (2, 5)
         """
-        x = read_inputs(self, X, self._seen().axis)
-        finite_range(x)
-        draws = sample(self._fitted().posterior, x, n_samples, random_state)
+        posterior = self._fitted().posterior
+        x, covariates = self._inputs(X)
+        draws = sample(posterior, x, n_samples, random_state, covariates=covariates)
         return draws[0] if self._seen().single else draws.transpose(1, 0, 2)
 
     def sample_paths(self, n_samples=1, random_state=None, component=None):
@@ -189,16 +213,17 @@ class Answers(ABC):
 
         A list of ``n_samples``; with several outputs a path is vector-valued. The argument
         of a path is in the units of X, seconds since the first time where X holds times.
-        ``component`` counts from zero.
+        ``component`` counts from zero. Linear effects of other columns are left out.
         """
         return draw_paths(self._fitted().posterior, n_samples, random_state, component)
 
     def leave_one_out(self, X, y, sample_weight=None, noise_variance=None) -> LeaveOneOut:
         """Predictions of the training data, each without itself, at fixed hyperparameters."""
-        x = read_inputs(self, X, self._seen().axis)
+        data = self._seen()
+        x, covariates = read_inputs(self, X, data.layout, data.axis)
         y = read_targets(y, len(x))
         weights = read_weights(sample_weight, noise_variance, len(x))
-        return leave_one_out(self._fitted().posterior, x, y, weights)
+        return leave_one_out(self._fitted().posterior, x, y, weights, covariates)
 
     def summary(self) -> Summary:
         """What was fitted and whether to believe it; print it."""
@@ -234,8 +259,22 @@ class Answers(ABC):
     @property
     def kernel_(self) -> Kernel:
         """The kernel with trained hyperparameters; scales are durations where X holds times."""
-        kernel = self._fitted().kernel
-        return kernel if self._seen().axis is None else in_time(kernel)
+        data = self._seen()
+        kernel = data.layout.relabelled(self._fitted().kernel)
+        return kernel if data.axis is None else in_time(kernel)
+
+    @property
+    def effects_(self) -> list[EffectEstimate]:
+        """The fixed effects: coefficients per unit of their column, per second for times."""
+        effects = self._fitted().posterior.effects
+        if effects is None:
+            return []
+        errors = np.sqrt(np.diag(effects.covariance))
+        single = self._seen().single
+        return [
+            EffectEstimate(effect.name, float(beta[0]) if single else beta, float(error))
+            for effect, beta, error in zip(self.kernel_.effects, effects.beta, errors, strict=True)
+        ]
 
     @property
     def noise_variance_(self) -> float:

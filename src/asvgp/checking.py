@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import erf, kolmogorov, ndtr
 
 from asvgp.basis import Array
+from asvgp.inference.effects import Design, by_power
 from asvgp.parallel import as_doubles, each_chunk, each_share
 from asvgp.posterior import Posterior
 
@@ -56,7 +57,7 @@ class LeaveOneOut:
     log_density: Array
 
 
-def leave_one_out(posterior: Posterior, x, y, weights=None) -> LeaveOneOut:
+def leave_one_out(posterior: Posterior, x, y, weights=None, covariates=None) -> LeaveOneOut:
     """Exact leave-one-out predictive distributions at fixed hyperparameters, in one pass.
 
     The same as refitting without each observation in turn, on the same knots.
@@ -70,6 +71,8 @@ def leave_one_out(posterior: Posterior, x, y, weights=None) -> LeaveOneOut:
         Their targets. A row with a NaN is missing, as it was in the posterior's statistics.
     weights : array-like of shape (n,), optional
         The weights they were given.
+    covariates : array of shape (n, columns), optional
+        Their columns of linear effects.
 
     Returns
     -------
@@ -104,7 +107,12 @@ def leave_one_out(posterior: Posterior, x, y, weights=None) -> LeaveOneOut:
     polynomials = _posterior_polynomials(posterior)
     marker = (0,) * (polynomials.shape[1] - 1)
     floor = float(np.finfo(float).eps * posterior.kernel.prior_variance)
-    mean, variance = posterior.predict(x)
+    mean, variance = posterior._of_splines(x, True, None)
+    beside = np.zeros(len(x))  # the effects' part of q
+    if posterior.effects is not None:
+        design = posterior.effect_values(x, covariates)
+        beside = posterior.effects.variance(posterior.effects.left(mean, design))
+        mean, variance = posterior.with_effects(mean, variance, design)
     residual, z, density = (np.empty_like(mean) for _ in range(3))
 
     def share(start: int, stop: int) -> tuple[int, int]:
@@ -118,6 +126,7 @@ def leave_one_out(posterior: Posterior, x, y, weights=None) -> LeaveOneOut:
                 grid.lower,
                 scale,
                 polynomials,
+                beside[begin:end],
                 posterior.noise,
                 floor,
                 _LEAST_LEFT,
@@ -187,6 +196,7 @@ def _leave_out(
     lower,
     scale,
     polynomials,
+    beside,
     noise,
     floor,
     least,
@@ -216,6 +226,7 @@ def _leave_out(
         for j in range(top - 1, -1, -1):
             own = own * s + polynomials[c, j]
             size = size * s + abs(polynomials[c, j])
+        own += beside[n]
         private = noise / w[n] if w.shape[0] > 0 else noise
         leverage = own / private
         left = 1.0 - leverage
@@ -390,17 +401,18 @@ def effective_degrees_of_freedom(posterior: Posterior) -> float:
     >>> round(effective_degrees_of_freedom(gp.fit(x, np.sin(x)).posterior_), 1)
     15.5
     """
-    return posterior.chain.sums[0] / posterior.noise
+    effects = 0.0 if posterior.effects is None else posterior.effects.freedom
+    return posterior.chain.sums[0] / posterior.noise + effects
 
 
 def component_degrees_of_freedom(posterior: Posterior) -> Array:
-    """`effective_degrees_of_freedom` of every component; they add up to the total.
+    """`effective_degrees_of_freedom` of every component; with the effects' they add up to it.
 
     ``tr(P^-1 G S_i) / noise`` with ``S_i`` selecting the coefficients of component i: the
     trace of the matrix that takes y to the component's fitted values.
     """
-    model, moments = posterior.model, posterior.stats.moments
-    if len(model.where) == 1:
+    model, stats, effects = posterior.model, posterior.stats, posterior.effects
+    if len(model.where) == 1 and effects is None:
         return np.array([effective_degrees_of_freedom(posterior)])
     cov = posterior.chain.marginals(keep=True)[2]
     parts = []
@@ -408,6 +420,14 @@ def component_degrees_of_freedom(posterior: Posterior) -> Array:
         total = 0.0
         for i in where:
             for j, power in enumerate(model.power):
-                total += float(cov[:, i, j] @ moments[:, model.power[i] + power])
-        parts.append(total / posterior.noise)
-    return np.array(parts)
+                total += float(cov[:, i, j] @ stats.moments[:, model.power[i] + power])
+        parts.append(total)
+    design = Design.of(posterior.kernel, stats)
+    if effects is not None and design is not None:
+        columns, powers = posterior.coefficients[effects.outputs :], stats.degree + 1
+        left = design.taylor - by_power(columns, model.power, powers)
+        for number, where in enumerate(model.where):
+            own = by_power(columns[:, :, where], model.power[where], powers)
+            nothing = np.zeros_like(own), np.zeros_like(design.products)
+            parts[number] -= float(np.sum(effects.covariance * design.inner(left, own, *nothing)))
+    return np.array(parts) / posterior.noise

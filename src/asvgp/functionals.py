@@ -91,7 +91,9 @@ def derivative(
             spread = np.einsum("tij,tj->ti", reduction[cells], weights)
             reduced = prior - np.einsum("ti,ti->t", spread, weights)
             var[rows] = np.maximum(reduced, _EPS * prior)
-    return mean, var
+    return posterior.with_effects(
+        mean, var, posterior.effect_values(x, component=component, power=order)
+    )
 
 
 def derivative_covariance(
@@ -137,8 +139,10 @@ def derivative_covariance(
             out,
         )
     _lift_diagonal(out, floor)
+    mean = np.einsum("oti,ti->ot", posterior.coefficients[:, cells], weights)
+    design = posterior.effect_values(ranked, component=component, power=order)
     unsorted = np.empty_like(out)
-    unsorted[np.ix_(rank, rank)] = out
+    unsorted[np.ix_(rank, rank)] = posterior.with_effects(mean, out, design)[1]
     return unsorted
 
 
@@ -203,11 +207,15 @@ def integrate(
     low, high = np.minimum(lower, upper), np.maximum(lower, upper)
     factor = np.ones(len(lower)) if average else upper - lower
     functionals = _averages(posterior, low, high, component)
-    mean = _mean_averages(posterior, functionals) * factor
+    mean = _mean_averages(posterior, functionals)
     if covariance:
         spread = _covariance_of_averages(posterior, low, high, component)
-        return mean, spread * np.outer(factor, factor)
-    return mean, _variance_of_averages(posterior, functionals, high - low, component) * factor**2
+    else:
+        spread = _variance_of_averages(posterior, functionals, high - low, component)
+    # The effects are linear in x: their average is their value in the middle.
+    design = posterior.effect_values(low + 0.5 * (high - low), component=component)
+    mean, spread = posterior.with_effects(mean, spread, design)
+    return mean * factor, spread * (np.outer(factor, factor) if covariance else factor**2)
 
 
 class Dynamics:

@@ -8,13 +8,16 @@ import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 from asvgp.basis import Array
+from asvgp.columns import Layout, Table
 from asvgp.stats import Statistics
 from asvgp.times import TimeAxis, is_time
-from asvgp.validation import check_one_input, check_weights, finite_range
+from asvgp.validation import check_weights, finite_range
 
 
-def read_inputs(estimator, X, axis: TimeAxis | None, reset: bool = False) -> Array:
-    """One column of X, in the type it came in; times as seconds on their axis."""
+def read_inputs(
+    estimator, X, layout: Layout, axis: TimeAxis | None, reset: bool = False
+) -> tuple[Array, Array | None]:
+    """The splines' input in the type it came in, times as seconds, and the covariates."""
     if np.ma.is_masked(X):
         rows = np.flatnonzero(np.ma.getmaskarray(X).reshape(len(X), -1).any(axis=1))
         more = ", ..." if len(rows) > 5 else ""
@@ -22,10 +25,14 @@ def read_inputs(estimator, X, axis: TimeAxis | None, reset: bool = False) -> Arr
             f"X is masked in {len(rows)} of {len(X)} rows ({', '.join(map(str, rows[:5]))}{more}). "
             "Drop those rows."
         )
-    if is_time(X):
+    table = Table(X)
+    if axis is not None:
+        _keep_names(estimator, table, reset)
+    if table.width > layout.input and is_time(table.column(layout.input)):
         if axis is None:
             raise TypeError("X holds times, but this model was fitted to numbers.")
-        return _named_seconds(estimator, X, axis, reset)
+        x = axis.to_seconds(table.column(layout.input))
+        return x, _covariates([table.column(number) for number in layout.linear], table, layout)
     elif axis is not None:
         raise TypeError("X holds numbers, but this model was fitted to times.")
     if not hasattr(X, "shape") or getattr(X, "ndim", 2) == 1:
@@ -39,27 +46,46 @@ def read_inputs(estimator, X, axis: TimeAxis | None, reset: bool = False) -> Arr
         ensure_all_finite=False,
     )
     X = np.asarray(X)
-    check_one_input(X)
-    return X[:, 0]
+    if X.dtype.kind == "m":
+        raise TypeError(
+            "X holds durations. Give times, or numbers such as X / np.timedelta64(1, 'D')."
+        )
+    return X[:, layout.input], _covariates([X[:, i] for i in layout.linear], table, layout)
 
 
-def _named_seconds(estimator, X, axis: TimeAxis, reset: bool) -> Array:
-    """Times as seconds, with scikit-learn's bookkeeping of column names."""
-    columns = getattr(X, "columns", None)
-    names = None if columns is None else [str(name) for name in columns]
+def _covariates(columns: list, table: Table, layout: Layout) -> Array | None:
+    """The columns of linear effects, checked for being finite numbers."""
+    if not columns:
+        return None
+    numbers = [np.asarray(column) for column in columns]
+    for number, column in zip(layout.linear, numbers, strict=True):
+        name = f"column {table.names[number] if table.names else number!r} of X"
+        if column.dtype.kind not in "fiub":
+            raise TypeError(f"{name} has a linear effect and must hold numbers: {column.dtype}.")
+        finite_range(column, name)
+    return np.stack(numbers, axis=1) if len(numbers) > 1 else numbers[0][:, None]
+
+
+def _keep_names(estimator, table: Table, reset: bool) -> None:
+    """scikit-learn's bookkeeping of columns, where it cannot read them itself."""
+    names = table.names
     if reset:
-        estimator.n_features_in_ = 1
+        estimator.n_features_in_ = table.width
         vars(estimator).pop("feature_names_in_", None)
         if names is not None:
             estimator.feature_names_in_ = np.array(names, dtype=object)
-    else:
-        known = vars(estimator).get("feature_names_in_")
-        if names is not None and known is not None and list(known) != names:
-            raise ValueError(
-                "The feature names should match those that were passed during fit: "
-                f"{list(known)}, not {names}."
-            )
-    return axis.to_seconds(X)
+        return
+    if table.width != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {table.width} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    known = vars(estimator).get("feature_names_in_")
+    if names is not None and known is not None and list(known) != names:
+        raise ValueError(
+            "The feature names should match those that were passed during fit: "
+            f"{list(known)}, not {names}."
+        )
 
 
 def read_targets(y, length: int) -> Array:
@@ -105,6 +131,7 @@ class Seen(NamedTuple):
 
     stats: Statistics
     axis: TimeAxis | None
+    layout: Layout
     known_noise: bool
     single: bool  # y came as a vector
     seconds: float = 0.0

@@ -71,8 +71,10 @@ def draw_paths(
     (50,)
     """
     _check_component(posterior, component)
-    coef = posterior.coefficients + _fluctuations(posterior, n_samples, random_state)
-    return [_spline(posterior, part, component) for part in coef]
+    coef, shifts = _drawn(posterior, n_samples, _generator(random_state))
+    return [
+        _spline(posterior, part, component, shift) for part, shift in zip(coef, shifts, strict=True)
+    ]
 
 
 def mean_spline(posterior: Posterior, output: int = 0, component: int | None = None) -> BSpline:
@@ -101,11 +103,17 @@ def mean_spline(posterior: Posterior, output: int = 0, component: int | None = N
     0.33
     """
     _check_component(posterior, component)
-    return _spline(posterior, posterior.coefficients[output][None], component)
+    beta = np.empty((0, 1)) if posterior.effects is None else posterior.effects.beta[:, [output]]
+    return _spline(posterior, posterior.coefficients[output][None], component, beta)
 
 
 def sample(
-    posterior: Posterior, x, n_samples: int = 1, random_state=None, exact: bool = True
+    posterior: Posterior,
+    x,
+    n_samples: int = 1,
+    random_state=None,
+    exact: bool = True,
+    covariates: Array | None = None,
 ) -> Array:
     """Joint posterior draws of f at points, inside the domain or beyond it.
 
@@ -120,6 +128,8 @@ def sample(
         Draw from the whole posterior, by factoring the covariance of the points: O(n**3), n
         up to 2000. Otherwise evaluate spline paths (`draw_paths`), continued beyond the ends
         by the kernel's own dynamics, at O(M + n) a draw.
+    covariates : array of shape (n, columns), optional
+        Columns of linear effects; without them, these effects are left out.
 
     Returns
     -------
@@ -144,7 +154,7 @@ def sample(
     x = np.asarray(x, dtype=float).ravel()
     finite_range(x, "x")
     if not exact:
-        return _continued(posterior, x, n_samples, random_state)
+        return _continued(posterior, x, n_samples, random_state, covariates)
     if len(x) > MAX_EXACT:
         raise ValueError(
             f"An exact joint sample at {len(x)} points would factor a {len(x)} x {len(x)} matrix; "
@@ -152,8 +162,8 @@ def sample(
             "exact=False."
         )
     rng = _generator(random_state)
-    mean, _ = posterior.predict(x, variance=False)
-    covariance = posterior.covariance(x)
+    mean, _ = posterior.predict(x, variance=False, covariates=covariates)
+    covariance = posterior.covariance(x, covariates)
     try:
         root = np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:  # equal or very near points: singular to rounding
@@ -176,27 +186,45 @@ def _count(n_samples) -> int:
     return int(n_samples)
 
 
-def _fluctuations(posterior: Posterior, n_samples: int, random_state) -> Array:
-    """Zero-mean draws of the Taylor coefficients, (samples, outputs, cells, n + S)."""
-    rng, chain, model = _generator(random_state), posterior.chain, posterior.model
-    n, outputs, total = model.num_states, len(posterior.coefficients), _count(n_samples)
-    total *= outputs
+def _drawn(posterior: Posterior, n_samples: int, rng) -> tuple[Array, Array]:
+    """Draws of the Taylor coefficients, (samples, outputs, cells, n + S), and of the effects.
+
+    The latter are (samples, effects, outputs).
+    """
+    chain, model, effects = posterior.chain, posterior.model, posterior.effects
+    n, outputs, samples = model.num_states, len(posterior.stats.squares), _count(n_samples)
+    total = samples * outputs
     start = rng.standard_normal((total, n)) @ chain.start_root.T
     coef = np.empty((total, posterior.grid.cells, len(model.power)))
     coef[:, :, n:] = rng.standard_normal((total, posterior.grid.cells, len(model.innovations)))
     draw(model.states, model.innovations, model.shift, chain.gain, chain.rho, start, coef)
-    return coef.reshape(-1, outputs, *coef.shape[1:])
+    coef = coef.reshape(samples, outputs, *coef.shape[1:])
+    coef += posterior.coefficients[:outputs]
+    if effects is None:
+        return coef, np.empty((samples, 0, outputs))
+    off = effects.root @ rng.standard_normal((samples, len(effects.root), outputs))
+    coef -= np.einsum("apo,pci->aoci", off, posterior.coefficients[outputs:])
+    return coef, effects.beta + off
 
 
-def _spline(posterior: Posterior, coef: Array, component: int | None) -> BSpline:
-    """Taylor coefficients (outputs, cells, n + S) as a spline with repeated end knots."""
-    model = posterior.model
+def _spline(posterior: Posterior, coef: Array, component: int | None, beta: Array) -> BSpline:
+    """Taylor coefficients (outputs, cells, n + S) as a spline with repeated end knots.
+
+    ``beta`` are the effects, (effects, outputs), those of the splines' own input having a
+    part in the sum.
+    """
+    model, grid = posterior.model, posterior.grid
     parts = range(len(model.priors)) if component is None else [component]
     degrees = [model.degrees[number] for number in parts]
     taylor = np.zeros((*coef.shape[:2], max(degrees) + 1))
     for number, degree in zip(parts, degrees, strict=True):
         taylor[..., : degree + 1] += coef[..., model.where[number]]
-    knots, values = _to_bspline(posterior.grid, taylor, 1 + max(degrees) - min(degrees))
+    if component is None:
+        knots = grid.knots[:-1]
+        taylor[..., 0] += (posterior.effect_values(knots) @ beta).T
+        slope = posterior.effect_values(knots, power=1) * grid.spacing
+        taylor[..., 1] += (slope @ beta).T
+    knots, values = _to_bspline(grid, taylor, 1 + max(degrees) - min(degrees))
     return BSpline(
         knots, values[0] if len(values) == 1 else values.T, max(degrees), extrapolate=False
     )
@@ -223,16 +251,21 @@ def _to_bspline(grid: Grid, taylor: Array, repeats: int) -> tuple[Array, Array]:
     return grid.knots[number], np.einsum("...ji,ji->...j", taylor[..., cell, :], polar)
 
 
-def _continued(posterior: Posterior, x: Array, n_samples: int, random_state) -> Array:
+def _continued(
+    posterior: Posterior, x: Array, n_samples: int, random_state, covariates: Array | None
+) -> Array:
     """Spline paths at x, walking on from the states at the ends by the kernel's dynamics."""
     rng = _generator(random_state)
     grid, model = posterior.grid, posterior.model
-    coef = posterior.coefficients + _fluctuations(posterior, n_samples, rng)
+    coef, beta = _drawn(posterior, n_samples, rng)
     samples, outputs = coef.shape[:2]
+    none = np.zeros_like(beta[0])
     out = np.empty((outputs, len(x), samples))
     inside = (x >= grid.lower) & (x <= grid.upper)
     for a in range(samples):
-        out[:, inside, a] = _spline(posterior, coef[a], None)(x[inside]).T.reshape(outputs, -1)
+        out[:, inside, a] = _spline(posterior, coef[a], None, none)(x[inside]).T.reshape(
+            outputs, -1
+        )
     for right in (False, True):
         rows = np.flatnonzero(x > grid.upper if right else x < grid.lower)
         if not len(rows):
@@ -256,4 +289,4 @@ def _continued(posterior: Posterior, x: Array, n_samples: int, random_state) -> 
                 state = state @ step.T + rng.standard_normal(state.shape) @ root.T
                 total[row] += state[:, :, 0]
         out[:, rows] = total.transpose(2, 0, 1)
-    return out
+    return out + np.einsum("np,apo->ona", posterior.effect_values(x, covariates), beta)

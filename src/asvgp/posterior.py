@@ -15,9 +15,10 @@ import numba
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.inference.elimination import Elimination, eliminate
-from asvgp.inference.model import Model
-from asvgp.kernels import Kernel
+from asvgp.inference.bound import factored
+from asvgp.inference.effects import Design, Estimate, by_power, estimate
+from asvgp.inference.elimination import Elimination
+from asvgp.kernels import Constant, Effect, Kernel
 from asvgp.linalg.covariance import add_covariance
 from asvgp.parallel import as_doubles, each_chunk, each_share
 from asvgp.stats import Statistics
@@ -55,9 +56,16 @@ class Posterior:
     ):
         self.kernel, self.noise, self.stats = kernel, noise, stats
         self.grid = stats.grid
-        self.model = Model(kernel, stats.grid, degree)
-        self.chain: Elimination = eliminate(self.model, stats, noise)
-        self.coefficients: Array = self.chain.means(keep=True)[1]
+        self.chain: Elimination = factored(kernel, noise, stats, degree)
+        self.model = self.chain.model
+        self.effects: Estimate | None = None
+        self.coefficients: Array
+        design = Design.of(kernel, stats)
+        if design is None:
+            self.coefficients = self.chain.means(keep=True)[1]
+        else:
+            self.effects = estimate(design, self.chain, noise)
+            self.coefficients = self.effects.coefficients
 
     @cached_property
     def _mean_polynomials(self) -> list[Array]:
@@ -65,7 +73,7 @@ class Posterior:
         model = self.model
         every = np.arange(len(model.power))
         return [
-            _by_power(self.coefficients[:, :, where], model.power[where])
+            by_power(self.coefficients[:, :, where], model.power[where])
             for where in (every, *model.where)
         ]
 
@@ -82,7 +90,7 @@ class Posterior:
             block = np.ix_(np.array([0, -1]), where, where)
             powers = (model.power[where][:, None] + model.power[where]).ravel()
             flat = (before - after)[:, where][:, :, where].reshape(len(before), -1)
-            reductions.append((_by_power(flat, powers), before[block] - after[block]))
+            reductions.append((by_power(flat, powers), before[block] - after[block]))
         return reductions
 
     def __repr__(self) -> str:
@@ -102,13 +110,57 @@ class Posterior:
         return before, after
 
     def predict(
-        self, x, variance: bool = True, component: int | None = None
+        self,
+        x,
+        variance: bool = True,
+        component: int | None = None,
+        covariates: Array | None = None,
     ) -> tuple[Array, Array]:
         """Mean (outputs, n) and latent variance (n,) at finite inputs, in any order.
 
         Of the sum, or of one component. Without ``variance`` the second array is empty.
+        ``covariates`` are the columns of linear effects, (n, columns); without them, these
+        effects are left out.
         """
         x = np.asarray(x).ravel()
+        mean, var = self._of_splines(x, variance, component)
+        design = self.effect_values(x, covariates, component)
+        return self.with_effects(mean, var, design)
+
+    def effect_values(
+        self, x: Array, covariates: Array | None = None, component: int | None = None, power=0
+    ) -> Array:
+        """Z at the inputs, (n, effects), or a derivative of it along the input.
+
+        Zero for a component, which has no part in the effects, and without ``covariates``
+        for those that need them.
+        """
+        out = np.zeros((len(x), len(self.kernel.effects)))
+        columns = iter(() if covariates is None or power else covariates.T)
+        for i, effect in enumerate(self.kernel.effects if component is None else ()):
+            own = _own_power(self.kernel, effect)
+            if own is None:
+                out[:, i] = next(columns, 0.0)
+            elif own >= power:
+                out[:, i] = np.asarray(x, dtype=float) ** (own - power)
+        return out
+
+    def with_effects(self, mean: Array, spread: Array, design: Array) -> tuple[Array, Array]:
+        """Functionals of the splines, and of Z, as functionals of the whole.
+
+        ``spread`` holds variances, a covariance matrix, or nothing.
+        """
+        if self.effects is None:
+            return mean, spread
+        left = self.effects.left(mean, design)
+        if spread.ndim == 2:
+            spread = spread + left @ self.effects.covariance @ left.T
+        elif len(spread):
+            spread = spread + self.effects.variance(left)
+        return self.effects.mean(mean, design), spread
+
+    def _of_splines(self, x: Array, variance: bool, component: int | None) -> tuple[Array, Array]:
+        """Mean and variance of the splines' part, the columns of ``a`` after the outputs."""
         grid, which = self.grid, 0 if component is None else component + 1
         kernel = self.kernel if component is None else self.kernel.components[component]
         coef = self._mean_polynomials[which]
@@ -172,9 +224,16 @@ class Posterior:
             weights[np.ix_(left, where[: p + 1])] = behind
         return cells, weights
 
-    def covariance(self, x) -> Array:
+    def covariance(self, x, covariates: Array | None = None) -> Array:
         """Posterior covariance matrix of f at the given inputs."""
         x = np.asarray(x, dtype=float).ravel()
+        mean = self._of_splines(x, False, None)[0]
+        return self.with_effects(
+            mean, self._spline_covariance(x), self.effect_values(x, covariates)
+        )[1]
+
+    def _spline_covariance(self, x: Array) -> Array:
+        """Covariance of the splines' part."""
         order = np.argsort(x, kind="stable")
         cells, weights = self.functionals(x[order])
         out = self.kernel(x[order])
@@ -213,12 +272,12 @@ class Posterior:
         return unsorted
 
 
-def _by_power(values: Array, powers: Array) -> Array:
-    """Add up the last axis by the power of s that an entry multiplies."""
-    out = np.zeros((*values.shape[:-1], int(powers.max()) + 1))
-    for i, power in enumerate(powers):
-        out[..., power] += values[..., i]
-    return out
+def _own_power(kernel: Kernel, effect: Effect) -> int | None:
+    """The power of the splines' own input that a column is; None for other columns."""
+    if isinstance(effect, Constant):
+        return 0
+    inputs = {getattr(component, "dim", None) for component in kernel.components}
+    return 1 if getattr(effect, "dim", None) in inputs else None
 
 
 @numba.njit(cache=True, nogil=True)

@@ -12,13 +12,14 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from asvgp.answers import Answers
 from asvgp.basis import Grid
+from asvgp.columns import Table, match
 from asvgp.inference.fitting import Fit, fit_statistics
 from asvgp.inference.optimise import LBFGS
 from asvgp.inference.resolution import FIRST, finest_cells
 from asvgp.inference.start import mean_weight, signal_power
 from asvgp.inference.train import Problem
 from asvgp.inputs import Seen, read_inputs, read_range, read_targets, read_weights
-from asvgp.kernels import Kernel, Matern32, check_units
+from asvgp.kernels import Constant, Kernel, Matern32, check_units
 from asvgp.parallel import one_blas_thread
 from asvgp.progress import Progress
 from asvgp.stats import Statistics
@@ -191,7 +192,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         700
         """
         data = self._seen()
-        x = read_inputs(self, X, data.axis)
+        x, covariates = read_inputs(self, X, data.layout, data.axis)
         y = read_targets(y, len(x))
         data.check_convention(noise_variance)
         weights = read_weights(sample_weight, noise_variance, len(x))
@@ -202,7 +203,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"These data cannot be forgotten, because they were never added: X from {lower:g} "
                 f"to {upper:g} is outside the domain {self.domain_}."
             )
-        old = Statistics.from_data(x, y, grid, data.stats.degree, weights)
+        old = Statistics.from_data(x, y, grid, data.stats.degree, weights, covariates=covariates)
         self._replace(data._replace(stats=data.stats - old))
         return self
 
@@ -230,6 +231,11 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"The models count time from different origins, {mine.axis} and {theirs.axis}. "
                 "Give both the same domain."
             )
+        if (mine.layout.input, mine.layout.linear) != (theirs.layout.input, theirs.layout.linear):
+            raise ValueError(
+                "The models use different columns of X: "
+                f"{mine.layout.given!r} and {theirs.layout.given!r}."
+            )
         self._replace(mine._replace(stats=mine.stats + theirs.stats))
         return self
 
@@ -252,18 +258,26 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         degree = max(degrees)
         num_basis = check_num_basis(self.num_basis, degree)
         data = vars(self).get("_data")
-        axis = data.axis if data else (TimeAxis.from_values(X) if is_time(X) else None)
+        if data is None:
+            table = Table(X)
+            layout = match(self.kernel, table)
+            first = table.column(layout.input)
+            axis = TimeAxis.from_values(first) if is_time(first) else None
+        else:
+            layout, axis = data.layout, data.axis
         check_units(self.kernel, axis is not None)
-        x = read_inputs(self, X, axis, reset=data is None)
+        x, covariates = read_inputs(self, X, layout, axis, reset=data is None)
         y = read_targets(y, len(x))
         weights = read_weights(sample_weight, noise_variance, len(x))
         lower, upper, domain = read_range(x, self.domain, axis)
         if data is None:
             domain = check_domain(domain, x, lower, upper)
             cells = finest_cells(x, *domain) if num_basis is None else num_basis - degree
+            outputs = 1 if y.ndim == 1 else y.shape[1]
             data = Seen(
-                Statistics.empty(Grid(*domain, cells), degree, 1 if y.ndim == 1 else y.shape[1]),
+                Statistics.empty(Grid(*domain, cells), degree, outputs, len(layout.linear)),
                 axis,
+                layout,
                 noise_variance is not None,
                 y.ndim == 1,
             )
@@ -273,7 +287,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         progress = Progress(self.progress)
         try:
             new = Statistics.from_data(
-                x, y, data.stats.grid, degree, weights, progress.passing(len(x))
+                x, y, data.stats.grid, degree, weights, progress.passing(len(x)), covariates
             )
         finally:
             progress.close()
@@ -315,7 +329,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             noise = None if self.noise_variance == "auto" else float(self.noise_variance)
             progress = Progress(self.progress)
             problem = Problem(
-                self.kernel,
+                data.layout.kernel,
                 1.0 if data.known_noise else noise,
                 degrees,
                 self.objective,
@@ -396,11 +410,13 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                     "train a kernel on. Fix the hyperparameters with optimizer=None and a "
                     "noise_variance."
                 )
-        if np.any(means**2 > 1e4 * spread):
+        constant = any(isinstance(effect, Constant) for effect in self.kernel.effects)
+        if np.any(means**2 > 1e4 * spread) and not constant:
             worst = int(np.argmax(means**2 / np.maximum(spread, 1e-300)))
             warnings.warn(
                 f"y has a mean of {means[worst]:g}, more than a hundred times its standard "
-                "deviation, and the prior mean is zero. Subtract it from y before fitting.",
+                "deviation, and the prior mean is zero. Add an intercept to the kernel: + "
+                "Constant().",
                 UserWarning,
                 stacklevel=4,
             )

@@ -9,7 +9,7 @@ merging and coarsening lose no digits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import comb
 
@@ -42,6 +42,10 @@ class Statistics:
         Rows left out because y was NaN.
     log_weights : float
         Sum of the logarithms of the weights.
+    columns : ndarray of shape (columns, cells, degree + 1)
+        What ``targets`` is for y, for further columns: covariates with linear effects.
+    products : ndarray of shape (outputs + columns, columns)
+        Weighted sums of y and of the columns, times the columns.
 
     Examples
     --------
@@ -65,12 +69,21 @@ class Statistics:
     count: int
     missing: int = 0
     log_weights: float = 0.0
+    columns: Array = field(default_factory=lambda: np.empty((0, 0, 0)))
+    products: Array = field(default_factory=lambda: np.empty((0, 0)))
 
     @classmethod
     def from_data(
-        cls, x, y, grid: Grid, degree: int, sample_weight=None, progress: Advance | None = None
+        cls,
+        x,
+        y,
+        grid: Grid,
+        degree: int,
+        sample_weight=None,
+        progress: Advance | None = None,
+        covariates=None,
     ) -> Statistics:
-        """One pass over x and y, in any order, on all cores.
+        """One pass over x, y and the columns of ``covariates``, in any order, on all cores.
 
         Rows in which an output is NaN are left out and counted. The values are taken as
         checked otherwise: x finite and inside the grid, weights positive and finite.
@@ -78,49 +91,62 @@ class Statistics:
         y = np.asarray(y)
         y = y[:, None] if y.ndim == 1 else y
         x = np.asarray(x).reshape(len(y))
+        beside = np.empty((len(y), 0)) if covariates is None else covariates
         outputs, marker = y.shape[1], (0,) * degree
+        rows = outputs + beside.shape[1]
         scale = grid.cells / (grid.upper - grid.lower)
 
-        def share(start: int, stop: int) -> tuple[list[Array], Array]:
-            tables = [aligned_table(grid.cells, degree) for _ in range(outputs)]
-            totals = np.zeros((outputs, 3))
+        def share(start: int, stop: int) -> tuple[list[Array], Array, Array]:
+            tables = [aligned_table(grid.cells, degree) for _ in range(rows)]
+            totals = np.zeros((rows, 3))
+            products = np.zeros((rows, rows - outputs))
             weights = np.empty(0)
             for begin, end in each_chunk(start, stop):
                 points, values = as_doubles(x[begin:end]), as_doubles(y[begin:end].T)
-                if outputs > 1:  # a row is missing in all outputs or in none
+                if rows > 1:  # a row is missing in all outputs and columns or in none
                     absent = np.isnan(values).any(axis=0)
-                    values = np.where(absent, np.nan, values)
+                    values = np.concatenate([values, as_doubles(beside[begin:end].T)])
+                    values[:, absent] = np.nan
                 if sample_weight is not None:
                     weights = as_doubles(sample_weight[begin:end])
-                for o in range(outputs):
+                for o in range(rows):
                     accumulate(
                         marker, points, values[o], weights, grid.lower, scale, tables[o], totals[o]
                     )
+                if rows > outputs:
+                    known = np.where(np.isnan(values), 0.0, values)
+                    weighted = known[outputs:] * weights if len(weights) else known[outputs:]
+                    products += known @ weighted.T
                 if progress is not None:
                     progress(end - begin)
-            return tables, totals
+            return tables, totals, products
 
         shares = each_share(len(y), share)
-        tables, totals = shares[0]
-        for others, other_totals in shares[1:]:
+        tables, totals, products = shares[0]
+        for others, other_totals, other_products in shares[1:]:
             for table, other in zip(tables, others, strict=True):
                 table += other
             totals += other_totals
+            products += other_products
         split, end = 2 * degree + 1, 3 * degree + 2
         missing = int(totals[0, 1])
+        moments = np.ascontiguousarray(tables[0][:, :split])
+        targets = np.stack([table[:, split:end] for table in tables])
         return cls(
             grid,
             degree,
-            np.ascontiguousarray(tables[0][:, :split]),
-            np.stack([table[:, split:end] for table in tables]),
-            totals[:, 0].copy(),
+            moments,
+            targets[:outputs],
+            totals[:outputs, 0].copy(),
             len(y) - missing,
             missing,
             float(totals[0, 2]),
+            targets[outputs:],
+            products,
         )
 
     @classmethod
-    def empty(cls, grid: Grid, degree: int, outputs: int = 1) -> Statistics:
+    def empty(cls, grid: Grid, degree: int, outputs: int = 1, columns: int = 0) -> Statistics:
         """The statistics of no data."""
         return cls(
             grid,
@@ -129,7 +155,14 @@ class Statistics:
             np.zeros((outputs, grid.cells, degree + 1)),
             np.zeros(outputs),
             0,
+            columns=np.zeros((columns, grid.cells, degree + 1)),
+            products=np.zeros((outputs + columns, columns)),
         )
+
+    def __post_init__(self) -> None:
+        if not len(self.columns):  # in the shapes that the sums below expect
+            object.__setattr__(self, "columns", np.empty((0, *self.targets.shape[1:])))
+            object.__setattr__(self, "products", np.empty((len(self.squares), 0)))
 
     def __add__(self, other: Statistics) -> Statistics:
         """The statistics of both data sets together."""
@@ -152,6 +185,7 @@ class Statistics:
         empty = np.abs(left.moments[:, 0]) <= 1e-11 * weight
         left.moments[empty] = 0.0
         left.targets[:, empty] = 0.0
+        left.columns[:, empty] = 0.0
         short = np.flatnonzero(left.moments[:, 0] < 0.0)
         if left.count < 0 or len(short) or np.any(left.squares < -1e-9 * self.squares):
             where = f", cell {short[0]} the first of {len(short)}" if len(short) else ""
@@ -163,12 +197,13 @@ class Statistics:
         return left
 
     def _check_compatible(self, other: Statistics) -> None:
-        mine = (self.grid, self.degree, len(self.squares))
-        theirs = (other.grid, other.degree, len(other.squares))
+        mine = (self.grid, self.degree, len(self.squares), len(self.columns))
+        theirs = (other.grid, other.degree, len(other.squares), len(other.columns))
         if mine != theirs:
             raise ValueError(
-                "Statistics combine only on the same grid, degree and number of outputs: "
-                f"{mine} against {theirs}. Give both fits the same domain, num_basis and degree."
+                "Statistics combine only on the same grid, degree, and numbers of outputs and "
+                f"columns: {mine} against {theirs}. Give both fits the same domain, num_basis, "
+                "degree and effects."
             )
 
     def _combined(self, other: Statistics, sign: int) -> Statistics:
@@ -180,6 +215,8 @@ class Statistics:
             count=self.count + sign * other.count,
             missing=self.missing + sign * other.missing,
             log_weights=self.log_weights + sign * other.log_weights,
+            columns=self.columns + sign * other.columns,
+            products=self.products + sign * other.products,
         )
 
     def extend(self, lower: float, upper: float, multiple: int = 1) -> Statistics:
@@ -199,6 +236,7 @@ class Statistics:
             grid=Grid(grid.lower - before * h, grid.upper + after * h, before + grid.cells + after),
             moments=np.pad(self.moments, pad),
             targets=np.pad(self.targets, ((0, 0), *pad)),
+            columns=np.pad(self.columns, ((0, 0), *pad)),
         )
 
     def coarsen(self, factor: int = 2) -> Statistics:
@@ -209,15 +247,22 @@ class Statistics:
         last parent reaches past the domain.
         """
         grid = self.grid.coarsen(factor)
-        moments = np.zeros((grid.cells, 2 * self.degree + 1))
-        targets = np.zeros((len(self.targets), grid.cells, self.degree + 1))
-        for i in range(factor):
-            part = self.moments[i::factor]
-            moments[: len(part)] += part @ _rescaling(2 * self.degree, i, factor).T
-            targets[:, : len(part)] += (
-                self.targets[:, i::factor] @ _rescaling(self.degree, i, factor).T
-            )
-        return replace(self, grid=grid, moments=moments, targets=targets)
+
+        def merged(sums: Array) -> Array:
+            power = sums.shape[2] - 1
+            out = np.zeros((len(sums), grid.cells, power + 1))
+            for i in range(factor):
+                part = sums[:, i::factor]
+                out[:, : part.shape[1]] += part @ _rescaling(power, i, factor).T
+            return out
+
+        return replace(
+            self,
+            grid=grid,
+            moments=merged(self.moments[None])[0],
+            targets=merged(self.targets),
+            columns=merged(self.columns),
+        )
 
     @property
     def weight(self) -> float:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from functools import reduce
 from math import ceil, exp, floor, log10
 
 import numpy as np
@@ -16,7 +14,7 @@ from asvgp.basis import Array
 from asvgp.checking import component_degrees_of_freedom, effective_degrees_of_freedom
 from asvgp.inference.bound import lower_bound
 from asvgp.inference.model import Model
-from asvgp.kernels import Kernel
+from asvgp.kernels import Kernel, Sum
 from asvgp.parallel import one_blas_thread
 from asvgp.stats import Statistics
 from asvgp.times import Duration
@@ -154,7 +152,7 @@ def _with_values(kernel: Kernel, values: Array) -> Kernel:
         changes = dict(zip(component.parameters, values[first:last].tolist(), strict=True))
         parts.append(component.replace(fixed=(), bounds={}, **changes))
         first = last
-    return reduce(operator.add, parts)
+    return kernel.replace_parts(parts) if isinstance(kernel, Sum) else parts[0]
 
 
 def _inverse(matrix: Array) -> Array | None:
@@ -277,6 +275,7 @@ class Summary:
     degrees: tuple[int, ...]
     domain: tuple
     hyperparameters: tuple[dict, ...]
+    effects: tuple[dict, ...]
     noise_variance: float
     degrees_of_freedom: float
     component_degrees_of_freedom: tuple[float, ...]
@@ -294,6 +293,8 @@ class Summary:
     def __str__(self) -> str:
         rule, thin = "=" * _WIDTH, "-" * _WIDTH
         parts = [self._head(), thin, self._table(), thin, self._fit()]
+        if self.effects:
+            parts[3:3] = [thin, self._effects()]
         return "\n".join([_NAME.center(_WIDTH).rstrip(), rule, *parts, rule])
 
     def _head(self) -> str:
@@ -328,12 +329,25 @@ class Summary:
             rows.append(layout.format(label, row["name"], estimate, error, interval, row["note"]))
         return "\n".join(line.rstrip() for line in rows)
 
+    def _effects(self) -> str:
+        layout = "{:<23}{:>13}{:>9}{:>25} {}"
+        rows = [layout.format("effect", "estimate", "s.e.", "95 % interval", "")]
+        for row in self.effects:
+            interval = f"[{_number(row['lower'], 4)}, {_number(row['upper'], 4)}]"
+            name = row["name"] if len(row["name"]) < 23 else row["name"][:19] + "..."
+            estimate, error = _number(row["estimate"], 5), _number(row["std"], 3)
+            rows.append(layout.format(name, estimate, error, interval, row["note"]))
+        return "\n".join(line.rstrip() for line in rows)
+
     def _fit(self) -> str:
         each = self.observations * self.outputs
         gap = self.evidence_upper_bound - self.elbo
         freedom = f"{self.degrees_of_freedom:.1f}"
-        if len(self.components) > 1:
+        if len(self.components) > 1 or self.effects:
             parts = [f"{part:.1f}" for part in self.component_degrees_of_freedom]
+            if self.effects:
+                rest = self.degrees_of_freedom - sum(self.component_degrees_of_freedom)
+                parts.append(f"{rest:.1f} (effects)")
             freedom += f" = {' + '.join(parts)}"
         basis = self.basis
         rows = [
@@ -392,7 +406,7 @@ def summary(gp) -> Summary:
     degrees, report = posterior.model.degrees, gp.optimization_
     given = gp.optimizer is None
     size = len(kernel.parameters) + 1
-    model = (kernel, noise, stats, degrees)
+    model = (posterior.kernel, noise, stats, degrees)
     errors = standard_errors(
         *model, gp.objective, [False] * size if given else None, report.at_bounds
     )
@@ -434,6 +448,7 @@ def summary(gp) -> Summary:
         degrees=tuple(degrees),
         domain=tuple(gp.domain_),
         hyperparameters=tuple(rows),
+        effects=tuple(_effect_rows(gp)),
         noise_variance=noise,
         degrees_of_freedom=effective_degrees_of_freedom(posterior),
         component_degrees_of_freedom=tuple(component_degrees_of_freedom(posterior).tolist()),
@@ -444,6 +459,21 @@ def summary(gp) -> Summary:
         convergence=str(report),
         timings=dict(gp.timings_),
     )
+
+
+def _effect_rows(gp):
+    """The fixed effects, one row an output."""
+    for effect in gp.effects_:
+        for number, estimate in enumerate(np.atleast_1d(effect.estimate).tolist()):
+            reach = 1.959963984540054 * effect.std
+            yield {
+                "name": effect.name,
+                "estimate": estimate,
+                "std": effect.std,
+                "lower": estimate - reach,
+                "upper": estimate + reach,
+                "note": "" if np.ndim(effect.estimate) == 0 else f"output {number}",
+            }
 
 
 def _number(value, digits: int = 6) -> str:

@@ -23,12 +23,10 @@ def check_settings(estimator) -> None:
         raise TypeError(f"kernel must be an instance: {kernel.__name__}(), not {kernel.__name__}.")
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel must be an asvgp kernel such as Matern32(), got {kernel!r}.")
-    for component in kernel.components:
-        dim = getattr(component, "dim", None)
-        if dim not in (None, 0):
-            raise ValueError(
-                f"{component!r}: this version fits one input, so dim must be None or 0."
-            )
+    if not kernel.components:
+        raise ValueError(
+            f"kernel={kernel!r} has fixed effects only: add a process, such as Matern32()."
+        )
     if estimator.objective not in ("elbo", "evidence"):
         raise ValueError(f"objective must be 'elbo' or 'evidence', got {estimator.objective!r}.")
     optimizer = estimator.optimizer
@@ -114,20 +112,6 @@ def check_domain(domain, x, lower: float, upper: float) -> tuple[float, float]:
             f"from {lower:g} to {upper:g}. Widen the domain or drop those rows."
         )
     return a, b
-
-
-def check_one_input(x) -> None:
-    """One column of numbers, for now."""
-    if x.dtype.kind == "m":
-        raise TypeError(
-            "X holds durations. Give times, or numbers such as X / np.timedelta64(1, 'D')."
-        )
-    if x.ndim == 2 and x.shape[1] != 1:
-        raise ValueError(
-            f"X has {x.shape[1]} columns, and this version fits one input. Maps, space-time "
-            "and additive models over several inputs are coming; until then pass one column, "
-            "e.g. X[:, [0]]."
-        )
 
 
 def finite_range(x, name: str = "X") -> tuple[float, float]:

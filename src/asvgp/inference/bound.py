@@ -7,7 +7,8 @@ variance that the splines miss at the data, the collapsed bound of one output is
            - (y'Wy - b'alpha) / (2 noise) - t / (2 noise)
 
 and, replacing the noise by noise + t in the quadratic form and dropping the last term, an
-upper bound (Titsias, 2014).
+upper bound (Titsias, 2014). Fixed effects (`asvgp.inference.effects`) take their part off
+the quadratic form and add log|S| - log|T| to log|P|.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from math import log, pi
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.inference.effects import Design, estimate
 from asvgp.inference.elimination import Elimination, eliminate
 from asvgp.inference.model import Model
 from asvgp.kernels import Kernel
@@ -47,6 +49,15 @@ class Bound:
     gradient: Array
 
 
+def factored(
+    kernel: Kernel, noise: float, stats: Statistics, degree: int | tuple[int, ...]
+) -> Elimination:
+    """The elimination that all bounds and posteriors start from."""
+    design = Design.of(kernel, stats)
+    known = stats if design is None else design.augmented
+    return eliminate(Model(kernel, stats.grid, degree), known, noise)
+
+
 def lower_bound(
     kernel: Kernel,
     noise: float,
@@ -59,32 +70,48 @@ def lower_bound(
 
     ``chain`` is the elimination for these arguments, where it is at hand.
     """
+    design = Design.of(kernel, stats)
     if chain is None:
-        chain = eliminate(Model(kernel, stats.grid, degree), stats, noise)
+        chain = factored(kernel, noise, stats, degree)
     model = chain.model
     outputs = len(stats.squares)
     trace, d_trace = model.trace(stats.cumulative)
-    mean_total, _ = chain.means()
     trace_posterior, total = chain.sums
-    squares, explained = stats.squares.sum() / noise, chain.explained.sum()
+    start = chain.start_covariance
+    squares, explained = stats.squares.sum() / noise, chain.explained[:outputs].sum()
+    gained = max(chain.log_det - model.log_det, 0.0)
+    # Every quadratic form below is a sum over cells of the same element, so the sums of
+    # covariances and of outer products of the mean are all that is needed.
+    shrunk = 0.0
+    if design is None:
+        mean_total, _ = chain.means()
+        mean_start = chain.start_mean.T @ chain.start_mean
+    else:
+        effects = estimate(design, chain, noise)
+        states = model.num_states
+        means, columns = effects.coefficients[:outputs], effects.coefficients[outputs:]
+        mean_total = _outer(means)
+        mean_start = means[:, 0, :states].T @ means[:, 0, :states]
+        spread = np.einsum("pq,pci->qci", effects.root, columns)
+        total = total + _outer(spread)
+        start = start + spread[:, 0, :states].T @ spread[:, 0, :states]
+        trace_posterior = trace_posterior + noise * effects.freedom
+        explained = explained + effects.explained.sum()
+        gained, shrunk = gained + effects.log_det, effects.shrunk
     # Differences of large numbers, none of them negative but for rounding; a bound that
     # rounding pushed up would be no bound, and training would climb it.
     misfit = max(squares - explained, 0.0)
     missed = max(kernel.prior_variance * stats.weight - trace, 0.0)
-    gained = max(chain.log_det - model.log_det, 0.0)
     constant = stats.log_weights - stats.count * log(2.0 * pi * noise)
     fit = 0.5 * (outputs * (constant - gained) - misfit)
     elbo = fit - 0.5 * outputs * missed / noise
 
-    # Every quadratic form below is a sum over cells of the same element, so the sums of
-    # covariances and of outer products of the mean are all that is needed.
-    mean_start = chain.start_mean.T @ chain.start_mean
     d_kernel = 0.5 * (
         outputs * model.d_log_det()
-        - model.d_form(outputs * total + mean_total, outputs * chain.start_covariance + mean_start)
+        - model.d_form(outputs * total + mean_total, outputs * start + mean_start)
     )
     # alpha' G alpha / noise = b' alpha / noise - alpha' K alpha
-    roughness = model.form(mean_total, mean_start)
+    roughness = model.form(mean_total, mean_start) + shrunk
     d_noise = 0.5 * (
         -outputs * stats.count + outputs * trace_posterior / noise + squares - explained - roughness
     )
@@ -104,15 +131,19 @@ def upper_bound(
 ) -> float:
     """An upper bound on the log evidence, from one more factorisation."""
     if chain is None:
-        chain = eliminate(Model(kernel, stats.grid, degree), stats, noise)
-    model = chain.model
+        chain = factored(kernel, noise, stats, degree)
+    model, design = chain.model, Design.of(kernel, stats)
+    outputs = len(stats.squares)
     trace, _ = model.trace(stats.cumulative)
     missed = max(kernel.prior_variance * stats.weight - trace, 0.0)
     gained = max(chain.log_det - model.log_det, 0.0)
     wide = noise + missed
-    misfit = stats.squares.sum() / wide - eliminate(model, stats, wide).explained.sum()
+    wider = eliminate(model, chain.stats, wide)
+    misfit = stats.squares.sum() / wide - wider.explained[:outputs].sum()
+    if design is not None:
+        gained += estimate(design, chain, noise).log_det
+        misfit -= estimate(design, wider, wide).explained.sum()
     constant = stats.log_weights - stats.count * log(2.0 * pi * noise)
-    outputs = len(stats.squares)
     return float(0.5 * (outputs * (constant - gained) - max(misfit, 0.0)))
 
 
@@ -125,7 +156,13 @@ def both_bounds(
 ) -> tuple[Bound, float]:
     """The lower bound with its gradient, and the upper one, from the same elimination."""
     if chain is None:
-        chain = eliminate(Model(kernel, stats.grid, degree), stats, noise)
+        chain = factored(kernel, noise, stats, degree)
     lower = lower_bound(kernel, noise, stats, degree, chain=chain)
     # With next to no noise the two meet, and only rounding could exchange them.
     return lower, max(lower.elbo, upper_bound(kernel, noise, stats, degree, chain))
+
+
+def _outer(coefficients: Array) -> Array:
+    """Sum of ``v v'`` over vectors and cells."""
+    rows = coefficients.reshape(-1, coefficients.shape[2])
+    return rows.T @ rows

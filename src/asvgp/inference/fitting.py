@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from asvgp.inference.bound import Bound, both_bounds
+from asvgp.inference.effects import without_effects
 from asvgp.inference.optimise import Report
 from asvgp.inference.resolution import Level, choose
 from asvgp.inference.start import State, noise_estimate
@@ -56,7 +57,9 @@ def fit_statistics(
     begin = time.perf_counter()
     given = None
     if not trained:
-        noise = problem.noise if problem.noise is not None else noise_estimate(stats)
+        noise = problem.noise
+        if noise is None:
+            noise = noise_estimate(without_effects(problem.kernel, stats))
         given = (problem.kernel, noise)
     if auto:
         choice = choose(problem, stats, given, warm)

@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 
 from asvgp.basis import Array
 from asvgp.inference.bound import Bound, lower_bound
+from asvgp.inference.effects import without_effects
 from asvgp.inference.start import State, mean_weight, signal_power, signal_spread
 from asvgp.kernels import Kernel
 from asvgp.stats import Statistics
@@ -122,7 +123,8 @@ class Objective:
         The bound subtracts ``variance / noise`` times N from itself, so that their ratio
         must stay well below 1 / eps for the difference to mean anything.
         """
-        power, spread = signal_power(self.stats), signal_spread(self.stats)
+        plain = without_effects(self.kernel, self.stats)
+        power, spread = signal_power(plain), signal_spread(plain)
         wide = self.kernel.limits(self.stats.grid, spread, power)
         limits = []
         for i in self.free:
@@ -250,6 +252,6 @@ def _plain_words(result) -> str:
         return f"stopped after {result.nit} iterations; raise LBFGS(max_iterations=...)"
     return (
         "stopped early, because no better state was found along the gradient; the best state is "
-        "kept. Where y has a large mean, subtract it; where it has no noise, give a "
-        "noise_variance with optimizer=None"
+        "kept. Where y has a large mean, add Constant() to the kernel; where it has no noise, give "
+        "a noise_variance with optimizer=None"
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from asvgp.inference.bound import Bound, both_bounds
+from asvgp.inference.effects import without_effects
 from asvgp.inference.optimise import Report
 from asvgp.inference.start import State, scatter
 from asvgp.inference.train import Problem, climb
@@ -88,7 +89,7 @@ def choose(
     grids = [finest]
     while grids[-1].grid.cells >= 2 * FIRST and grids[-1].grid.cells % 2 == 0:
         grids.append(grids[-1].coarsen())
-    scatters = [scatter(stats) for stats in grids]
+    scatters = [scatter(without_effects(problem.kernel, stats)) for stats in grids]
     state, report = given or warm, Report()
     reached: list[float] = []
     levels: list[Level] = []

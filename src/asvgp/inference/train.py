@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from asvgp.inference.effects import without_effects
 from asvgp.inference.optimise import LBFGS, Objective, Report, maximise
 from asvgp.inference.start import State, candidates, noise_estimate
 from asvgp.kernels import Kernel
@@ -66,7 +67,7 @@ def climb(
     try:
         starts = _ranked(target, _proposals(problem, level, warm))
         attempts = 1 + (problem.settings.restarts if warm is None else 0)
-        estimate = noise_estimate(level)
+        estimate = noise_estimate(without_effects(problem.kernel, level))
         while starts and attempts:
             attempt = maximise(target, starts.pop(0), problem.settings)
             attempts -= 1
@@ -97,6 +98,7 @@ def _took_signal_for_noise(target: Objective, estimate: float) -> bool:
 
 def _proposals(problem: Problem, level: Statistics, warm: State | None) -> list[State]:
     """Starting points for a level."""
+    level = without_effects(problem.kernel, level)
     if warm is None:
         return candidates(problem.kernel, problem.noise, level)
     spacing = level.grid.spacing

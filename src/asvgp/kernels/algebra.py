@@ -1,4 +1,4 @@
-"""Sums of kernels."""
+"""Sums of kernels and fixed effects."""
 
 # pyright: reportIncompatibleVariableOverride=false
 # (fields of a component, properties of a sum: both are read only)
@@ -13,6 +13,7 @@ import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.kernels.base import Component, Kernel
+from asvgp.kernels.effects import Effect
 from asvgp.times import Duration
 
 
@@ -20,8 +21,8 @@ from asvgp.times import Duration
 class Sum(Kernel):
     """A sum of independent processes, each with its own hyperparameters.
 
-    Made by adding kernels. Hyperparameters are named by the component they belong to,
-    counted from one: ``"2.period"``.
+    Made by adding kernels and fixed effects. Where there are several components,
+    hyperparameters are named by the one they belong to, counted from one: ``"2.period"``.
 
     Examples
     --------
@@ -36,6 +37,12 @@ class Sum(Kernel):
     """
 
     parts: tuple[Component, ...]
+    fixed_effects: tuple[Effect, ...] = ()
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """The fixed effects."""
+        return self.fixed_effects
 
     @property
     def components(self) -> tuple[Component, ...]:
@@ -45,41 +52,47 @@ class Sum(Kernel):
     @property
     def parameters(self) -> tuple[str, ...]:
         """All hyperparameters, component by component."""
-        return tuple(f"{i}.{p}" for i, part in self._numbered() for p in part.parameters)
+        return tuple(f"{i}{p}" for i, part in self._labelled() for p in part.parameters)
 
     @property
     def fixed(self) -> tuple[str, ...]:
         """The fixed ones among them."""
-        return tuple(f"{i}.{p}" for i, part in self._numbered() for p in part.fixed)
+        return tuple(f"{i}{p}" for i, part in self._labelled() for p in part.fixed)
 
     @property
     def bounds(self) -> Mapping[str, tuple[float, float]]:
         """The bounded ones among them."""
-        return {f"{i}.{p}": pair for i, part in self._numbered() for p, pair in part.bounds.items()}
+        return {f"{i}{p}": pair for i, part in self._labelled() for p, pair in part.bounds.items()}
 
     @property
     def values(self) -> Array:
         """The hyperparameters, in the order of ``parameters``."""
         return np.concatenate([part.values for part in self.parts])
 
-    def _numbered(self):
-        return enumerate(self.parts, start=1)
+    def _labelled(self):
+        """The components with what their hyperparameters' names begin with."""
+        several = len(self.parts) > 1
+        return [(f"{i}." if several else "", part) for i, part in enumerate(self.parts, start=1)]
+
+    def replace_parts(self, parts) -> Sum:
+        """A copy with other components."""
+        return Sum(tuple(parts), self.fixed_effects)
 
     def replace_free(self, changes: Mapping[str, float]) -> Sum:
         """A copy with hyperparameters changed, within bounds; fixed ones stay as they are."""
         own: list[dict[str, float]] = [{} for _ in self.parts]
         for name, value in changes.items():
-            number, _, parameter = name.partition(".")
-            own[int(number) - 1][parameter] = value
-        return Sum(
-            tuple(part.replace_free(mine) for part, mine in zip(self.parts, own, strict=True))
+            number, _, parameter = name.rpartition(".")
+            own[int(number or 1) - 1][parameter] = value
+        return self.replace_parts(
+            part.replace_free(mine) for part, mine in zip(self.parts, own, strict=True)
         )
 
     def limits(self, grid: Grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
         """Every component's own."""
         return {
-            f"{i}.{name}": pair
-            for i, part in self._numbered()
+            f"{i}{name}": pair
+            for i, part in self._labelled()
             for name, pair in part.limits(grid, spread, power).items()
         }
 
@@ -89,9 +102,11 @@ class Sum(Kernel):
         Which component is the slow one is the user's to say, by the scales given; where two
         components are alike, their scales are spread over the lengths.
         """
+        if len(self.parts) == 1:
+            options = self.parts[0].candidates(lengths, periods, variance)
+            return [self.replace_parts([option]) for option in options]
         share = variance / len(self.parts)
-        scaled = Sum(tuple(part.replace_free({"variance": share}) for part in self.parts))
-        options = [scaled]
+        options = [self.replace_parts(p.replace_free({"variance": share}) for p in self.parts)]
         alike = [type(a) is type(b) and a.values[0] == b.values[0] for a, b in pairwise(self.parts)]
         if any(alike):
             spread = np.geomspace(max(lengths), min(lengths), len(self.parts) + 2)[1:-1]
@@ -99,11 +114,11 @@ class Sum(Kernel):
                 part.candidates([length], [], share)[0]
                 for part, length in zip(self.parts, spread, strict=True)
             ]
-            options.append(Sum(tuple(parts)))
+            options.append(self.replace_parts(parts))
         return options
 
     def __repr__(self) -> str:
-        return " + ".join(repr(part) for part in self.parts)
+        return " + ".join(repr(part) for part in (*self.parts, *self.fixed_effects))
 
 
 def in_time(kernel: Kernel) -> Kernel:
@@ -119,7 +134,7 @@ def in_time(kernel: Kernel) -> Kernel:
         part.replace(**{name: Duration(getattr(part, name)) for name in part.scales})
         for part in kernel.components
     )
-    return parts[0] if len(parts) == 1 else Sum(parts)
+    return kernel.replace_parts(parts) if isinstance(kernel, Sum) else parts[0]
 
 
 def check_units(kernel: Kernel, time: bool) -> None:

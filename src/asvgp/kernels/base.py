@@ -9,12 +9,15 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.times import Duration, as_duration
+
+if TYPE_CHECKING:
+    from asvgp.kernels.effects import Effect
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ class MarkovForm:
 class Kernel(ABC):
     """What training and prediction ask of a kernel: components and named hyperparameters.
 
-    Kernels are immutable values. They add: ``Matern52(30.0) + SHO(period=1.0)``.
+    Kernels are immutable values. They add: ``Matern52(30.0) + SHO(period=1.0)``. Covariances
+    and variances here are those of the components; fixed effects are no part of them.
     """
 
     parameters: tuple[str, ...]
@@ -49,6 +53,11 @@ class Kernel(ABC):
     @abstractmethod
     def components(self) -> tuple[Component, ...]:
         """The processes whose sum this kernel describes."""
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """The fixed effects added to them."""
+        return ()
 
     @property
     @abstractmethod
@@ -95,10 +104,13 @@ class Kernel(ABC):
 
     def __add__(self, other) -> Kernel:
         from asvgp.kernels.algebra import Sum
+        from asvgp.kernels.effects import Effect
 
+        if isinstance(other, Effect):
+            return Sum(self.components, (*self.effects, other))
         if not isinstance(other, Kernel):
             return NotImplemented
-        return Sum(self.components + other.components)
+        return Sum(self.components + other.components, self.effects + other.effects)
 
     def __call__(self, x, y=None) -> Array:
         """Covariance matrix between two sets of inputs.

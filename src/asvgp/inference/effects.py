@@ -1,0 +1,262 @@
+"""Fixed effects beside the chain: eliminated last, they cost a few right-hand sides more.
+
+The model is y = Phi w + Z beta + noise with w ~ N(0, K^-1) and beta ~ N(0, T^-1). With
+alpha = P^-1 Phi'Wy / noise as ever, a = P^-1 Phi'WZ / noise, and r = Z - Phi a, what the
+splines leave of the columns of Z, the posterior of beta has precision S and mean beta:
+
+    S = T + a'Ka + r'Wr / noise,        S beta = a'K alpha + r'W (y - Phi alpha) / noise,
+
+and w given beta has the mean alpha - a beta. Both are sums of squares, or nearly so, rather
+than the differences they equal: splines can imitate an intercept to many digits, and
+nothing cancels here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.inference.elimination import Elimination
+from asvgp.inference.model import Model
+from asvgp.kernels import Constant, Kernel, Linear
+from asvgp.stats import Statistics
+
+WIDE = 1e6  # prior variance of a coefficient, in units of what the data suggest
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The columns Z of a kernel's fixed effects, as far as statistics know them.
+
+    A column is a polynomial on every cell (intercept, slope in the splines' own input), or
+    one that only its sums with the data tell of.
+
+    Attributes
+    ----------
+    taylor : ndarray of shape (effects, cells, degree + 1)
+        The polynomials, zero for the others.
+    sums : ndarray of shape (effects, cells, degree + 1)
+        Weighted sums of the other columns times powers of s, zero for the polynomials.
+    products, with_y : ndarray of shape (effects, effects) and (effects, outputs)
+        Weighted products of the other columns with each other and with y.
+    precision : ndarray of shape (effects,)
+        The diagonal of T.
+    """
+
+    stats: Statistics
+    taylor: Array
+    sums: Array
+    products: Array
+    with_y: Array
+    precision: Array
+
+    @classmethod
+    def of(cls, kernel: Kernel, stats: Statistics) -> Design | None:
+        """The design of a kernel on these statistics, None where it has no fixed effects."""
+        if not kernel.effects:
+            return None
+        known = vars(stats).setdefault("_designs", {})  # like a cached property
+        if kernel.effects not in known:
+            known[kernel.effects] = cls._make(kernel, stats)
+        return known[kernel.effects]
+
+    @classmethod
+    def _make(cls, kernel: Kernel, stats: Statistics) -> Design:
+        grid, outputs = stats.grid, len(stats.squares)
+        size = len(kernel.effects)
+        shape = (size, grid.cells, stats.degree + 1)
+        taylor, sums = np.zeros(shape), np.zeros(shape)
+        other = np.full(size, -1)
+        inputs = {getattr(component, "dim", None) for component in kernel.components}
+        for i, effect in enumerate(kernel.effects):
+            if isinstance(effect, Constant):
+                taylor[i, :, 0] = 1.0
+            elif isinstance(effect, Linear) and effect.dim in inputs:
+                taylor[i, :, 0] = grid.knots[:-1]
+                taylor[i, :, 1] = grid.spacing
+            else:
+                other[i] = other.max() + 1
+                sums[i] = stats.columns[other[i]]
+        known = np.flatnonzero(other >= 0)
+        products, with_y = np.zeros((size, size)), np.zeros((size, outputs))
+        rows = outputs + other[known]
+        products[np.ix_(known, known)] = stats.products[rows][:, other[known]]
+        with_y[known] = stats.products[:outputs][:, other[known]].T
+        bare = cls(stats, taylor, sums, products, with_y, np.ones(size))
+        return replace(bare, precision=bare._precisions(kernel))
+
+    def _precisions(self, kernel: Kernel) -> Array:
+        """Of the priors given, or of priors too wide to matter."""
+        stats = self.stats
+        power = float(stats.squares.max()) / max(stats.weight, 1e-300) or 1.0
+        constant = [isinstance(effect, Constant) for effect in kernel.effects]
+        means = self.targets[:, :, 0].sum(axis=1) / stats.weight
+        squares = np.diag(self.gram) / stats.weight
+        spreads = squares - means**2
+        constant_like = spreads <= 1e-12 * squares
+        scales = np.where(constant_like, np.where(squares > 0.0, squares, 1.0), spreads)
+        # An intercept at the origin of columns that vary little far from it can be large.
+        lever = 1.0 + sum(means[i] ** 2 / scales[i] for i, c in enumerate(constant) if not c)
+        widths = WIDE * power * np.where(constant, lever, 1.0 / scales)
+        given = [effect.variance for effect in kernel.effects]
+        return np.array([1.0 / (w if v is None else v) for v, w in zip(given, widths, strict=True)])
+
+    @cached_property
+    def targets(self) -> Array:
+        """``Z'W`` times powers of s, a row per cell, (effects, cells, degree + 1)."""
+        return self.sums + weighted(self.taylor, self.stats.moments)
+
+    @cached_property
+    def augmented(self) -> Statistics:
+        """The statistics with the columns as further right-hand sides."""
+        targets = np.concatenate([self.stats.targets, self.targets])
+        return replace(self.stats, targets=targets)
+
+    @cached_property
+    def gram(self) -> Array:
+        """``Z'WZ``."""
+        return self.inner(self.taylor, self.taylor, self.sums, self.products)
+
+    def inner(self, first: Array, second: Array, sums: Array, products: Array) -> Array:
+        """Weighted products of columns, whose polynomials are ``first``, with other vectors.
+
+        Of those, ``second`` are the polynomials, ``sums`` the sums of the rest with powers
+        of s, and ``products`` those with the rest of the columns.
+        """
+        rest = _flat(weighted(first, self.stats.moments) + self.sums) @ _flat(second).T
+        return products + _flat(first) @ _flat(sums).T + rest
+
+    @cached_property
+    def residual(self) -> Statistics:
+        """The statistics of y less what the columns alone explain of it, by ridge regression."""
+        stats, outputs = self.stats, len(self.stats.squares)
+        nothing = np.zeros((outputs, *self.taylor.shape[1:]))
+        with_y = self.inner(self.taylor, nothing, stats.targets, self.with_y)
+        scale = np.diag(self.gram) ** -0.5
+        ridge = self.gram * np.outer(scale, scale) + 1e-9 * np.eye(len(scale))
+        beta = scale[:, None] * np.linalg.solve(ridge, scale[:, None] * with_y)
+        explained = np.sum(beta * (2.0 * with_y - self.gram @ beta), axis=0)
+        targets = stats.targets - np.einsum("po,pcj->ocj", beta, self.targets)
+        squares = np.maximum(stats.squares - explained, 1e-15 * stats.squares)
+        return replace(stats, targets=targets, squares=squares)
+
+
+def without_effects(kernel: Kernel, stats: Statistics) -> Statistics:
+    """The statistics of what the kernel's processes are to explain, roughly: for starts."""
+    design = Design.of(kernel, stats)
+    return stats if design is None else design.residual
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The posterior of the coefficients, for one elimination.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (effects, outputs)
+    root : ndarray of shape (effects, effects)
+        ``root @ root.T`` is the covariance of beta, the same for every output.
+    coefficients : ndarray of shape (outputs + effects, cells, n + S)
+        The posterior mean of w given the mean of beta, and ``a``.
+    explained : ndarray of shape (outputs,)
+        What the effects take off the misfit, ``beta' S beta``.
+    log_det : float
+        ``log|S| - log|T|``.
+    freedom : float
+        ``tr(S^-1 r'Wr) / noise``: the effects' share of the degrees of freedom.
+    shrunk : float
+        ``beta' T beta``, summed over outputs.
+    """
+
+    beta: Array
+    root: Array
+    coefficients: Array
+    explained: Array
+    log_det: float
+    freedom: float
+    shrunk: float
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return self.beta.shape[1]
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the coefficients."""
+        return self.root @ self.root.T
+
+    def left(self, means: Array, design: Array) -> Array:
+        """``r`` of linear functionals, (n, effects), from their values of ``a`` and of Z."""
+        return design - means[self.outputs :].T
+
+    def mean(self, means: Array, design: Array) -> Array:
+        """Posterior means of functionals, (outputs, n): of the splines, and of the effects."""
+        return means[: self.outputs] + (design @ self.beta).T
+
+    def variance(self, left: Array) -> Array:
+        """What not knowing beta adds to the variances of functionals."""
+        return np.sum((left @ self.root) ** 2, axis=1)
+
+
+def estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
+    """Eliminate the effects last; ``chain`` is that of ``design.augmented``."""
+    model = chain.model
+    coef = chain.means(keep=True)[1]
+    outputs = len(design.with_y.T)
+    powers = design.taylor.shape[2]
+    taylor = by_power(coef, model.power, powers)
+    energy = _energy(model, coef)
+    residual = design.taylor - taylor[outputs:]
+    rest = design.inner(residual, residual, design.sums, design.products) / noise
+    misfit = design.inner(residual, -taylor[:outputs], design.stats.targets, design.with_y)
+    precision = np.diag(design.precision) + energy[outputs:, outputs:] + rest
+    right = energy[outputs:, :outputs] + misfit / noise
+    scale = np.diag(precision) ** -0.5
+    factor = np.linalg.cholesky(precision * np.outer(scale, scale))
+    root = scale[:, None] * np.linalg.inv(factor).T
+    half = root.T @ right
+    beta = root @ half
+    coef[:outputs] -= np.einsum("po,pci->oci", beta, coef[outputs:])
+    return Estimate(
+        beta,
+        root,
+        coef,
+        np.sum(half**2, axis=0),
+        float(-2.0 * np.log(np.diag(root)).sum() - np.log(design.precision).sum()),
+        float(np.sum(root * (rest @ root))),
+        float(np.sum(design.precision[:, None] * beta**2)),
+    )
+
+
+def _energy(model: Model, coef: Array) -> Array:
+    """``v'Ku`` of all pairs of coefficient vectors, as sums of products of rows of a root."""
+    rows = _flat(coef @ model.element_root.T)
+    start = coef[:, 0, : model.num_states] @ model.boundary_root.T
+    return rows @ rows.T + start @ start.T
+
+
+def weighted(taylor: Array, moments: Array) -> Array:
+    """Weighted sums of polynomials times powers of s, from the moments of every cell."""
+    size = taylor.shape[2]
+    out = np.zeros_like(taylor)
+    for i in range(size):
+        if taylor[:, :, i].any():
+            out += taylor[:, :, i, None] * moments[:, i : i + size]
+    return out
+
+
+def by_power(values: Array, powers: Array, size: int | None = None) -> Array:
+    """Add up the last axis by the power of s that an entry multiplies."""
+    out = np.zeros((*values.shape[:-1], size or int(powers.max()) + 1))
+    for i, power in enumerate(powers):
+        out[..., power] += values[..., i]
+    return out
+
+
+def _flat(array: Array) -> Array:
+    """A row for every vector."""
+    return array.reshape(len(array), -1)
