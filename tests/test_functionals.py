@@ -9,7 +9,8 @@ from scipy.interpolate import BSpline
 
 from asvgp import SHO, Matern12, Matern32, Matern52, Matern72
 from asvgp.basis import Grid
-from asvgp.functionals import Dynamics, derivative, derivative_covariance, integrate
+from asvgp.dynamics import Dynamics
+from asvgp.functionals import derivative, derivative_covariance, integrate
 from asvgp.posterior import Posterior
 from asvgp.stats import Statistics
 from tests.dense import KERNELS, ExactGP, design, gram, kernel_id, mp_process, sample

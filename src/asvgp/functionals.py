@@ -15,13 +15,13 @@ derivatives and integrals of the prior follows from ``exp(A t)``, exactly.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, factorial, log2
+from math import factorial
 from operator import index
 
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.kernels import Component
+from asvgp.dynamics import Dynamics
 from asvgp.linalg.covariance import add_covariance
 from asvgp.linalg.sweep import assemble, stretches
 from asvgp.parallel import each_share
@@ -30,8 +30,6 @@ from asvgp.validation import finite_range
 
 _EPS = float(np.finfo(float).eps)
 _CHUNK = 1 << 13  # rows at a time where temporaries are a small matrix a row
-_NODES = 20  # Gauss-Legendre nodes a panel: exact to rounding up to _NEAR memories
-_NEAR = 4.0
 _SMOOTHER = {1: "Matern32 or SHO", 2: "Matern52", 3: "Matern72"}
 
 
@@ -216,77 +214,6 @@ def integrate(
     design = posterior.effect_values(low + 0.5 * (high - low), component=component)
     mean, spread = posterior.with_effects(mean, spread, design)
     return mean * factor, spread * (np.outer(factor, factor) if covariance else factor**2)
-
-
-class Dynamics:
-    """``exp(A t)`` of one component and its integrals, in the component's own unit of time.
-
-    The state is ``(f, f' unit, ..., f^(p) unit**p)``. Since ``A`` is a companion matrix, row
-    r of ``exp(A t)`` is row 0, the kernel's ``transition``, times ``A**r``.
-
-    Examples
-    --------
-    >>> from asvgp import Matern12
-    >>> Dynamics(Matern12(2.0)).matrices([0.0, 2.0]).round(3).tolist()
-    [[[1.0]], [[0.368]]]
-    """
-
-    def __init__(self, kernel: Component):
-        self.kernel = kernel
-        size = kernel.order + 1
-        self.size = size
-        # In this unit the characteristic roots have a geometric mean of one.
-        self.unit = float(kernel.memory / kernel.markov(kernel.memory).operator[0] ** (1.0 / size))
-        process = kernel.markov(self.unit)
-        self.stationary = process.covariance
-        self.generator = np.eye(size, k=1)
-        self.generator[-1] = -process.operator[:-1]
-        self.powers = np.stack([np.linalg.matrix_power(self.generator, r) for r in range(size)])
-        roots = np.abs(np.linalg.eigvals(self.generator))
-        self.near = _NEAR * self.unit / float(roots.min())
-        # Short of ``near``, integrals by quadrature on panels that shrink towards zero.
-        panels = max(0, ceil(log2(roots.max() / roots.min()) - 1e-2))
-        edges = np.concatenate([[0.0], 2.0 ** np.arange(-panels, 1)])
-        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-        widths = np.diff(edges)
-        self.nodes = (edges[:-1, None] + widths[:, None] * (nodes + 1.0) / 2.0).ravel()
-        self.node_weights = (widths[:, None] * weights / 2.0).ravel()
-
-    def rows(self, lag) -> Array:
-        """Row 0 of ``exp(A lag)``, shape (*lag.shape, p + 1)."""
-        lag = np.asarray(lag, dtype=float)
-        return self.kernel.transition(lag) / self.unit ** np.arange(self.size)
-
-    def matrices(self, lag) -> Array:
-        """``exp(A lag)``, shape (*lag.shape, p + 1, p + 1)."""
-        return np.einsum("...i,rij->...rj", self.rows(lag), self.powers)
-
-    def average_rows(self, length) -> Array:
-        """Row 0 of the average of ``exp(A t)`` over t from 0 to each length, (m, p + 1)."""
-        out = np.empty((len(length), self.size))
-        near = length <= self.near
-        for rows in _chunks(np.flatnonzero(near)):
-            out[rows] = np.einsum(
-                "q,tqi->ti", self.node_weights, self.rows(length[rows, None] * self.nodes)
-            )
-        t = length[~near, None] / self.unit
-        change = self.rows(length[~near]) - np.eye(self.size)[0]
-        out[~near] = change @ np.linalg.inv(self.generator) / t
-        return out
-
-    def average_variance(self, length) -> Array:
-        """Prior variance of the average of f over intervals of the given lengths, (m,)."""
-        out = np.empty(len(length))
-        near = length <= self.near
-        weights = 2.0 * self.node_weights * (1.0 - self.nodes)
-        for rows in _chunks(np.flatnonzero(near)):
-            out[rows] = self.kernel.covariance(length[rows, None] * self.nodes) @ weights
-        inverse = np.linalg.inv(self.generator)
-        own = self.stationary[:, 0]
-        t = length[~near] / self.unit
-        change = self.rows(length[~near]) - np.eye(self.size)[0]
-        out[~near] = 2.0 * (change @ (inverse @ inverse @ own) / t - inverse[0] @ own) / t
-        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -600,9 +527,3 @@ def _lift_diagonal(matrix: Array, floor) -> None:
     """No variance below what rounding of the prior's lets us tell from zero."""
     diagonal = np.einsum("ii->i", matrix)
     np.maximum(diagonal, floor, out=diagonal)
-
-
-def _chunks(rows: np.ndarray):
-    """Row numbers, a few thousand at a time."""
-    for start in range(0, len(rows), _CHUNK):
-        yield rows[start : start + _CHUNK]

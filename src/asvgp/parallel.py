@@ -63,16 +63,16 @@ class _OneBlasThread:
 one_blas_thread = _OneBlasThread()
 
 
-def split(length: int) -> list[tuple[int, int]]:
-    """Contiguous shares of ``range(length)``, one per core that is worth using."""
-    shares = max(1, min(cores(), length // _SERIAL))
+def split(length: int, least: int = _SERIAL) -> list[tuple[int, int]]:
+    """Contiguous shares of ``range(length)``, one per core that gets ``least`` or more."""
+    shares = max(1, min(cores(), length // max(least, _SERIAL)))
     edges = [length * i // shares for i in range(shares + 1)]
     return list(itertools.pairwise(edges))
 
 
-def each_share(length: int, work: Callable[[int, int], object]) -> list:
+def each_share(length: int, work: Callable[[int, int], object], least: int = _SERIAL) -> list:
     """Call ``work(start, stop)`` on every share and return the results in order."""
-    shares = split(length)
+    shares = split(length, least)
     if len(shares) == 1:
         return [work(*shares[0])]
     return list(_pool(os.getpid()).map(lambda share: work(*share), shares))

@@ -17,7 +17,8 @@ import numpy as np
 from scipy.interpolate import BSpline
 
 from asvgp.basis import Array, Grid
-from asvgp.functionals import Dynamics, _check_component
+from asvgp.dynamics import Dynamics
+from asvgp.functionals import _check_component
 from asvgp.linalg.sweep import draw
 from asvgp.posterior import Posterior
 from asvgp.validation import finite_range

@@ -121,7 +121,8 @@ class Statistics:
                     progress(end - begin)
             return tables, totals, products
 
-        shares = each_share(len(y), share)
+        # A table a share: not worth it where there are more cells than rows.
+        shares = each_share(len(y), share, least=2 * grid.cells)
         tables, totals, products = shares[0]
         for others, other_totals, other_products in shares[1:]:
             for table, other in zip(tables, others, strict=True):
