@@ -1,0 +1,166 @@
+"""Geometry of nested dissection: functions along an input, intervals, boxes.
+
+Everything is a product over inputs of ranges; see `asvgp.linalg.multifrontal`.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Index = NDArray[np.int32]
+
+# A split moves to a coarser knot (where fewer functions straddle it) if that is at most
+# this part of the box away from the middle.
+IMBALANCE = 1 / 32
+
+
+@dataclass(frozen=True)
+class Space:
+    """A component: tensor products of B-splines, of their own degree and width per input.
+
+    Function i of an input with degree k and level r lives on the finest cells
+    ``[(i - k) 2**r, (i + 1) 2**r)`` that the grid has; the last cell may reach past the end.
+
+    Attributes
+    ----------
+    degrees : tuple of int or None
+        Degree in each input; None for a component that is constant in it (one function).
+    levels : tuple of int
+        Cells are ``2**level`` finest cells wide (of no account where the degree is None).
+    """
+
+    degrees: tuple[int | None, ...]
+    levels: tuple[int, ...]
+
+    def lines(self, cells: tuple[int, ...]) -> tuple["Line", ...]:
+        """The component's functions along each input."""
+        return tuple(
+            Line(0, n, n) if degree is None else Line(degree, 2**level, n)
+            for degree, level, n in zip(self.degrees, self.levels, cells, strict=True)
+        )
+
+    def counts(self, cells: tuple[int, ...]) -> tuple[int, ...]:
+        """Number of functions in each input.
+
+        Examples
+        --------
+        >>> Space(degrees=(2, 1, None), levels=(0, 1, 0)).counts((10, 5, 7))
+        (12, 4, 1)
+        """
+        return tuple(line.count for line in self.lines(cells))
+
+
+@dataclass(frozen=True)
+class Range:
+    """Functions alive on each interval of an input: the first, and how many."""
+
+    first: Index
+    count: Index
+
+    @property
+    def length(self) -> int:
+        """The longest range, to which the others are padded in a leaf's block."""
+        return int(self.count.max())
+
+
+@dataclass(frozen=True)
+class Line:
+    """Functions of one component along one input of ``cells`` finest cells."""
+
+    degree: int
+    width: int
+    cells: int
+
+    @property
+    def count(self) -> int:
+        """Number of functions."""
+        return -(-self.cells // self.width) + self.degree
+
+    def alive(self, edges: Index) -> Range:
+        """Functions alive on each interval between the edges."""
+        first = edges[:-1] // self.width
+        stop = (edges[1:] - 1) // self.width + self.degree + 1
+        return Range(first.astype(np.int32), (stop - first).astype(np.int32))
+
+    def halvings(self, nested: list[Index]) -> Index:
+        """How often the input can be halved with each function still inside one interval."""
+        i = np.arange(self.count)
+        first = np.maximum(i - self.degree, 0) * self.width
+        stop = np.minimum((i + 1) * self.width, self.cells)
+        inside = [edges[np.searchsorted(edges, first, "right")] >= stop for edges in nested]
+        return np.count_nonzero(inside, axis=0).astype(np.int32) - 1
+
+
+class Dissection(NamedTuple):
+    """Boxes of every depth, from the root (depth 0) down to the leaves.
+
+    Attributes
+    ----------
+    splits : tuple of int
+        The input in which the boxes of a depth are halved.
+    nested : list of lists of arrays
+        ``nested[d][t]``: edges of the intervals of input d after t halvings.
+    halvings : (depths, D) array
+        How often each input is halved above a depth.
+    boxes : list of (2**depth, D) arrays
+        Interval number of every box in each input.
+    """
+
+    splits: tuple[int, ...]
+    nested: list[list[Index]]
+    halvings: Index
+    boxes: list[Index]
+
+    def alive(self, line: Line, d: int, depth: int) -> Range:
+        """Functions of a line along input d alive on each box of a depth."""
+        ranges = line.alive(self.nested[d][self.halvings[depth, d]])
+        interval = self.boxes[depth][:, d]
+        return Range(ranges.first[interval], ranges.count[interval])
+
+    def last_depth(self, line: Line, d: int) -> Index:
+        """The last depth at which one interval of input d contains each function."""
+        halvings = line.halvings(self.nested[d])
+        depth = np.searchsorted(self.halvings[:, d], halvings, "right") - 1
+        return depth.astype(np.int32)
+
+
+def dissect(cells: tuple[int, ...], leaf: tuple[int, ...], widths: list[set[int]]) -> Dissection:
+    """Halve all boxes in the input in which they are longest, until they are leaves."""
+    nested = [bisect(*input_) for input_ in zip(cells, leaf, widths, strict=True)]
+    longest = [[int(np.diff(edges).max()) for edges in each] for each in nested]
+    splits, halvings = [], [[0] * len(cells)]
+    boxes = [np.zeros((1, len(cells)), dtype=np.int32)]
+    while left := [d for d, t in enumerate(halvings[-1]) if t + 1 < len(nested[d])]:
+        split = max(left, key=lambda d: longest[d][halvings[-1][d]])
+        splits.append(split)
+        halvings.append([t + (d == split) for d, t in enumerate(halvings[-1])])
+        children = np.repeat(boxes[-1], 2, axis=0)
+        children[:, split] *= 2
+        children[1::2, split] += 1
+        boxes.append(children)
+    return Dissection(tuple(splits), nested, np.array(halvings, dtype=np.int32), boxes)
+
+
+def bisect(n: int, leaf: int, widths: set[int]) -> list[Index]:
+    """Edges of 1, 2, 4, ... intervals of n cells, down to intervals of at most ``leaf``.
+
+    Halving stops earlier where it would leave an interval empty. Without coarse cells in
+    ``widths`` the lengths of the intervals differ by at most one.
+
+    Examples
+    --------
+    >>> [edges.tolist() for edges in bisect(10, leaf=3, widths={1})]
+    [[0, 10], [0, 5, 10], [0, 2, 5, 7, 10]]
+    """
+    nested = [np.array([0, n], dtype=np.int32)]
+    while np.diff(nested[-1]).max() > leaf and np.diff(nested[-1]).min() > 1:
+        lower, upper = nested[-1][:-1], nested[-1][1:]
+        middle = (lower + upper) // 2
+        for width in sorted(widths):
+            knot = (middle + width // 2) // width * width
+            near = np.abs(2 * knot - lower - upper) <= 2 * IMBALANCE * (upper - lower)
+            middle = np.where(near, knot, middle)
+        nested.append(np.sort(np.concatenate([nested[-1], middle])).astype(np.int32))
+    return nested

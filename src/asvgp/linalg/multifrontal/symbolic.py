@@ -1,0 +1,379 @@
+"""The symbolic phase: which functions every front holds, and where its rows go.
+
+It depends on the grid alone. The layout is described in `asvgp.linalg.multifrontal`.
+
+Two facts about products of ranges give everything. The functions alive on a box are the
+product over inputs of those alive on its intervals. And a function is eliminated in the
+smallest box that contains its support; the depth of that box is the least, over the inputs,
+of the depths down to which one interval contains it. So the rows of a front are the functions
+alive on its box that are eliminated at its own depth (pivots) or at smaller ones (boundary).
+"""
+
+from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
+from itertools import accumulate
+from math import prod
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from asvgp.linalg.multifrontal.dissection import (
+    Dissection,
+    Index,
+    Line,
+    Range,
+    Space,
+    dissect,
+)
+
+LEAF = {1: 16, 2: 4, 3: 4}  # cells of a leaf in each input, by the number of inputs
+
+
+@dataclass(frozen=True)
+class Level:
+    """The fronts of all boxes of one depth; `asvgp.linalg.multifrontal` names the arrays."""
+
+    p: int
+    rows: Index
+    num_pivots: Index
+    num_boundary: Index
+    source: Index
+    scatter: Index
+    num_summed: Index
+
+    @property
+    def q(self) -> int:
+        """Boundary rows of a padded front."""
+        return self.rows.shape[1] - self.p
+
+    @property
+    def pivots(self) -> Index:
+        """Functions eliminated in each front."""
+        return self.rows[:, : self.p]
+
+    @property
+    def boundary(self) -> Index:
+        """Functions that each front passes on to its parent."""
+        return self.rows[:, self.p :]
+
+
+class Cost(NamedTuple):
+    """What the numeric phases take: floating point operations, and doubles held at once.
+
+    A multiplication and an addition are two operations; of symmetric results one half is
+    counted. The peaks are those of phases that go level by level, keep the factor with
+    whole p x p blocks and build the fronts in place: the leaves' elements come on top if
+    the caller holds them all at once.
+    """
+
+    factor_nonzeros: float
+    factor_flops: float
+    inverse_flops: float
+    factor_peak: float
+    inverse_peak: float
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Nested dissection of a grid; `asvgp.linalg.multifrontal` names the arrays.
+
+    ``splits[depth]`` is the input in which the boxes of a depth (0: the root) are halved.
+    """
+
+    cells: tuple[int, ...]
+    spaces: tuple[Space, ...]
+    columns: int
+    size: int
+    splits: tuple[int, ...]
+    leaf_intervals: tuple[Index, ...]
+    leaves: Index
+    leaf_ranges: tuple[tuple[Range, ...], ...]
+    leaf_index: Index
+    levels: tuple[Level, ...]
+
+    def cost(self, padded: bool = False) -> Cost:
+        """Operations and memory of the numeric phases, on padded fronts or on bare ones."""
+        nonzeros = factor_flops = inverse_flops = 0.0
+        factor = update = inverse = factor_peak = inverse_peak = 0.0
+        for level in self.levels:
+            p, q = level.num_pivots.astype(float), level.num_boundary.astype(float)
+            if padded:
+                p[:], q[:] = level.p, level.q
+            nonzeros += np.sum(p * (p + 1) / 2 + p * q)
+            # L_pp; L_bp; one half of U
+            factor_flops += np.sum(p**3 / 3 + p**2 * q + p * q**2)
+            # W = L_bp L_pp^-1; Z_bp = -Z_bb W; L_pp^-T L_pp^-1; one half of -W^T Z_bp
+            inverse_flops += np.sum(p**2 * q + 2 * p * q**2 + 2 * p**3 / 3 + p**2 * q)
+            # the factor so far, the children's updates, the fronts
+            front = np.sum((p + q) ** 2)
+            factor_peak = max(factor_peak, factor + update + front)
+            factor, update = factor + np.sum(p * (p + q)), np.sum(q**2)
+            # besides the factor, the inverse on the fronts of two neighbouring levels
+            inverse_peak = max(inverse_peak, inverse + front)
+            inverse = front
+        inverse_peak += factor
+        peaks = float(factor_peak), float(inverse_peak)
+        return Cost(float(nonzeros), float(factor_flops), float(inverse_flops), *peaks)
+
+    @property
+    def factor_nonzeros(self) -> float:
+        """Non-zeros of the factor."""
+        return self.cost().factor_nonzeros
+
+    @property
+    def factor_flops(self) -> float:
+        """Operations of the factorisation."""
+        return self.cost().factor_flops
+
+    @property
+    def inverse_flops(self) -> float:
+        """Operations of the selected inversion, given the factor."""
+        return self.cost().inverse_flops
+
+    @property
+    def peak_elements(self) -> float:
+        """Doubles held at once, level by level: the larger of the two phases."""
+        cost = self.cost()
+        return max(cost.factor_peak, cost.inverse_peak)
+
+
+@lru_cache(maxsize=8)
+def symbolic(
+    cells: tuple[int, ...],
+    spaces: tuple[Space, ...],
+    columns: int = 0,
+    leaf: tuple[int, ...] | None = None,
+) -> Tree:
+    """Dissect a grid and lay out the fronts.
+
+    Parameters
+    ----------
+    cells : tuple of int
+        Finest cells in each input.
+    spaces : tuple of Space
+        The components.
+    columns : int
+        Functions alive everywhere, numbered last and eliminated at the root.
+    leaf : tuple of int, optional
+        Boxes are halved until leaves have at most that many cells in each input, or until
+        an interval would become empty. The default is `default_leaf`.
+
+    Returns
+    -------
+    Tree
+        Immutable; the same arguments give the same object.
+
+    Examples
+    --------
+    >>> tree = symbolic((8,), (Space(degrees=(1,), levels=(0,)),), leaf=(2,))
+    >>> tree.leaf_index.tolist()
+    [[0, 1, 2], [2, 3, 4], [4, 5, 6], [6, 7, 8]]
+    >>> [level.pivots.tolist() for level in tree.levels]
+    [[[0, 1], [3, -1], [5, -1], [7, 8]], [[2], [6]], [[4]]]
+    """
+    numbering = _number(cells, spaces, columns)
+    lines = numbering.lines
+    widths = [{component[d].width for component in lines} for d in range(len(cells))]
+    dissection = dissect(cells, leaf or default_leaf(spaces), widths)
+    intervals = tuple(nested[-1] for nested in dissection.nested)
+    leaf_index = _leaf_index(numbering, dissection)
+    tree = Tree(
+        cells=cells,
+        spaces=spaces,
+        columns=columns,
+        size=numbering.size,
+        splits=dissection.splits,
+        leaf_intervals=intervals,
+        leaves=dissection.boxes[-1],
+        leaf_ranges=tuple(
+            tuple(line.alive(edges) for line, edges in zip(component, intervals, strict=True))
+            for component in lines
+        ),
+        leaf_index=leaf_index,
+        levels=tuple(_levels(numbering, dissection, leaf_index)),
+    )
+    _freeze(tree)
+    return tree
+
+
+def default_leaf(spaces: tuple[Space, ...]) -> tuple[int, ...]:
+    """Cells of a leaf in each input.
+
+    Operations and non-zeros change little up to about these sizes: larger leaves mean fewer
+    boxes and levels, but larger elements to hold. Leaves narrower than the degree have
+    next to nothing to eliminate.
+    """
+    inputs = list(zip(*(space.degrees for space in spaces), strict=True))
+    least = LEAF.get(len(inputs), 2)
+    return tuple(max(least, *(degree or 0 for degree in degrees)) for degrees in inputs)
+
+
+class _Numbering(NamedTuple):
+    """Function i of component c has the number ``starts[c] + strides[c] @ i``."""
+
+    lines: list[tuple[Line, ...]]
+    starts: Index
+    strides: Index
+    size: int
+    columns: int
+
+
+def _number(cells: tuple[int, ...], spaces: tuple[Space, ...], columns: int) -> _Numbering:
+    counts = [space.counts(cells) for space in spaces]
+    starts = [0, *accumulate(prod(count) for count in counts)]
+    strides = [[prod(count[d + 1 :]) for d in range(len(cells))] for count in counts]
+    size = starts[-1] + columns
+    if size >= 2**31:
+        raise ValueError(f"{size} functions are more than 32-bit numbers can count.")
+    return _Numbering(
+        lines=[space.lines(cells) for space in spaces],
+        starts=np.array(starts[:-1], dtype=np.int32),
+        strides=np.array(strides, dtype=np.int32),
+        size=size,
+        columns=columns,
+    )
+
+
+def _leaf_index(numbering: _Numbering, dissection: Dissection) -> Index:
+    """Numbers of the functions alive on each leaf, as products of padded ranges."""
+    depth = len(dissection.splits)
+    num_leaves = 2**depth
+    blocks = []
+    for c, component in enumerate(numbering.lines):
+        number = np.full((num_leaves, 1), numbering.starts[c])
+        alive = np.full((num_leaves, 1), True)
+        for d, line in enumerate(component):
+            here = dissection.alive(line, d, depth)
+            i = np.arange(here.length, dtype=np.int32)
+            step = (here.first[:, None] + i) * numbering.strides[c, d]
+            number = (number[:, :, None] + step[:, None]).reshape(num_leaves, -1)
+            alive = (alive[:, :, None] & (i < here.count[:, None])[:, None]).reshape(num_leaves, -1)
+        blocks.append(np.where(alive, number, np.int32(-1)))
+    return np.hstack([*blocks, np.tile(_column_numbers(numbering), (num_leaves, 1))])
+
+
+def _column_numbers(numbering: _Numbering) -> Index:
+    return np.arange(numbering.size - numbering.columns, numbering.size, dtype=np.int32)
+
+
+def _levels(numbering: _Numbering, dissection: Dissection, leaf_index: Index) -> list[Level]:
+    """The fronts of all levels, from the leaves to the root."""
+    last_depth = [
+        [dissection.last_depth(line, d) for d, line in enumerate(component)]
+        for component in numbering.lines
+    ]
+    levels: list[Level] = []
+    for depth in reversed(range(len(dissection.boxes))):
+        rows, p, num_pivots, num_boundary = _fronts(numbering, dissection, last_depth, depth)
+        num_boxes = len(rows)
+        source = np.empty((num_boxes, 0), dtype=np.int32)
+        scatter = np.empty((num_boxes, 0, 0), dtype=np.int32)
+        if not levels:
+            source = _locate(leaf_index, rows, numbering.size)
+        else:
+            below = levels[-1].boundary.reshape(num_boxes, -1)
+            scatter = _locate(rows, below, numbering.size).reshape(num_boxes, 2, -1)
+        num_summed = np.count_nonzero((scatter >= 0) & (scatter < p), axis=2).astype(np.int32)
+        levels.append(Level(p, rows, num_pivots, num_boundary, source, scatter, num_summed))
+    return levels
+
+
+def _fronts(
+    numbering: _Numbering, dissection: Dissection, last_depth: list[list[Index]], depth: int
+) -> tuple[Index, int, Index, Index]:
+    """Rows of the fronts of one depth: padded, with p, and the counts of both parts.
+
+    A counting sort by the depth of elimination: functions are visited in the order of their
+    numbers, once to count those of every depth, once to put them in their places.
+    """
+    ranges = [
+        [dissection.alive(line, d, depth) for d, line in enumerate(component)]
+        for component in numbering.lines
+    ]
+    # (boxes, components, inputs)
+    first = np.array([[r.first for r in each] for each in ranges]).transpose(2, 0, 1).copy()
+    count = np.array([[r.count for r in each] for each in ranges]).transpose(2, 0, 1).copy()
+    sizes = [[each.size for each in component] for component in last_depth]
+    offsets = np.cumsum([0, *np.ravel(sizes)[:-1]]).reshape(np.shape(sizes))
+    lasts = np.concatenate([each for component in last_depth for each in component])
+    functions = (first, count, lasts, offsets, numbering.starts, numbering.strides, depth)
+
+    counts = np.zeros((len(first), depth + 1), dtype=np.int32)
+    _visit(counts, np.empty((0, 0), dtype=np.int32), *functions)
+    counts[:, depth] += numbering.columns
+    num_pivots, num_boundary = counts[:, 0].copy(), counts[:, 1:].sum(axis=1, dtype=np.int32)
+    p, q = int(num_pivots.max()), int(num_boundary.max())
+
+    rows = np.full((len(first), p + q), -1, dtype=np.int32)
+    places = p + np.cumsum(counts, axis=1, dtype=np.int32) - counts - num_pivots[:, None]
+    places[:, 0] = 0
+    _visit(places, rows, *functions)
+    columns = _column_numbers(numbering)
+    places = places[:, depth, None] + np.arange(numbering.columns)
+    np.put_along_axis(rows, places, columns[None], axis=1)
+    return rows, p, num_pivots, num_boundary
+
+
+@numba.njit(cache=True, nogil=True)
+def _visit(places, rows, first, count, lasts, offsets, starts, strides, depth):
+    """Pass over the rows of every front in the order of their numbers.
+
+    A function eliminated e levels above the front is written to ``rows[b, places[b, e]]``
+    (unless there are no rows), and that place moves on by one.
+    """
+    num_boxes, num_components, num_inputs = first.shape
+    inner = num_inputs - 1
+    # the next function along a line that its input alone keeps from being eliminated below
+    following = np.full(lasts.size + 1, lasts.size)
+    for i in range(lasts.size - 1, -1, -1):
+        following[i] = i if lasts[i] <= depth else following[i + 1]
+    for b in range(num_boxes):
+        for c in range(num_components):
+            num_lines = 1
+            for d in range(inner):
+                num_lines *= count[b, c, d]
+            begin = offsets[c, inner] + first[b, c, inner]
+            stop = begin + count[b, c, inner]
+            for line in range(num_lines):
+                number = starts[c] - offsets[c, inner]
+                outer = depth + 1  # depth of elimination by the outer inputs
+                for d in range(inner - 1, -1, -1):
+                    line, j = divmod(line, count[b, c, d])
+                    i = first[b, c, d] + j
+                    number += i * strides[c, d]
+                    outer = min(outer, lasts[offsets[c, d] + i])
+                i = begin if outer <= depth else following[begin]
+                while i < stop:
+                    e = depth - min(outer, lasts[i])
+                    if rows.size > 0:
+                        rows[b, places[b, e]] = number + i
+                    places[b, e] += 1
+                    i = i + 1 if outer <= depth else following[i + 1]
+
+
+@numba.njit(cache=True, nogil=True)
+def _locate(table, queries, size):
+    """Position in row b of the table of every entry of row b of the queries (-1: none)."""
+    position = np.empty(size, dtype=np.int32)
+    found = np.full(queries.shape, -1, dtype=np.int32)
+    for b in range(len(table)):
+        for j, number in enumerate(table[b]):
+            if number >= 0:
+                position[number] = j
+        for j, number in enumerate(queries[b]):
+            if number >= 0:
+                found[b, j] = position[number]
+    return found
+
+
+def _freeze(value) -> None:
+    """Make all arrays of a nest of tuples and dataclasses read-only."""
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    elif isinstance(value, tuple):
+        for each in value:
+            _freeze(each)
+    elif is_dataclass(value):
+        for field in fields(value):
+            _freeze(getattr(value, field.name))
