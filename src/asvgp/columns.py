@@ -1,4 +1,4 @@
-"""Which column of X is what: the splines' input, or a covariate with a linear effect."""
+"""Which column of X is what: an input of splines, or a covariate with a linear effect."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from asvgp.kernels import Component, Constant, Effect, Kernel, Linear, Sum
+from asvgp.kernels import Effect, Kernel, Linear, Product, Sum
+
+SEPARABLE = 3  # inputs up to which a kernel without dim is a product over them
+MOST_INPUTS = 4  # of products together
 
 
 class Table:
@@ -44,27 +47,53 @@ class Layout:
     Attributes
     ----------
     kernel : Kernel
-        With columns as numbers.
+        With columns as numbers, and kernels that name none spelt out.
     given : Kernel
-        With columns as the user named them.
-    input : int
-        Column of the splines' input.
+        As the user gave it.
+    names : tuple of str, optional
+        Of the columns of X.
+    inputs : tuple of int
+        Columns of the main block: all that products are over, or the only one there is.
+    smooths : tuple of int
+        Numbers of the terms over a column outside the main block.
     linear : tuple of int
-        Columns of the linear effects that are not of that input, in the kernel's order.
+        Columns of the linear effects that the statistics must be told of, in the kernel's
+        order: not those of the only input.
     """
 
     kernel: Kernel
     given: Kernel
-    input: int
+    names: tuple[str, ...] | None
+    inputs: tuple[int, ...]
+    smooths: tuple[int, ...]
     linear: tuple[int, ...]
 
+    @property
+    def single(self) -> bool:
+        """Whether all processes are over one input: then K and P are chains."""
+        return len(self.inputs) == 1 and not self.smooths
+
+    @property
+    def input(self) -> int:
+        """The column of the only input."""
+        return self.inputs[0]
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        """Columns that processes are over: the main block's, then the smooths'."""
+        over = (self.kernel.components[number].factors[0].dim for number in self.smooths)
+        return (*self.inputs, *over)
+
     def relabelled(self, kernel: Kernel) -> Kernel:
-        """A kernel with columns as the user named them."""
-        pairs = zip(kernel.components, self.given.components, strict=True)
-        parts = tuple(part.replace(dim=_dim(own)) for part, own in pairs)
-        if isinstance(kernel, Sum):
-            return Sum(parts, self.given.effects)
-        return parts[0]
+        """A kernel with columns by name, where they have one."""
+        if self.single and kernel.components[0].factors[0].dim is None:
+            pairs = zip(kernel.components, self.given.components, strict=True)
+            parts = tuple(part.replace(dim=_dim(own)) for part, own in pairs)
+            effects = self.given.effects
+        else:
+            parts = tuple(_renamed(part, self.names) for part in kernel.components)
+            effects = tuple(_renamed_effect(e, self.names) for e in kernel.effects)
+        return Sum(parts, effects) if isinstance(kernel, Sum) else parts[0]
 
 
 def match(kernel: Kernel, table: Table) -> Layout:
@@ -75,56 +104,119 @@ def match(kernel: Kernel, table: Table) -> Layout:
     >>> from asvgp import Linear, Matern32
     >>> match(Matern32(dim=1) + Linear(0), Table(np.zeros((5, 2)))).linear
     (0,)
+    >>> layout = match(Matern32(dim=0) * Matern32(dim=1) + Matern32(dim=2), Table(np.zeros((5, 3))))
+    >>> layout.inputs, layout.smooths
+    ((0, 1), (1,))
     """
-    inputs = {_find(part, table) for part in kernel.components if _dim(part) is not None}
-    unsaid = [part for part in kernel.components if _dim(part) is None]
-    if unsaid and not inputs and table.width > 1:
+    slopes = [_find(e, table) for e in kernel.effects if isinstance(e, Linear) and e.dim is not None]
+    free = [column for column in range(table.width) if column not in slopes]
+    parts = tuple(new for part in kernel.components for new in _spelt_out(part, table, free))
+    over = [tuple(factor.dim for factor in part.factors) for part in parts]
+    several = {column for columns in over if len(columns) > 1 for column in columns}
+    if len({*several, *(column for columns in over for column in columns)}) == 1:
+        several = {over[0][0]}
+    if len(several) > MOST_INPUTS:
         raise ValueError(
-            f"X has {table.width} columns, and {unsaid[0]!r} does not say which of them is its "
-            f"input. Say for example dim={table.names[0] if table.names else 0!r}, and give the "
-            "others linear effects, + Linear(...); splines over several inputs are coming."
+            f"The products of {kernel!r} are over {len(several)} inputs together "
+            f"({_named(several, table)}): splines on a grid in so many would not fit anywhere, the "
+            f"limit is {MOST_INPUTS}. Add terms of single inputs instead of multiplying, or give "
+            "some columns linear effects."
         )
-    if len(inputs) > 1:
-        raise ValueError(
-            f"The kernels are over {len(inputs)} different columns of X ({_named(inputs, table)}). "
-            "This version has splines over one input; the others can have linear effects, "
-            "+ Linear(...)."
-        )
-    (own,) = inputs or {0}
+    inputs = tuple(sorted(several))
+    smooths = tuple(i for i, columns in enumerate(over) if columns[0] not in several)
+    seen: set[int] = set()
+    for number in smooths:
+        if (column := over[number][0]) in seen:
+            raise ValueError(
+                f"Two terms are over column {_named([column], table)} alone, which is no input of a "
+                "product: sums on one input are for models of one input, or of the inputs of a "
+                "product."
+            )
+        seen.add(column)
+    own = inputs[0] if len(inputs) == 1 and not smooths else None
     numbers = []
     for effect in kernel.effects:
-        constant = isinstance(effect, Constant)
-        number = None if constant else own if _dim(effect) is None else _find(effect, table)
+        number = None
+        if isinstance(effect, Linear):
+            if effect.dim is None and own is None:
+                raise ValueError(f"{effect!r}: say which of {table.width} columns it is of.")
+            number = own if effect.dim is None else _find(effect, table)
         if number in numbers:
             raise ValueError(f"{effect!r} is in the kernel twice: {kernel!r}.")
         numbers.append(number)
-    linear = tuple(number for number in numbers if number is not None and number != own)
-    unused = set(range(table.width)) - {own, *linear}
+    linear = tuple(n for n in numbers if n is not None and n != own)
+    unused = set(range(table.width)) - {*several, *seen, *linear}
     if unused:
         first = min(unused)
         name = table.names[first] if table.names else first
         raise ValueError(
             f"{len(unused)} of {table.width} columns of X have neither a kernel nor an effect: "
-            f"{_named(unused, table)}. Add one, for example + Linear({name!r}), or drop them."
+            f"{_named(unused, table)}. Add one, for example + Linear({name!r}) or + Matern32(dim="
+            f"{name!r}), or drop them."
         )
-    label = own if table.width > 1 else None  # no need to speak of the only one
-    parts = tuple(part.replace(dim=label) for part in kernel.components)
-    if not isinstance(kernel, Sum):
-        return Layout(parts[0], kernel, own, linear)
-    effects = tuple(
-        replace(effect, dim=label if number == own else number)
-        if isinstance(effect, Linear)
-        else effect
-        for effect, number in zip(kernel.effects, numbers, strict=True)
-    )
-    return Layout(Sum(parts, effects), kernel, own, linear)
+    if table.width == 1:  # no need to speak of the only column
+        parts = tuple(part.replace(dim=None) for part in parts)
+        numbers = [None] * len(numbers)
+    names = None if table.names is None else tuple(table.names)
+    if isinstance(kernel, Sum) or len(parts) > 1:
+        effects = tuple(
+            replace(effect, dim=number) if isinstance(effect, Linear) else effect
+            for effect, number in zip(kernel.effects, numbers, strict=True)
+        )
+        return Layout(Sum(parts, effects), kernel, names, inputs, smooths, linear)
+    return Layout(parts[0], kernel, names, inputs, smooths, linear)
 
 
-def _dim(part: Component | Effect) -> int | str | None:
+def _spelt_out(part, table: Table, free: list[int]) -> list:
+    """A term with numbers for columns; one that names none is over all of them.
+
+    Up to `SEPARABLE` inputs it is their product, with a lengthscale each; beyond, their sum.
+    """
+    if isinstance(part, Product):
+        factors = [factor.replace(dim=_find(factor, table)) for factor in part.factors]
+        whole = Product.of(factors)
+        names = dict(zip(part.parameters, whole.parameters, strict=True))
+        return [
+            whole.replace(
+                variance=part.variance,
+                fixed=tuple(names[name] for name in part.fixed),
+                bounds={names[name]: pair for name, pair in part.bounds.items()},
+            )
+        ]
+    if _dim(part) is not None:
+        return [part.replace(dim=_find(part, table))]
+    if len(free) < 2:
+        return [part.replace(dim=free[0] if free else 0)]
+    copies = [part.replace(dim=column) for column in free]
+    if len(free) > SEPARABLE:
+        return copies
+    rest = [copy.replace(variance=1.0, bounds={}) for copy in copies[1:]]
+    return [Product.of([copies[0], *rest])]
+
+
+def _renamed(part, names: tuple[str, ...] | None):
+    """A term with names for columns."""
+    if names is None:
+        return part
+    if isinstance(part, Product):
+        factors = tuple(factor.replace(dim=names[factor.dim]) for factor in part.factors)
+        new = Product(factors, part.variance)
+        known = dict(zip(part.parameters, new.parameters, strict=True))
+        fixed = tuple(known[name] for name in part.fixed)
+        return new.replace(fixed=fixed, bounds={known[n]: b for n, b in part.bounds.items()})
+    return part.replace(dim=names[part.dim])
+
+
+def _renamed_effect(effect: Effect, names: tuple[str, ...] | None) -> Effect:
+    dim = _dim(effect)
+    return replace(effect, dim=names[dim]) if names and isinstance(dim, int) else effect  # pyright: ignore[reportCallIssue]
+
+
+def _dim(part) -> int | str | None:
     return getattr(part, "dim", None)
 
 
-def _find(part: Component | Effect, table: Table) -> int:
+def _find(part, table: Table) -> int:
     """The column a part names."""
     dim = _dim(part)
     if isinstance(dim, str):

@@ -82,8 +82,8 @@ class Sum(Kernel):
         """A copy with hyperparameters changed, within bounds; fixed ones stay as they are."""
         own: list[dict[str, float]] = [{} for _ in self.parts]
         for name, value in changes.items():
-            number, _, parameter = name.rpartition(".")
-            own[int(number or 1) - 1][parameter] = value
+            number, _, parameter = name.partition(".") if len(self.parts) > 1 else (1, "", name)
+            own[int(number) - 1][parameter] = value
         return self.replace_parts(
             part.replace_free(mine) for part, mine in zip(self.parts, own, strict=True)
         )

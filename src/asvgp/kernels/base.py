@@ -41,7 +41,8 @@ class MarkovForm:
 class Kernel(ABC):
     """What training and prediction ask of a kernel: components and named hyperparameters.
 
-    Kernels are immutable values. They add: ``Matern52(30.0) + SHO(period=1.0)``. Covariances
+    Kernels are immutable values. They add: ``Matern52(30.0) + SHO(period=1.0)``, and multiply
+    where they are over different inputs: ``Matern32(dim=0) * Matern32(dim=1)``. Covariances
     and variances here are those of the components; fixed effects are no part of them.
     """
 
@@ -112,8 +113,19 @@ class Kernel(ABC):
             return NotImplemented
         return Sum(self.components + other.components, self.effects + other.effects)
 
+    def __mul__(self, other) -> Kernel:
+        from asvgp.kernels.algebra import Sum
+        from asvgp.kernels.product import Product
+
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        if self.effects or other.effects:
+            raise ValueError("Fixed effects add to kernels; they do not multiply.")
+        products = tuple(Product.of((a, b)) for a in self.components for b in other.components)
+        return products[0] if len(products) == 1 else Sum(products)
+
     def __call__(self, x, y=None) -> Array:
-        """Covariance matrix between two sets of inputs.
+        """Covariance matrix between two sets of inputs, (n,), or (n, columns) by number.
 
         Examples
         --------
@@ -122,9 +134,20 @@ class Kernel(ABC):
         array([[1.   , 0.368],
                [0.368, 1.   ]])
         """
-        x = np.asarray(x, dtype=float).ravel()
-        y = x if y is None else np.asarray(y, dtype=float).ravel()
-        return self.covariance(np.abs(x[:, None] - y[None, :]))
+        x = np.asarray(x, dtype=float)
+        y = x if y is None else np.asarray(y, dtype=float)
+        if x.ndim == 1 or (x.shape[1] == 1 and all(_is_one(part) for part in self.components)):
+            return self.covariance(np.abs(x.ravel()[:, None] - y.ravel()[None, :]))
+        total = np.zeros((len(x), len(y)))
+        for part in self.components:
+            value = np.full(total.shape, part.variance)
+            for factor in part.factors:
+                if not isinstance(factor.dim, int):
+                    raise ValueError(f"{factor!r}: columns must be numbers here, not names.")
+                lag = np.abs(x[:, factor.dim, None] - y[:, factor.dim])
+                value *= factor.covariance(lag)
+            total += value
+        return total
 
 
 @dataclass(frozen=True, repr=False)
@@ -140,6 +163,10 @@ class Component(Kernel):
     bounds: Mapping[str, tuple[float, float]] = dataclasses.field(
         default_factory=dict, kw_only=True, hash=False
     )
+
+    if TYPE_CHECKING:  # of all of them, in the order that suits each
+        variance: float
+        dim: int | str | None
 
     parameters: ClassVar[tuple[str, ...]]
     scales: ClassVar[tuple[str, ...]]  # those in the units of the input
@@ -243,6 +270,11 @@ class Component(Kernel):
         """Itself."""
         return (self,)
 
+    @property
+    def factors(self) -> tuple[Self, ...]:
+        """Itself at variance one: a product of one."""
+        return (self.replace(variance=1.0, fixed=(), bounds={}),)
+
     @abstractmethod
     def covariance(self, lag) -> Array:
         """The covariance function at the given distances."""
@@ -262,6 +294,11 @@ class Component(Kernel):
     @abstractmethod
     def memory(self) -> float:
         """Distance over which the process forgets its state."""
+
+
+def _is_one(part) -> bool:
+    """Whether a summand is over one input."""
+    return isinstance(part, Component)
 
 
 def _readable(value: float) -> str:

@@ -1,0 +1,207 @@
+"""Statistics on the leaves of a plan: G once and for all, P for any hyperparameters."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from asvgp.basis import Array
+from asvgp.field.axis import Axis
+from asvgp.field.elements import Leaves
+from asvgp.field.plan import Plan
+from asvgp.fields import FieldStatistics
+from asvgp.kernels import Constant, Kernel
+from asvgp.linalg.multifrontal.cpu import CpuFactor
+from asvgp.linalg.multifrontal.dense import DenseFactor
+
+WIDE = 1e6  # prior variance of an effect's coefficient, in units of what the data suggest
+
+
+class Factor(Protocol):
+    """A factored P."""
+
+    log_det: float
+
+    def solve(self, right: Any) -> Any: ...
+    def sample(self, normals: Any) -> Any: ...
+    def selected_inverse(self, consume: Any) -> None: ...
+
+
+class Assembly:
+    """What the data contribute to P and to the right-hand side, for one plan.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Any hyperparameters.
+    plan : Plan
+    stats : FieldStatistics
+        On the plan's grids.
+    """
+
+    def __init__(self, kernel: Kernel, plan: Plan, stats: FieldStatistics):
+        self.plan, self.stats = plan, stats
+        self.inputs = len(plan.inputs)
+        self.precision = _precisions(kernel, plan, stats)
+        self.outputs = len(stats.squares)
+        if self.inputs:
+            self.tree = plan.tree(kernel)
+            self.axes = plan.axes(kernel)
+            self.leaves = Leaves(self.tree, self.axes)
+            self.size, self.leaf_count = self.tree.size, len(self.tree.leaves)
+        else:
+            self.size = plan.columns
+        self.main = self.size - plan.columns
+
+    @cached_property
+    def moments(self) -> Array:
+        """Interleaved."""
+        return interleave(self.stats.moments, self.inputs)
+
+    @cached_property
+    def gram(self) -> Array:
+        """G of every leaf, (leaves, s, s)."""
+        leaves, plan, stats = self.leaves, self.plan, self.stats
+        out = np.zeros((self.leaf_count, leaves.block, leaves.block))
+        step = max(1, (1 << 22) // leaves.block**2)
+        cross = interleave(stats.cross, self.inputs) if plan.columns else None
+        tables = [
+            [leaves.values(d, i) for d in range(self.inputs)] for i in range(len(plan.terms))
+        ]
+        for start in range(0, self.leaf_count, step):
+            stop = min(start + step, self.leaf_count)
+            part = out[start:stop]
+            leaves.gram(self.moments, start, stop, part)
+            if cross is not None:
+                self._add_cross(leaves.cut(cross, start, stop, [p + 1 for p in plan.powers]), tables, start, stop, part)
+        if plan.columns:
+            out[0, -plan.columns :, -plan.columns :] += stats.column_gram
+        return out
+
+    def _add_cross(self, local: Array, tables, start: int, stop: int, out: Array) -> None:
+        """Products of functions with the global columns."""
+        leaves = self.leaves
+        for i, term in enumerate(tables):
+            value = local
+            for d, table in enumerate(term):  # contracts the first axis, appends at the end
+                rows = table[leaves.intervals[d][start:stop]]
+                flat = value.reshape(*value.shape[:2], -1)
+                value = (flat.transpose(0, 2, 1) @ rows).reshape(
+                    len(value), *value.shape[2:], rows.shape[2]
+                )
+            # (leaves, columns, n_1, ..., n_D)
+            value = value.reshape(len(value), self.plan.columns, -1)
+            a, b = leaves.offsets[i], leaves.offsets[i + 1]
+            out[:, leaves.block - self.plan.columns :, a:b] += value
+            out[:, a:b, leaves.block - self.plan.columns :] += value.transpose(0, 2, 1)
+
+    @cached_property
+    def right(self) -> Array:
+        """``Phi' W y``, (size, outputs)."""
+        out = np.zeros((self.size, self.outputs))
+        first = 0
+        if self.inputs:
+            targets = interleave(self.stats.targets, self.inputs, leading=1)
+            for axes in self.axes:
+                value = along(targets, [axis.spline_matrix for axis in axes])
+                last = first + value[0].size
+                out[first:last] = value.reshape(self.outputs, -1).T
+                first = last
+        out[first:] = self.stats.column_targets.T
+        return out
+
+    def column_stiffness(self, kernel: Kernel) -> Array:
+        """K of the global columns, (columns, columns)."""
+        blocks = [
+            axis.matrix.toarray() / kernel.components[term].variance
+            for axis, term in zip(self.plan.smooth_axes(kernel), self.plan.smooths, strict=True)
+        ]
+        return block_diag(*blocks, np.diag(self.precision)) if self.plan.columns else np.empty((0, 0))
+
+    def factor(self, kernel: Kernel, noise: float) -> Factor:
+        """P at these hyperparameters, factored."""
+        columns = self.column_stiffness(kernel)
+        if not self.inputs:
+            return DenseFactor(self.stats.column_gram / noise + columns)
+        tables = self.leaves.stiffness(self.plan.axes(kernel))
+        scales = [1.0 / kernel.components[term].variance for term in self.plan.terms]
+
+        def elements(start: int, stop: int) -> Array:
+            out = self.gram[start:stop] / noise
+            self.leaves.add_stiffness(tables, scales, start, stop, out)
+            if start == 0 and len(columns):
+                out[0, -len(columns) :, -len(columns) :] += columns
+            return out
+
+        return CpuFactor(self.tree, elements)
+
+    def split(self, coefficients: Array) -> tuple[list[Array], Array]:
+        """Coefficients (size, ...) as a tensor for every term, and those of the columns."""
+        terms, first = [], 0
+        for axes in self.axes if self.inputs else ():
+            shape = tuple(axis.count for axis in axes)
+            last = first + int(np.prod(shape))
+            terms.append(coefficients[first:last].reshape(*shape, *coefficients.shape[1:]))
+            first = last
+        return terms, coefficients[first:]
+
+
+def interleave(sums: Array, inputs: int, leading: int = 0) -> Array:
+    """From (..., cells_1, ..., cells_D, powers_1, ..., powers_D, ...) to interleaved axes."""
+    order = list(range(leading))
+    shape = list(sums.shape[:leading])
+    for d in range(inputs):
+        order += [leading + d, leading + inputs + d]
+        shape.append(sums.shape[leading + d] * sums.shape[leading + inputs + d])
+    order += range(leading + 2 * inputs, sums.ndim)
+    shape += sums.shape[leading + 2 * inputs :]
+    return np.ascontiguousarray(sums.transpose(order)).reshape(shape)
+
+
+def along(tensor: Array, matrices) -> Array:
+    """Apply a (sparse) matrix along each axis after the first, (outputs, n_1, ..., n_D)."""
+    for matrix in matrices:
+        moved = np.moveaxis(tensor, 1, 0)
+        rest = moved.shape[1:]
+        flat = matrix @ moved.reshape(moved.shape[0], -1)
+        # (new, outputs, others...) -> (outputs, others..., new)
+        tensor = np.moveaxis(flat.reshape(-1, *rest), 0, -1)
+    return tensor
+
+
+def pair_sums(left: Array, right: Array, axis: Axis) -> tuple[Array, Array]:
+    """Sums over a spline's cells of products of neighbours along the last axis but one.
+
+    ``left`` and ``right`` are (functions, rest). The first cell's alone comes second.
+    """
+    size, cells = axis.degree + 1, axis.grid.cells
+    if axis.process is None:
+        return np.zeros((1, 1)), np.array([[float(np.sum(left * right))]])
+    total, start = np.empty((size, size)), np.empty((size, size))
+    for i in range(size):
+        for j in range(size):
+            total[i, j] = np.vdot(left[i : i + cells], right[j : j + cells])
+            start[i, j] = np.vdot(left[i], right[j])
+    return total, start
+
+
+def _precisions(kernel: Kernel, plan: Plan, stats: FieldStatistics) -> Array:
+    """Of the effects' coefficients: of the priors given, or of priors too wide to matter."""
+    count = plan.effects
+    if not count:
+        return np.empty(0)
+    power = float(stats.squares.max()) / max(stats.weight, 1e-300) or 1.0
+    gram = stats.column_gram[-count:, -count:] / stats.weight
+    constant = np.array([isinstance(effect, Constant) for effect in kernel.effects])
+    squares = np.diag(gram)
+    means = gram[int(np.argmax(constant))] if constant.any() else np.zeros(count)
+    spreads = squares - means**2
+    flat = spreads <= 1e-12 * squares
+    scales = np.where(flat, np.where(squares > 0.0, squares, 1.0), spreads)
+    lever = 1.0 + sum(means[i] ** 2 / scales[i] for i in range(count) if not constant[i])
+    widths = WIDE * power * np.where(constant, lever, 1.0 / scales)
+    given = [effect.variance for effect in kernel.effects]
+    return np.array([1.0 / (w if v is None else v) for v, w in zip(given, widths, strict=True)])

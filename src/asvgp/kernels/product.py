@@ -1,0 +1,147 @@
+"""Products of processes over different inputs: separable kernels."""
+
+# pyright: reportIncompatibleVariableOverride=false
+# (fields of a component, properties of a product: both are read only)
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.kernels.base import Component, Kernel
+
+
+@dataclass(frozen=True, repr=False)
+class Product(Kernel):
+    """A product of processes, each over an input of its own, with one variance.
+
+    Made by multiplying kernels. The factors' variances multiply; only their product can be
+    known. Hyperparameters are named by the input they belong to: ``"lengthscale[lon]"``.
+
+    Examples
+    --------
+    >>> from asvgp import Matern12, Matern32
+    >>> kernel = Matern32(2.0, variance=3.0, dim="lon") * Matern12(1.0, dim="time")
+    >>> kernel.parameters
+    ('lengthscale[lon]', 'lengthscale[time]', 'variance')
+    >>> kernel.values.tolist()
+    [2.0, 1.0, 3.0]
+    """
+
+    factors: tuple[Component, ...]  # of variance one
+    variance: float
+    fixed: tuple[str, ...] = ()
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def of(cls, parts: Sequence[Component | Product]) -> Product:
+        """The product of components and products."""
+        factors = tuple(factor for part in parts for factor in part.factors)
+        dims = [factor.dim for factor in factors]
+        for number, dim in enumerate(dims):
+            if dim is None:
+                raise ValueError(
+                    f"{factors[number]!r} is a factor of a product and must say which input it is "
+                    "over: dim=..., a column's number or name."
+                )
+            if dim in dims[:number]:
+                raise ValueError(
+                    f"The product of {' and '.join(map(repr, parts))} is over input {dim!r} twice; "
+                    "factors must be over different inputs."
+                )
+        variance = prod(part.variance for part in parts)
+        fixed, bounds = [], {}
+        for factor in factors:
+            fixed += [_named(p, factor) for p in factor.fixed if p != "variance"]
+            bounds |= {_named(p, factor): b for p, b in factor.bounds.items() if p != "variance"}
+        if any("variance" in part.fixed for part in parts):
+            fixed.append("variance")
+        ends = [part.bounds["variance"] for part in parts if "variance" in part.bounds]
+        if ends:
+            rest = prod(part.variance for part in parts if "variance" not in part.bounds)
+            bounds["variance"] = tuple(rest * prod(pair[side] for pair in ends) for side in (0, 1))
+        bare = tuple(factor.replace(variance=1.0, fixed=(), bounds={}) for factor in factors)
+        return cls(bare, variance, tuple(fixed), bounds)
+
+    @property
+    def components(self) -> tuple[Any, ...]:
+        """Itself."""
+        return (self,)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The factors' hyperparameters, input by input, and the variance."""
+        names = [_named(p, factor) for factor in self.factors for p in factor.parameters[:-1]]
+        return (*names, "variance")
+
+    @property
+    def values(self) -> Array:
+        """The hyperparameters, in the order of ``parameters``."""
+        parts = [factor.values[:-1] for factor in self.factors]
+        return np.concatenate([*parts, [self.variance]])
+
+    def replace(self, **changes) -> Product:
+        """A copy with some hyperparameters changed."""
+        factors = []
+        for factor in self.factors:
+            own = {p: changes[n] for p in factor.parameters if (n := _named(p, factor)) in changes}
+            factors.append(factor.replace(**own))
+        rest = {k: v for k, v in changes.items() if k in ("variance", "fixed", "bounds")}
+        values = {"variance": self.variance, "fixed": self.fixed, "bounds": self.bounds} | rest
+        return Product(tuple(factors), **values)
+
+    def replace_free(self, changes: Mapping[str, float]) -> Product:
+        """`replace` within bounds; fixed ones stay as they are."""
+        allowed = {}
+        for name, value in changes.items():
+            if name not in self.fixed:
+                lower, upper = self.bounds.get(name, (0.0, np.inf))
+                allowed[name] = float(np.clip(value, lower, upper))
+        return self.replace(**allowed)
+
+    def limits(self, grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
+        """The factors' own, ``grid`` being a mapping from inputs to grids."""
+        out: dict[str, tuple[float, float]] = {}
+        for factor in self.factors:
+            own = factor.limits(grid[factor.dim], spread, power)
+            out |= {_named(p, factor): pair for p, pair in own.items() if p != "variance"}
+            out["variance"] = own["variance"]
+        return out
+
+    def candidates(self, lengths, periods, variance: float) -> Sequence[Product]:
+        """Copies whose factors have the given correlation lengths, a mapping from inputs each."""
+        options = []
+        for length in lengths:
+            changes = {"variance": variance}
+            for factor in self.factors:
+                start = factor.candidates([length[factor.dim]], [], 1.0)[0]
+                changes |= {_named(p, factor): getattr(start, p) for p in factor.parameters[:-1]}
+            options.append(self.replace_free(changes))
+        return options
+
+    @property
+    def memory(self) -> float:
+        """Distance over which the process forgets, the longest of its inputs."""
+        return max(factor.memory for factor in self.factors)
+
+    def covariance(self, lag) -> Array:
+        """The covariance at distances along each factor's input, (..., factors)."""
+        lag = np.asarray(lag, dtype=float)
+        out = np.full(lag.shape[:-1], self.variance)
+        for i, factor in enumerate(self.factors):
+            out = out * factor.covariance(lag[..., i])
+        return out
+
+    def __repr__(self) -> str:
+        first, *rest = self.factors
+        return " * ".join(map(repr, (first.replace(variance=self.variance), *rest)))
+
+
+def _named(parameter: str, factor: Component) -> str:
+    return f"{parameter}[{factor.dim}]"
+
