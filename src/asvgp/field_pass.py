@@ -18,7 +18,7 @@ from asvgp.linalg.accumulate_field import add_cross, add_points, gather, locate,
 from asvgp.parallel import as_doubles, each_share
 
 BATCH = 1 << 18
-BLOCKS = 1 << 10  # of cells: enough to share evenly, few enough to sort into
+BLOCKS = 1 << 12  # of cells: enough to share evenly, few enough to sort into
 
 Columns = Sequence[Array]  # one array a column, of any number type and stride
 

@@ -265,6 +265,11 @@ class FieldStatistics:
         return 8 * (cells * sums + columns * (columns + outputs) + outputs)
 
     @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.squares)
+
+    @property
     def nbytes(self) -> int:
         """Memory the sums take."""
         return sum(getattr(self, name).nbytes for name in _SUMS)
@@ -324,19 +329,14 @@ class FieldStatistics:
         return left
 
     def _check_compatible(self, other: FieldStatistics) -> None:
-        names = ("grids", "degrees", "smooths", "linear")
-        for name in names:
+        for name in ("grids", "degrees", "smooths", "linear", "outputs"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
-                break
-        else:
-            name, mine, theirs = "outputs", len(self.squares), len(other.squares)
-        if mine != theirs:
-            raise ValueError(
-                "Statistics combine only on the same grids, degrees, columns and number of "
-                f"outputs; the {name} differ: {mine} against {theirs}. Give both fits the same "
-                "domain, num_basis and degree."
-            )
+                raise ValueError(
+                    "Statistics combine only on the same grids, degrees, columns and number of "
+                    f"outputs; the {name} differ: {mine} against {theirs}. Give both fits the "
+                    "same domain, num_basis and degree."
+                )
 
     def _combined(self, other: FieldStatistics, sign: int) -> FieldStatistics:
         names = (*_SUMS, "count", "missing", "log_weights")
@@ -371,11 +371,11 @@ class FieldStatistics:
             targets=np.pad(self.targets, [(0, 0), *cells, *powers]),
             cross=np.pad(self.cross, [*cells, *powers, (0, 0)]),
         )
-        old = zip(self.smooths, columns, strict=True)
-        return longer._mapped(
-            [(grid, degree) for (_, degree), (grid, _) in zip(self.smooths, columns, strict=True)],
-            [placement(grid.cells + degree, *added) for (grid, degree), (_, added) in old],
-        )
+        degrees = [degree for _, degree in self.smooths]
+        smooths = [(grid, k) for (grid, _), k in zip(columns, degrees, strict=True)]
+        pairs = zip(self.smooths, columns, strict=True)
+        maps = [placement(grid.cells + k, *added) for (grid, k), (_, added) in pairs]
+        return longer._mapped(smooths, maps)
 
     def coarsen(self, factors: int | Sequence[int] = 2) -> FieldStatistics:
         """The statistics on cells of the main block ``factors`` times as wide, exactly.
@@ -410,7 +410,8 @@ class FieldStatistics:
         """The statistics in terms of other smooths, each a linear map of the one it was."""
         if not smooths:
             return self
-        matrix = sparse.block_diag([*maps, sparse.eye_array(self.linear)], format="csr").T
+        same = [placement(1, 0, 0)] * self.linear
+        matrix = sparse.block_diag([*maps, *same], format="csr").T
 
         def mapped(sums: Array) -> Array:  # the columns are the last axis
             rows = sums.reshape(-1, sums.shape[-1]) @ matrix

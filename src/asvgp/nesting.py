@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -68,7 +69,7 @@ def coarsen_sums(sums: Array, cell_axis: int, power_axis: int, factor: int) -> A
 
 def placement(splines: int, before: int, after: int) -> sparse.csr_array:
     """Matrix that puts the splines of a grid among those of a longer one."""
-    return sparse.csr_array(sparse.eye_array(before + splines + after, splines, k=-before))
+    return sparse.csr_array(sparse.eye(before + splines + after, splines, k=-before))
 
 
 def refinement(cells: int, degree: int, factor: int) -> sparse.csr_array:
@@ -101,9 +102,9 @@ def refinement(cells: int, degree: int, factor: int) -> sparse.csr_array:
     return sparse.csr_array((entries, (rows, narrow[inside])), shape=(len(wide), cells + degree))
 
 
-def each(name: str, given: int | Sequence[int], count: int) -> tuple[int, ...]:
+def each(name: str, given: Any, count: int) -> tuple[int, ...]:
     """One positive whole number for each, from one for all or a sequence."""
-    numbers = (given,) * count if isinstance(given, int) else tuple(given)
+    numbers = (int(given),) * count if np.ndim(given) == 0 else tuple(map(int, given))
     if len(numbers) != count or any(number < 1 for number in numbers):
         raise ValueError(f"{name} must be positive whole numbers, {count} of them; got {given}.")
     return numbers
