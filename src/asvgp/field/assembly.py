@@ -12,7 +12,7 @@ from asvgp.basis import Array
 from asvgp.field.axis import Axis
 from asvgp.field.elements import Leaves
 from asvgp.field.plan import Plan
-from asvgp.fields import FieldStatistics
+from asvgp.field.stats import FieldStatistics
 from asvgp.kernels import Constant, Kernel
 from asvgp.linalg.multifrontal.cpu import CpuFactor
 from asvgp.linalg.multifrontal.dense import DenseFactor

@@ -152,12 +152,14 @@ class Objective:
         # Rounding of exp(log(bound)) must not leave the user's bounds.
         return self.kernel.replace_free(changes), float(values[-1])
 
+    def _bound(self, kernel: Kernel, noise: float) -> Bound:
+        return lower_bound(kernel, noise, self.stats, self.degree, self.objective)
+
     def bound(self, state: State) -> Bound:
         """The bound of a state, computed once; the best state is remembered."""
         if state in self.known:
             return self.known[state]
-        kernel, noise = state
-        bound = lower_bound(kernel, noise, self.stats, self.degree, self.objective)
+        bound = self._bound(*state)
         self.known[state] = bound
         value = self.value(bound)
         self.trace.append(value)

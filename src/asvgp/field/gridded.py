@@ -23,7 +23,7 @@ from asvgp.basis import Array, Grid
 def gridded_sums(
     values, axes: Sequence, grids: Sequence[Grid], degrees: Sequence[int], sample_weight=None
 ) -> dict[str, Any]:
-    """The sums of `asvgp.fields.FieldStatistics` that gridded data have, by name."""
+    """The sums of `asvgp.field.stats.FieldStatistics` that gridded data have, by name."""
     values = np.asarray(values)
     shape = tuple(len(axis) for axis in axes)
     if not len(axes) == len(grids) == len(degrees):

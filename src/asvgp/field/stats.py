@@ -21,9 +21,9 @@ import numpy as np
 from scipy import sparse
 
 from asvgp.basis import Array, Grid
-from asvgp.field_pass import CellSums, ColumnSums, Observations, columns_of, pass_over
-from asvgp.gridded import gridded_sums
-from asvgp.nesting import coarsen_sums, each, longer_grids, placement, refinement
+from asvgp.field.one_pass import CellSums, ColumnSums, Observations, columns_of, pass_over
+from asvgp.field.gridded import gridded_sums
+from asvgp.field.nesting import coarsen_sums, each, longer_grids, placement, refinement
 
 Smooth = tuple[Grid, int]  # grid and degree: cells + degree columns
 _SUMS = ("moments", "targets", "cross", "column_gram", "column_targets", "squares")
@@ -397,7 +397,7 @@ class FieldStatistics:
     def coarsen_columns(self, factors: int | Sequence[int] = 2) -> FieldStatistics:
         """The statistics with cells of the smooths ``factors`` times as wide, exactly.
 
-        A spline on wide cells is a sum of splines on narrow ones: `asvgp.nesting.refinement`.
+        A spline on wide cells is a sum of splines on narrow ones: `asvgp.field.nesting.refinement`.
         """
         factors = each("factors", factors, len(self.smooths))
         pairs = list(zip(self.smooths, factors, strict=True))

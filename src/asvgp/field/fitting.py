@@ -1,0 +1,285 @@
+"""From statistics of several inputs to a fitted model: resolution, training, posterior."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from math import ceil, log2
+
+import numpy as np
+
+from asvgp.field.assembly import Assembly
+from asvgp.field.bound import field_bound, field_upper_bound
+from asvgp.field.plan import Plan
+from asvgp.field.posterior import FieldPosterior
+from asvgp.field.resolution import (
+    coarsened,
+    first_factors,
+    levels_for,
+    next_factors,
+    scale_of,
+)
+from asvgp.field.start import (
+    candidates,
+    grids_by_input,
+    marginal_moments,
+    mean_weight,
+    noise_estimate,
+    signal_power,
+    without_effects,
+)
+from asvgp.field.stats import FieldStatistics
+from asvgp.inference.bound import Bound
+from asvgp.inference.fitting import Fit
+from asvgp.inference.optimise import LBFGS, Objective, Report, maximise
+from asvgp.inference.resolution import Level
+from asvgp.inference.start import State
+from asvgp.inference.train import Problem
+from asvgp.kernels import Kernel
+
+_STAGES = 12
+
+
+class FieldObjective(Objective):
+    """The bound of a field as a function of the free log-hyperparameters."""
+
+    def __init__(self, problem: Problem, assembly: Assembly, known_noise: float | None = None):
+        self.assembly, self.plan = assembly, assembly.plan
+        super().__init__(
+            problem.kernel,
+            assembly.stats,  # pyright: ignore[reportArgumentType]
+            problem.degree,
+            problem.objective,
+            known_noise,
+        )
+
+    def _limits(self) -> list[tuple[float, float]]:
+        plain = without_effects(self.plan, self.assembly.stats)
+        power = signal_power(plain)
+        grids = grids_by_input(self.kernel, self.plan)
+        wide: dict[str, tuple[float, float]] = {}
+        several = len(self.kernel.components) > 1
+        for number, part in enumerate(self.kernel.components, start=1):
+            label = f"{number}." if several else ""
+            own = part.limits(
+                grids if len(part.factors) > 1 else grids[part.factors[0].dim], power, power
+            )
+            wide |= {label + name: pair for name, pair in own.items()}
+        if self.objective == "evidence":  # a process shorter than its cells is another one
+            wide |= {
+                name: (max(pair[0], floor), pair[1])
+                for name, pair in wide.items()
+                if (floor := self._shortest(name)) is not None
+            }
+        limits = []
+        for i in self.free:
+            name = self.kernel.parameters[i]
+            lower, upper = self.kernel.bounds.get(name, wide[name])
+            limits.append((np.log(lower), np.log(upper)))
+        if self.known_noise is not None:
+            return [*limits, (np.log(self.known_noise), np.log(self.known_noise))]
+        noise = mean_weight(self.assembly.stats) * power * np.array([1e-8, 1e2])
+        return [*limits, (np.log(noise[0]), np.log(noise[1]))]
+
+    def _shortest(self, name: str) -> float | None:
+        """The least length that a term's cells can express, for a hyperparameter that is one."""
+        number, _, parameter = name.rpartition(".") if "." in name else ("1", "", name)
+        if not parameter.startswith(("lengthscale", "period")):
+            return None
+        term = int(number) - 1
+        part = self.kernel.components[term]
+        if term not in self.plan.terms:
+            return None
+        place = self.plan.terms.index(term)
+        for d, column in enumerate(self.plan.inputs):
+            if parameter.endswith(f"[{column}]") or [f.dim for f in part.factors] == [column]:
+                return 3.0 * self.plan.grids[d].spacing * 2 ** self.plan.levels[place][d]
+        return None
+
+    def _bound(self, kernel: Kernel, noise: float) -> Bound:
+        try:
+            return field_bound(self.assembly, kernel, noise, self.objective)
+        except np.linalg.LinAlgError:
+            if self.best[1] is None:
+                raise
+            # Too long for its cells to be told from rounding: worse than all that is known.
+            worst = min(self.trace) - abs(min(self.trace))
+            return Bound(worst, worst, np.inf, np.zeros(len(kernel.parameters) + 1))
+
+
+def fit_field(
+    problem: Problem,
+    stats: FieldStatistics,
+    plan: Plan,
+    *,
+    auto: bool,
+    trained: bool,
+    warm: State | None = None,
+) -> Fit:
+    """Fit a model to statistics; the arguments are those of `fit_statistics`, and a plan.
+
+    The plan's grids are the finest, those of ``stats``.
+    """
+    begin = time.perf_counter()
+    state = warm
+    if not trained:
+        noise = problem.noise
+        if noise is None:
+            noise = noise_estimate(plan, without_effects(plan, stats))
+        state = (problem.kernel, noise)
+    schedule = _Schedule(problem, stats, plan, auto)
+    report, levels = Report(), []
+    factors = first_factors(plan) if trained and warm is None else schedule.target(state)
+    for _ in range(_STAGES):
+        assembly = schedule.assembly(factors, state)
+        if trained:
+            state, report = climb(problem, assembly, state, report)
+        assert state is not None
+        bound = field_bound(assembly, *state, problem.objective)
+        report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
+        levels.append(_level(assembly, bound, state))
+        following = schedule.following(factors, state)
+        if following == factors or report.interrupted:
+            break
+        factors = following
+    middle = time.perf_counter()
+    posterior = FieldPosterior(*state, assembly)
+    upper = max(bound.elbo, field_upper_bound(assembly, *state))
+    levels[-1] = replace(levels[-1], upper_bound=upper)
+    end = time.perf_counter()
+    timings = {"training": middle - begin, "posterior": end - middle}
+    return Fit(*state, posterior, bound.elbo, upper, report, levels, timings)  # pyright: ignore[reportArgumentType]
+
+
+class _Schedule:
+    """Which grids to train on, from coarse to fine."""
+
+    def __init__(self, problem: Problem, stats: FieldStatistics, plan: Plan, auto: bool):
+        self.problem, self.stats, self.plan, self.auto = problem, stats, plan, auto
+        self.marginals = marginal_moments(plan, stats)
+
+    def target(self, state: State | None) -> tuple[int, ...]:
+        """Factors to end with, for known hyperparameters."""
+        if not self.auto or state is None:
+            return (1,) * len(self.plan.grids)
+        finest = tuple(10**9 for _ in self.plan.grids)
+        return tuple(
+            min(f, 2**20)
+            for f in next_factors(finest, self._levels(state), self.plan, state[0], at_once=False)
+        )
+
+    def following(self, factors: tuple[int, ...], state: State) -> tuple[int, ...]:
+        """Factors of the next stage; the same where it is fine enough."""
+        if self.auto:
+            return next_factors(factors, self._levels(state), self.plan, state[0])
+        return tuple(max(1, f // 4) for f in factors)
+
+    def _levels(self, state: State) -> tuple[tuple[int, ...], ...]:
+        return levels_for(
+            *state, self.plan, self.marginals, self.stats.count, self.problem.objective
+        )
+
+    def assembly(self, factors: tuple[int, ...], state: State | None) -> Assembly:
+        """Statistics and plan of a stage, with levels that suit the state."""
+        stats = self.stats.coarsen(factors) if any(f > 1 for f in factors) else self.stats
+        plan = coarsened(self.plan, factors)
+        if state is not None and plan.terms:
+            wanted = self._levels(state)
+            if not self.auto:  # as asked, but for what could not be factored
+                wanted = levels_for(
+                    *state, self.plan, self.marginals, self.stats.count, "coarsest"
+                )
+            steps = [int(log2(f)) for f in factors]
+            levels = tuple(
+                tuple(max(0, level - step) for level, step in zip(own, steps, strict=True))
+                for own in wanted
+            )
+            plan = replace(plan, levels=levels)
+        plan, stats = self._smooths(plan, stats, state)
+        return Assembly(self.problem.kernel, plan, stats)
+
+    def _smooths(self, plan: Plan, stats: FieldStatistics, state: State | None):
+        """Smooths on cells that suit their lengths."""
+        if not plan.smooths:
+            return plan, stats
+        widths = []
+        for term, grid, degree in zip(
+            plan.smooths, plan.smooth_grids, plan.smooth_degrees, strict=True
+        ):
+            if not self.auto and state is not None:
+                widths.append(1)
+                continue
+            most = max(0, ceil(log2(grid.cells / 16)))
+            level = most
+            if state is not None:
+                (process,) = state[0].components[term].factors
+                cells = 32.0 if degree == 1 else 10.0
+                ratio = scale_of(process) / (cells * grid.spacing)
+                level = int(np.clip(np.floor(log2(max(ratio, 1.0))), 0, most))
+            widths.append(2**level)
+        if all(width == 1 for width in widths):
+            return plan, stats
+        stats = stats.coarsen_columns(widths)
+        grids = tuple(grid for grid, _ in stats.smooths)
+        return replace(plan, smooth_grids=grids), stats
+
+
+def climb(
+    problem: Problem, assembly: Assembly, warm: State | None, before: Report
+) -> tuple[State, Report]:
+    """Train on one resolution, from the best of many starts or from a coarser optimum."""
+    target = FieldObjective(problem, assembly, problem.noise if problem.known_noise else None)
+    if problem.watch is not None:
+        watch = problem.watch
+        target.watch = lambda done, value: watch(assembly.size, done, value)
+    settings = problem.settings
+    # What an iteration may gain unnoticed: nothing that a datum would miss.
+    tolerance = max(settings.tolerance, 1e-7 * assembly.stats.count)
+    settings = LBFGS(settings.max_iterations, tolerance, settings.restarts)
+    report = Report(False, "interrupted; the best state so far is kept", interrupted=True)
+    try:
+        starts = [warm] if warm is not None else _ranked(target, problem, assembly)
+        attempts = 1 + (settings.restarts if warm is None else 0)
+        for start in starts[:attempts]:
+            attempt = maximise(target, start, settings)
+            if report.interrupted or attempt.interrupted or attempt.objective > report.objective:
+                report = attempt
+            if attempt.interrupted:
+                break
+    except KeyboardInterrupt:
+        pass
+    state = target.best[1] or warm
+    if state is None:
+        raise KeyboardInterrupt
+    report.evaluations = before.evaluations + target.evaluations
+    report.seconds += before.seconds
+    return state, report
+
+
+def _ranked(target: FieldObjective, problem: Problem, assembly: Assembly) -> list[State]:
+    """Distinct starting states, the best first."""
+    proposals = candidates(problem.kernel, problem.noise, assembly.plan, assembly.stats)
+    states = list(dict.fromkeys(target.decode(target.encode(state)) for state in proposals))
+    values = []
+    for state in states:
+        try:
+            values.append(target.value(target.bound(state)))
+        except np.linalg.LinAlgError:
+            values.append(-np.inf)
+    order = sorted(range(len(states)), key=lambda i: -values[i])
+    return [states[i] for i in order]
+
+
+def _level(assembly: Assembly, bound: Bound, state: State) -> Level:
+    """The record of a stage."""
+    plan, stats = assembly.plan, assembly.stats
+    grids = [*plan.grids, *plan.smooth_grids]
+    degrees = [*plan.powers, *plan.smooth_degrees]
+    share = bound.missed / (state[0].prior_variance * stats.weight)
+    return Level(
+        tuple(grid.cells + k for grid, k in zip(grids, degrees, strict=True)),  # pyright: ignore[reportArgumentType]
+        tuple(grid.spacing for grid in grids),  # pyright: ignore[reportArgumentType]
+        bound.elbo,
+        float("nan"),
+        share,
+    )

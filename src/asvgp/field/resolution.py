@@ -1,0 +1,122 @@
+"""How fine the splines of every term are along every input.
+
+Along one input the share of its variance that a process loses on splines is a matter of
+that input alone. So it is known from the marginal moments, at any width of the cells, what
+a term's splines miss: the cells are made as wide as a tolerance on that allows, within
+limits on the lengthscale in cells. Fewer than `COARSEST` are no longer the process; with
+more than `FINEST` the matrices lose their digits, and nothing is gained.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil, log2
+
+import numpy as np
+
+from asvgp.basis import Array, Grid
+from asvgp.field.axis import Axis
+from asvgp.field.plan import Plan
+from asvgp.kernels import SHO, Component, Kernel
+
+COARSEST, EVIDENCE = 4.0, 8.0  # lengthscale in cells: at least, and what evidence asks for
+FINEST = {1: 256.0, 2: 40.0, 3: 12.0, 4: 6.0}  # at most, by degree
+TOLERANCE = 2e-3  # nats per datum that the bound may lose to one term along one input
+
+
+def scale_of(process: Component) -> float:
+    """The length that cells must resolve."""
+    return process.period / 4.0 if isinstance(process, SHO) else process.values[0]
+
+
+def wanted_level(
+    process: Component, grid: Grid, degree: int, moments: Array, worth: float, objective: str
+) -> int:
+    """How often the cells of a grid may be doubled for this process.
+
+    ``worth`` is what losing all of its variance would cost the bound, in nats per datum;
+    ``moments`` are the marginal ones along this input, (cells, 2 powers + 1).
+    """
+    ratio = scale_of(process) / grid.spacing
+    most = int(log2(max(grid.cells, 1)))
+    least = max(0, ceil(log2(ratio / FINEST.get(degree, 6.0)))) if ratio > 0 else 0
+    highest = int(np.floor(log2(max(ratio / COARSEST, 1.0))))
+    if objective == "coarsest":
+        return min(least, most)
+    if objective == "evidence":
+        level = int(np.floor(log2(max(ratio / EVIDENCE, 1.0))))
+        return int(np.clip(level, min(least, most), most))
+    weight = float(moments[:, 0].sum())
+    powers = (moments.shape[1] - 1) // 2
+    level = min(highest, most)
+    while level > 0:
+        axis = Axis(process, grid, degree, level, powers)
+        missed = 1.0 - axis.trace(moments)[0] / weight
+        if worth * missed <= TOLERANCE:
+            break
+        level -= 1
+    return int(np.clip(level, min(least, most), most))
+
+
+def misses(process: Component, grid: Grid, degree: int, moments: Array) -> float:
+    """Share of the variance that splines on these very cells lose."""
+    axis = Axis(process, grid, degree, 0, (moments.shape[1] - 1) // 2)
+    return 1.0 - axis.trace(moments)[0] / float(moments[:, 0].sum())
+
+
+def levels_for(
+    kernel: Kernel, noise: float, plan: Plan, moments: list[Array], count: int, objective: str
+) -> tuple[tuple[int, ...], ...]:
+    """Levels of every term and input of the main block, for these hyperparameters.
+
+    ``moments`` are the marginal ones, on the plan's grids.
+    """
+    levels = []
+    for term, degrees in zip(plan.terms, plan.degrees, strict=True):
+        part = kernel.components[term]
+        factors = {factor.dim: factor for factor in part.factors}
+        own = []
+        for d, column in enumerate(plan.inputs):
+            if column not in factors:
+                own.append(0)
+                continue
+            worth = 0.5 * part.variance * float(moments[d][:, 0].sum()) / (noise * count)
+            own.append(
+                wanted_level(
+                    factors[column], plan.grids[d], degrees[d], moments[d], worth, objective
+                )
+            )
+        levels.append(tuple(own))
+    return tuple(levels)
+
+
+def coarsened(plan: Plan, factors: tuple[int, ...]) -> Plan:
+    """The plan on cells so many times as wide, with levels zero."""
+    grids = tuple(grid.coarsen(f) for grid, f in zip(plan.grids, factors, strict=True))
+    return replace(plan, grids=grids, levels=tuple((0,) * len(grids) for _ in plan.terms))
+
+
+def first_factors(plan: Plan) -> tuple[int, ...]:
+    """Factors that leave few enough cells to explore on."""
+    few = {1: 64, 2: 24, 3: 10, 4: 6}[max(len(plan.inputs), 1)]
+    return tuple(2 ** max(0, ceil(log2(grid.cells / few))) for grid in plan.grids)
+
+
+def next_factors(
+    factors: tuple[int, ...],
+    levels: tuple[tuple[int, ...], ...],
+    plan: Plan,
+    kernel: Kernel,
+    at_once: bool = True,
+) -> tuple[int, ...]:
+    """Factors to go on with, towards the finest that some term wants; at most four at once."""
+    out = []
+    for d, (column, factor) in enumerate(zip(plan.inputs, factors, strict=True)):
+        involved = [
+            own[d]
+            for own, term in zip(levels, plan.terms, strict=True)
+            if column in [f.dim for f in kernel.components[term].factors]
+        ]
+        finest = 2 ** min(involved)
+        out.append(max(min(factor, finest), factor // 4 if at_once else 1, 1))
+    return tuple(out)
