@@ -8,19 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.checking import LeaveOneOut, leave_one_out
-from asvgp.functionals import derivative as derivative_of
-from asvgp.functionals import derivative_covariance, integrate
+from asvgp.checking import LeaveOneOut
+from asvgp.functionals import integrate
 from asvgp.inference.fitting import Fit
 from asvgp.inference.optimise import Report
 from asvgp.inference.resolution import Level
-from asvgp.inputs import Seen, read_inputs, read_targets, read_weights
-from asvgp.kernels import Effect, Kernel, in_time
-from asvgp.paths import draw_paths, sample
+from asvgp.inputs import Seen, read_targets, read_weights
+from asvgp.kernels import Effect, Kernel
 from asvgp.posterior import Posterior
 from asvgp.stats import Statistics
 from asvgp.summary import Summary, summary
-from asvgp.validation import finite_range
 
 
 class ComponentPrediction(NamedTuple):
@@ -95,25 +92,19 @@ class Answers(ABC):
             raise ValueError("At most one of return_std and return_cov can be asked for.")
         if derivative and include_noise:
             raise ValueError("A derivative is of f: there is no noise to include.")
-        posterior = self._fitted().posterior
-        x, covariates = self._inputs(X)
+        structure, posterior = self._seen().structure, self._fitted().posterior
+        points = structure.read(self, X)
         noise = self.noise_variance_ if include_noise else 0.0
 
         def evaluate(component: int | None, variance: bool):
-            if derivative:
-                return derivative_of(posterior, x, derivative, variance, component)
-            return posterior.predict(x, variance, component, covariates)
+            return structure.predict(posterior, points, variance, component, derivative)
 
         mean, variance = evaluate(None, return_std)
         results = [self._shaped(mean)]
         if return_std:
             results.append(self._spread(variance + noise, mean))
         if return_cov:
-            cov = (
-                derivative_covariance(posterior, x, derivative)
-                if derivative
-                else posterior.covariance(x, covariates)
-            )
+            cov = structure.covariance(posterior, points, derivative)
             cov[np.diag_indices_from(cov)] += noise
             if not self._seen().single:
                 cov = np.repeat(cov[:, :, None], len(mean), axis=2)
@@ -125,23 +116,15 @@ class Answers(ABC):
                 parts.append(
                     ComponentPrediction(kernel, self._shaped(part), self._spread(spread, part))
                 )
-            if (effects := posterior.effects) is not None:
-                design = posterior.effect_values(x, covariates, power=derivative)
-                for number, effect in enumerate(self.kernel_.effects):
-                    part = np.outer(effects.beta[number], design[:, number])
-                    spread = design[:, number] ** 2 * effects.covariance[number, number]
-                    parts.append(
-                        ComponentPrediction(effect, self._shaped(part), self._spread(spread, part))
-                    )
+            beta, spread_of, design = structure.effects(posterior, points, derivative)
+            for number, effect in enumerate(self.kernel_.effects):
+                part = np.outer(beta[number], design[:, number])
+                spread = design[:, number] ** 2 * spread_of[number, number]
+                parts.append(
+                    ComponentPrediction(effect, self._shaped(part), self._spread(spread, part))
+                )
             results.append(parts)
         return results[0] if len(results) == 1 else tuple(results)
-
-    def _inputs(self, X) -> tuple[Array, Array | None]:
-        """New inputs and covariates, of the kind seen."""
-        data = self._seen()
-        x, covariates = read_inputs(self, X, data.layout, data.axis)
-        finite_range(x)
-        return x, covariates
 
     def _shaped(self, values):
         """(outputs, n) as scikit-learn has it."""
@@ -178,6 +161,8 @@ class Answers(ABC):
         if return_std and return_cov:
             raise ValueError("At most one of return_std and return_cov can be asked for.")
         axis, posterior = self._seen().axis, self._fitted().posterior
+        if not isinstance(posterior, Posterior):
+            raise ValueError("Integrals are of models of one input.")
         scalar = np.ndim(a) == 0 and np.ndim(b) == 0
         low, high = (
             np.atleast_1d(axis.to_seconds(np.atleast_1d(end)) if axis else np.asarray(end, float))
@@ -203,9 +188,8 @@ class Answers(ABC):
         >>> gp.fit([0, 1, 2], [1.0, 0.0, -1.0]).sample_y([0.5, 9.0], 5, random_state=0).shape
         (2, 5)
         """
-        posterior = self._fitted().posterior
-        x, covariates = self._inputs(X)
-        draws = sample(posterior, x, n_samples, random_state, covariates=covariates)
+        structure, posterior = self._seen().structure, self._fitted().posterior
+        draws = structure.sample(posterior, structure.read(self, X), n_samples, random_state)
         return draws[0] if self._seen().single else draws.transpose(1, 0, 2)
 
     def sample_paths(self, n_samples=1, random_state=None, component=None):
@@ -215,15 +199,16 @@ class Answers(ABC):
         of a path is in the units of X, seconds since the first time where X holds times.
         ``component`` counts from zero. Linear effects of other columns are left out.
         """
-        return draw_paths(self._fitted().posterior, n_samples, random_state, component)
+        structure, posterior = self._seen().structure, self._fitted().posterior
+        return structure.paths(posterior, n_samples, random_state, component)
 
     def leave_one_out(self, X, y, sample_weight=None, noise_variance=None) -> LeaveOneOut:
         """Predictions of the training data, each without itself, at fixed hyperparameters."""
-        data = self._seen()
-        x, covariates = read_inputs(self, X, data.layout, data.axis)
-        y = read_targets(y, len(x))
-        weights = read_weights(sample_weight, noise_variance, len(x))
-        return leave_one_out(self._fitted().posterior, x, y, weights, covariates)
+        structure, posterior = self._seen().structure, self._fitted().posterior
+        points = structure.read(self, X)
+        y = read_targets(y, points.count)
+        weights = read_weights(sample_weight, noise_variance, points.count)
+        return structure.leave_one_out(posterior, points, y, weights)
 
     def summary(self) -> Summary:
         """What was fitted and whether to believe it; print it."""
@@ -260,20 +245,17 @@ class Answers(ABC):
     def kernel_(self) -> Kernel:
         """The kernel with trained hyperparameters; scales are durations where X holds times."""
         data = self._seen()
-        kernel = data.layout.relabelled(self._fitted().kernel)
-        return kernel if data.axis is None else in_time(kernel)
+        return data.structure.labelled(self._fitted().kernel)
 
     @property
     def effects_(self) -> list[EffectEstimate]:
         """The fixed effects: coefficients per unit of their column, per second for times."""
-        effects = self._fitted().posterior.effects
-        if effects is None:
-            return []
-        errors = np.sqrt(np.diag(effects.covariance))
-        single = self._seen().single
+        data, posterior = self._seen(), self._fitted().posterior
+        beta, covariance, _ = data.structure.effects(posterior, None, 0)
+        errors = np.sqrt(np.diag(covariance))
         return [
-            EffectEstimate(effect.name, float(beta[0]) if single else beta, float(error))
-            for effect, beta, error in zip(self.kernel_.effects, effects.beta, errors, strict=True)
+            EffectEstimate(effect.name, float(own[0]) if data.single else own, float(error))
+            for effect, own, error in zip(self.kernel_.effects, beta, errors, strict=True)
         ]
 
     @property
@@ -292,17 +274,15 @@ class Answers(ABC):
         return self._fitted().upper
 
     @property
-    def num_basis_(self) -> int:
-        """Number of basis functions, of each component."""
-        stats = self._fitted().posterior.stats
-        return stats.grid.cells + stats.degree
+    def num_basis_(self) -> int | tuple[int, ...]:
+        """Number of basis functions of each component, along every input if several."""
+        return self._seen().structure.num_basis(self._fitted().posterior)
 
     @property
     def domain_(self) -> tuple:
-        """The interval of the splines."""
+        """The interval of the splines; one an input where there are several."""
         data = self._seen()
-        ends = (data.stats.grid.lower, data.stats.grid.upper)
-        return ends if data.axis is None else tuple(data.axis.to_times(np.array(ends)))
+        return data.structure.domain(data.stats)
 
     @property
     def stats_(self) -> Statistics:

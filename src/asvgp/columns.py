@@ -108,7 +108,9 @@ def match(kernel: Kernel, table: Table) -> Layout:
     >>> layout.inputs, layout.smooths
     ((0, 1), (1,))
     """
-    slopes = [_find(e, table) for e in kernel.effects if isinstance(e, Linear) and e.dim is not None]
+    slopes = [
+        _find(e, table) for e in kernel.effects if isinstance(e, Linear) and e.dim is not None
+    ]
     free = [column for column in range(table.width) if column not in slopes]
     parts = tuple(new for part in kernel.components for new in _spelt_out(part, table, free))
     over = [tuple(factor.dim for factor in part.factors) for part in parts]

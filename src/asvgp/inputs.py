@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 from asvgp.basis import Array
 from asvgp.columns import Layout, Table
-from asvgp.stats import Statistics
 from asvgp.times import TimeAxis, is_time
 from asvgp.validation import check_weights, finite_range
 
@@ -18,13 +17,7 @@ def read_inputs(
     estimator, X, layout: Layout, axis: TimeAxis | None, reset: bool = False
 ) -> tuple[Array, Array | None]:
     """The splines' input in the type it came in, times as seconds, and the covariates."""
-    if np.ma.is_masked(X):
-        rows = np.flatnonzero(np.ma.getmaskarray(X).reshape(len(X), -1).any(axis=1))
-        more = ", ..." if len(rows) > 5 else ""
-        raise ValueError(
-            f"X is masked in {len(rows)} of {len(X)} rows ({', '.join(map(str, rows[:5]))}{more}). "
-            "Drop those rows."
-        )
+    _refuse_masked(X)
     table = Table(X)
     if axis is not None:
         _keep_names(estimator, table, reset)
@@ -51,6 +44,59 @@ def read_inputs(
             "X holds durations. Give times, or numbers such as X / np.timedelta64(1, 'D')."
         )
     return X[:, layout.input], _covariates([X[:, i] for i in layout.linear], table, layout)
+
+
+def read_columns(
+    estimator, X, layout: Layout, axes: tuple[TimeAxis | None, ...], reset: bool = False
+) -> dict[int, Array]:
+    """The columns of X that a model of several inputs uses, times as seconds.
+
+    Without an estimator there is no bookkeeping of names.
+    """
+    _refuse_masked(X)
+    table = Table(X)
+    times = any(axis is not None for axis in axes)
+    if estimator is not None and (times or table.frame):
+        _keep_names(estimator, table, reset)
+    elif estimator is not None:
+        X = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+        table = Table(np.asarray(X))
+    out: dict[int, Array] = {}
+    for place, number in enumerate(layout.used):
+        column, axis = table.column(number), axes[place]
+        name = _column_name(table, number)
+        if (axis is not None) != is_time(column):
+            kinds = ("times", "numbers") if axis is not None else ("numbers", "times")
+            raise TypeError(f"{name} holds {kinds[1]}, but the model was fitted to {kinds[0]}.")
+        out[number] = axis.to_seconds(column, name=name) if axis else _numbers(column, name)
+        finite_range(out[number], name)
+    for number in layout.linear:
+        if number not in out:
+            name = _column_name(table, number)
+            out[number] = _numbers(table.column(number), name)
+            finite_range(out[number], name)
+    return out
+
+
+def _column_name(table: Table, number: int) -> str:
+    return f"column {repr(table.names[number]) if table.names else number} of X"
+
+
+def _numbers(column, name: str) -> Array:
+    values = np.asarray(column)
+    if values.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold numbers or times, not {values.dtype}.")
+    return values
+
+
+def _refuse_masked(X) -> None:
+    if np.ma.is_masked(X):
+        rows = np.flatnonzero(np.ma.getmaskarray(X).reshape(len(X), -1).any(axis=1))
+        more = ", ..." if len(rows) > 5 else ""
+        raise ValueError(
+            f"X is masked in {len(rows)} of {len(X)} rows ({', '.join(map(str, rows[:5]))}{more}). "
+            "Drop those rows."
+        )
 
 
 def _covariates(columns: list, table: Table, layout: Layout) -> Array | None:
@@ -129,12 +175,21 @@ def read_range(x, domain, axis: TimeAxis | None) -> tuple[float, float, object]:
 class Seen(NamedTuple):
     """What was seen: the statistics, and how to read more of the same kind."""
 
-    stats: Statistics
-    axis: TimeAxis | None
-    layout: Layout
+    stats: Any  # Statistics, or FieldStatistics
+    structure: Any  # Line, or Field
     known_noise: bool
     single: bool  # y came as a vector
     seconds: float = 0.0
+
+    @property
+    def layout(self) -> Layout:
+        """Which column of X is what."""
+        return self.structure.layout
+
+    @property
+    def axis(self) -> TimeAxis | None:
+        """The time axis of a model of one input."""
+        return self.structure.axis
 
     def check_convention(self, noise_variance) -> None:
         """Known noise variances and relative weights do not mix."""

@@ -11,26 +11,17 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from asvgp.answers import Answers
-from asvgp.basis import Grid
-from asvgp.columns import Table, match
-from asvgp.inference.fitting import Fit, fit_statistics
+from asvgp.inference.fitting import Fit
 from asvgp.inference.optimise import LBFGS
-from asvgp.inference.resolution import FIRST, finest_cells
 from asvgp.inference.start import mean_weight, signal_power
 from asvgp.inference.train import Problem
-from asvgp.inputs import Seen, read_inputs, read_range, read_targets, read_weights
-from asvgp.kernels import Constant, Kernel, Matern32, check_units
+from asvgp.inputs import Seen, read_targets, read_weights
+from asvgp.kernels import Constant, Kernel, Matern32
 from asvgp.parallel import one_blas_thread
 from asvgp.progress import Progress
 from asvgp.stats import Statistics
-from asvgp.times import TimeAxis, is_time
-from asvgp.validation import (
-    check_degree,
-    check_domain,
-    check_num_basis,
-    check_settings,
-    finite_range,
-)
+from asvgp.structure import structure_of
+from asvgp.validation import check_settings
 
 
 class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -192,18 +183,16 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         700
         """
         data = self._seen()
-        x, covariates = read_inputs(self, X, data.layout, data.axis)
-        y = read_targets(y, len(x))
+        points = data.structure.read(self, X)
+        y = read_targets(y, points.count)
         data.check_convention(noise_variance)
-        weights = read_weights(sample_weight, noise_variance, len(x))
-        lower, upper = finite_range(x)
-        grid = data.stats.grid
-        if lower < grid.lower or upper > grid.upper:
+        weights = read_weights(sample_weight, noise_variance, points.count)
+        if not data.structure.covers(data.stats, points):
             raise ValueError(
-                f"These data cannot be forgotten, because they were never added: X from {lower:g} "
-                f"to {upper:g} is outside the domain {self.domain_}."
+                "These data cannot be forgotten, because they were never added: some of X is "
+                f"outside the domain {self.domain_}."
             )
-        old = Statistics.from_data(x, y, grid, data.stats.degree, weights, covariates=covariates)
+        old = data.structure.accumulate(points, y, data.stats, weights)
         self._replace(data._replace(stats=data.stats - old))
         return self
 
@@ -231,7 +220,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"The models count time from different origins, {mine.axis} and {theirs.axis}. "
                 "Give both the same domain."
             )
-        if (mine.layout.input, mine.layout.linear) != (theirs.layout.input, theirs.layout.linear):
+        if mine.structure.key != theirs.structure.key:
             raise ValueError(
                 "The models use different columns of X: "
                 f"{mine.layout.given!r} and {theirs.layout.given!r}."
@@ -254,40 +243,23 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         """One pass over new data into the statistics."""
         begin = time.perf_counter()
         check_settings(self)
-        degrees = check_degree(self.degree, self.kernel)
-        degree = max(degrees)
-        num_basis = check_num_basis(self.num_basis, degree)
         data = vars(self).get("_data")
+        structure = data.structure if data else structure_of(self.kernel, X)
+        structure.degrees(self)
+        points = structure.read(self, X, reset=data is None)
+        y = read_targets(y, points.count)
+        weights = read_weights(sample_weight, noise_variance, points.count)
+        outputs = 1 if y.ndim == 1 else y.shape[1]
         if data is None:
-            table = Table(X)
-            layout = match(self.kernel, table)
-            first = table.column(layout.input)
-            axis = TimeAxis.from_values(first) if is_time(first) else None
-        else:
-            layout, axis = data.layout, data.axis
-        check_units(self.kernel, axis is not None)
-        x, covariates = read_inputs(self, X, layout, axis, reset=data is None)
-        y = read_targets(y, len(x))
-        weights = read_weights(sample_weight, noise_variance, len(x))
-        lower, upper, domain = read_range(x, self.domain, axis)
-        if data is None:
-            domain = check_domain(domain, x, lower, upper)
-            cells = finest_cells(x, *domain) if num_basis is None else num_basis - degree
-            outputs = 1 if y.ndim == 1 else y.shape[1]
-            data = Seen(
-                Statistics.empty(Grid(*domain, cells), degree, outputs, len(layout.linear)),
-                axis,
-                layout,
-                noise_variance is not None,
-                y.ndim == 1,
-            )
+            stats = structure.prepare(self, points, outputs, None)
+            data = Seen(stats, structure, noise_variance is not None, y.ndim == 1)
         else:
             data.check_convention(noise_variance)
-            data = data._replace(stats=self._grown(data.stats, x, lower, upper, domain))
+            data = data._replace(stats=structure.prepare(self, points, outputs, data.stats))
         progress = Progress(self.progress)
         try:
-            new = Statistics.from_data(
-                x, y, data.stats.grid, degree, weights, progress.passing(len(x)), covariates
+            new = structure.accumulate(
+                points, y, data.stats, weights, progress.passing(points.count)
             )
         finally:
             progress.close()
@@ -298,14 +270,6 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._replace(
             data._replace(stats=total, seconds=data.seconds + time.perf_counter() - begin)
         )
-
-    def _grown(self, stats: Statistics, x, lower: float, upper: float, domain) -> Statistics:
-        """The statistics on a grid that holds the new inputs too."""
-        if domain is not None:
-            check_domain(domain, x, lower, upper)
-            return stats
-        keep = stats.grid.cells // FIRST if self.num_basis == "auto" else 1
-        return stats.extend(lower, upper, max(1, keep))
 
     def _replace(self, data: Seen) -> None:
         """New statistics: what was learnt from the old is a start, no more."""
@@ -325,7 +289,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         """The model of the data seen, trained if it has not been yet."""
         data = self._seen()
         if "_fit_now" not in vars(self):
-            degrees = check_degree(self.degree, self.kernel)
+            degrees = data.structure.degrees(self)
             noise = None if self.noise_variance == "auto" else float(self.noise_variance)
             progress = Progress(self.progress)
             problem = Problem(
@@ -341,13 +305,8 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 raise ValueError("There are no observations left to fit.")
             try:
                 with one_blas_thread:
-                    fitted = fit_statistics(
-                        problem,
-                        data.stats,
-                        auto=check_num_basis(self.num_basis, max(degrees)) is None,
-                        trained=self.optimizer is not None,
-                        warm=vars(self).get("_warm"),
-                    )
+                    warm = vars(self).get("_warm")
+                    fitted = data.structure.fit(self, problem, data.stats, warm)
             finally:
                 progress.close()
             self._fit_now = fitted
@@ -400,7 +359,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Whether there is something to train on."""
         if self.optimizer is None:
             return
-        means = stats.targets[:, :, 0].sum(axis=1) / stats.weight
+        means = stats.sums / stats.weight
         spread = stats.squares / stats.weight - means**2
         if np.all(spread <= 1e-9 * means**2):  # the sums only raise the suspicion
             low, high = np.nanmin(y), np.nanmax(y)

@@ -266,6 +266,11 @@ class Statistics:
         )
 
     @property
+    def sums(self) -> Array:
+        """Weighted sums of y, (outputs,)."""
+        return self.targets[:, :, 0].sum(axis=1)
+
+    @property
     def weight(self) -> float:
         """Sum of the weights."""
         return float(self.moments[:, 0].sum())

@@ -68,15 +68,19 @@ class Assembly:
         out = np.zeros((self.leaf_count, leaves.block, leaves.block))
         step = max(1, (1 << 22) // leaves.block**2)
         cross = interleave(stats.cross, self.inputs) if plan.columns else None
-        tables = [
-            [leaves.values(d, i) for d in range(self.inputs)] for i in range(len(plan.terms))
-        ]
+        tables = [[leaves.values(d, i) for d in range(self.inputs)] for i in range(len(plan.terms))]
         for start in range(0, self.leaf_count, step):
             stop = min(start + step, self.leaf_count)
             part = out[start:stop]
             leaves.gram(self.moments, start, stop, part)
             if cross is not None:
-                self._add_cross(leaves.cut(cross, start, stop, [p + 1 for p in plan.powers]), tables, start, stop, part)
+                self._add_cross(
+                    leaves.cut(cross, start, stop, [p + 1 for p in plan.powers]),
+                    tables,
+                    start,
+                    stop,
+                    part,
+                )
         if plan.columns:
             out[0, -plan.columns :, -plan.columns :] += stats.column_gram
         return out
@@ -119,7 +123,9 @@ class Assembly:
             axis.matrix.toarray() / kernel.components[term].variance
             for axis, term in zip(self.plan.smooth_axes(kernel), self.plan.smooths, strict=True)
         ]
-        return block_diag(*blocks, np.diag(self.precision)) if self.plan.columns else np.empty((0, 0))
+        return (
+            block_diag(*blocks, np.diag(self.precision)) if self.plan.columns else np.empty((0, 0))
+        )
 
     def factor(self, kernel: Kernel, noise: float) -> Factor:
         """P at these hyperparameters, factored."""

@@ -166,6 +166,4 @@ def _spline_matrix(
     rows = first[:, None, None] + np.arange(degree + 1)[:, None]
     columns = np.arange(cells)[:, None, None] * (powers + 1) + np.arange(powers + 1)
     where = tuple(np.broadcast_to(i, pieces.shape).ravel() for i in (rows, columns))
-    return sparse.coo_array(
-        (pieces.ravel(), where), shape=(count, cells * (powers + 1))
-    ).tocsr()
+    return sparse.coo_array((pieces.ravel(), where), shape=(count, cells * (powers + 1))).tocsr()

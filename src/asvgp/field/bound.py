@@ -99,9 +99,7 @@ class Priors:
         return trace, d_trace
 
 
-def field_bound(
-    assembly: Assembly, kernel: Kernel, noise: float, objective: str = "elbo"
-) -> Bound:
+def field_bound(assembly: Assembly, kernel: Kernel, noise: float, objective: str = "elbo") -> Bound:
     """The bound and its gradient with respect to log-hyperparameters and log-noise."""
     solution = Solution.of(assembly, kernel, noise)
     priors = Priors(assembly, kernel)
@@ -179,7 +177,9 @@ class _Forms:
         if effects:
             diagonal = np.diag(self.column_inverse)[-effects:]
             self.effects_trace = float(precision @ diagonal)
-            self.effects_energy = float(np.sum(precision[:, None] * self.column_means[-effects:] ** 2))
+            self.effects_energy = float(
+                np.sum(precision[:, None] * self.column_means[-effects:] ** 2)
+            )
 
     def term(self, number: int):
         """``tr(P^-1 K)``, ``alpha'K alpha``, and along each input axis, share and derivatives."""

@@ -76,7 +76,9 @@ class Leaves:
         interval, place, first_a = self._local(d, i)
         first_b = self._local(d, j)[2]
         n, m = self.shapes[i][d], self.shapes[j][d]
-        out = np.zeros((len(self.tree.leaf_intervals[d]) - 1, self.lengths[d], 2 * powers + 1, n, m))
+        out = np.zeros(
+            (len(self.tree.leaf_intervals[d]) - 1, self.lengths[d], 2 * powers + 1, n, m)
+        )
         for r in range(a.degree + 1):
             for s in range(b.degree + 1):
                 out[interval, place, :, first_a + r, first_b + s] = product[:, :, r, s]
@@ -139,7 +141,9 @@ class Leaves:
         if i != j:
             out[:, b : b + prod(columns), a : a + prod(rows)] += _permute(value, [0, 2, 1])
 
-    def add_stiffness(self, tables: list[list[Any]], scales, start: int, stop: int, out: Any) -> None:
+    def add_stiffness(
+        self, tables: list[list[Any]], scales, start: int, stop: int, out: Any
+    ) -> None:
         """Add K of leaves ``start`` to ``stop``: a product over inputs, times a scale, a term."""
         for i, term in enumerate(tables):
             value = None

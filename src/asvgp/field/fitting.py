@@ -186,9 +186,7 @@ class _Schedule:
         if state is not None and plan.terms:
             wanted = self._levels(state)
             if not self.auto:  # as asked, but for what could not be factored
-                wanted = levels_for(
-                    *state, self.plan, self.marginals, self.stats.count, "coarsest"
-                )
+                wanted = levels_for(*state, self.plan, self.marginals, self.stats.count, "coarsest")
             steps = [int(log2(f)) for f in factors]
             levels = tuple(
                 tuple(max(0, level - step) for level, step in zip(own, steps, strict=True))

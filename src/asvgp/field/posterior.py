@@ -95,16 +95,19 @@ class FieldPosterior:
     @cached_property
     def _inverse(self) -> tuple[Array, Array, Array]:
         """From one selected inversion: ``phi' P^-1 phi`` per cell, its products with the
-        columns, (cells, powers, C), and P^-1 of the columns."""
+        columns, (cells, powers, C), and P^-1 of the columns.
+        """
         assembly, leaves, plan = self.assembly, self.assembly.leaves, self.plan
         shape = [g.cells * (2 * p + 1) for g, p in zip(plan.grids, plan.powers, strict=True)]
         squares, columns = np.zeros(shape), plan.columns
         of_columns = np.zeros((columns, columns))
         thin = [g.cells * (p + 1) for g, p in zip(plan.grids, plan.powers, strict=True)]
         cross = np.zeros((*thin, columns))
-        values = [
-            [leaves.values(d, i) for d in range(assembly.inputs)] for i in range(len(plan.terms))
-        ] if columns else []
+        values = (
+            [[leaves.values(d, i) for d in range(assembly.inputs)] for i in range(len(plan.terms))]
+            if columns
+            else []
+        )
 
         def consume(start: int, stop: int, blocks: Array) -> None:
             nonlocal of_columns
@@ -295,7 +298,7 @@ class FieldPosterior:
                 row = Rows(axis, points.smooths[:, j], own[j])
                 prior += self.priors.smooth_variances[j] * (row.prior - row.captured)
             first = last
-        if others or term is not None:
+        if term is not None:
             design[:, first:] = 0.0
         return main, sparse.csr_array(design), prior
 
@@ -351,7 +354,8 @@ class FieldPosterior:
             pointer = np.arange(len(points) + 1) * index.shape[1]
             blocks.append(
                 sparse.csr_array(
-                    (weights.ravel(), index.ravel(), pointer), shape=(len(points), int(np.prod(counts)))
+                    (weights.ravel(), index.ravel(), pointer),
+                    shape=(len(points), int(np.prod(counts))),
                 )
             )
             whole, captured = 1.0, 1.0
@@ -370,9 +374,23 @@ class FieldPosterior:
         np.maximum(diagonal, _EPS * self.kernel.prior_variance, out=diagonal)
         return out
 
-    def fitted_variance(self, points: Points) -> Array:
-        """``phi' P^-1 phi`` at points inside: the leverage times the noise."""
-        return self.predict(points)[1] - self._missed(points)
+    def fitted_variance(self, points: Points, variance: Array) -> Array:
+        """``phi' P^-1 phi`` at points inside, where the variance is known."""
+        return variance - self._missed(points)
+
+    def path_values(self, coefficients: Array, tables: list[Array], points: Points) -> Array:
+        """Splines with other coefficients, (size, outputs), at points, (outputs, n)."""
+        _, columns = self.assembly.split(coefficients)
+        values = (self._design(points) @ columns).T
+        if tables:
+            cells, s = self._locate(points.main)
+            sizes = np.array([p + 1 for p in self.plan.powers])
+            for o, table in enumerate(tables):
+                part = np.empty(len(points))
+                _evaluate(table, sizes, cells, s, part)
+                values[o] += part
+            values[:, self._outside(points.main)] = np.nan
+        return values
 
 
 def _evaluate(table: Array, sizes: Array, cells: np.ndarray, s: Array, out: Array) -> None:

@@ -21,9 +21,9 @@ import numpy as np
 from scipy import sparse
 
 from asvgp.basis import Array, Grid
-from asvgp.field.one_pass import CellSums, ColumnSums, Observations, columns_of, pass_over
 from asvgp.field.gridded import gridded_sums
 from asvgp.field.nesting import coarsen_sums, each, longer_grids, placement, refinement
+from asvgp.field.one_pass import CellSums, ColumnSums, Observations, columns_of, pass_over
 
 Smooth = tuple[Grid, int]  # grid and degree: cells + degree columns
 _SUMS = ("moments", "targets", "cross", "column_gram", "column_targets", "squares")
@@ -278,6 +278,12 @@ class FieldStatistics:
     def cell_weights(self) -> Array:
         """Sum of the weights in every cell, (cells_1, ..., cells_D)."""
         return self.moments[(..., *[0] * len(self.grids))]
+
+    @property
+    def sums(self) -> Array:
+        """Weighted sums of y, (outputs,)."""
+        first = (..., *([0] * len(self.grids)))
+        return self.targets[first].reshape(len(self.squares), -1).sum(axis=1)
 
     @property
     def weight(self) -> float:

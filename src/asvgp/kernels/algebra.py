@@ -14,6 +14,7 @@ import numpy as np
 from asvgp.basis import Array, Grid
 from asvgp.kernels.base import Component, Kernel
 from asvgp.kernels.effects import Effect
+from asvgp.kernels.product import Product
 from asvgp.times import Duration
 
 
@@ -121,8 +122,10 @@ class Sum(Kernel):
         return " + ".join(repr(part) for part in (*self.parts, *self.fixed_effects))
 
 
-def in_time(kernel: Kernel) -> Kernel:
-    """A copy whose scales along the input are durations, for printing.
+def in_time(kernel: Kernel, columns=None) -> Kernel:
+    """A copy whose scales along inputs that are times are durations, for printing.
+
+    ``columns`` are those inputs, all by default.
 
     Examples
     --------
@@ -130,16 +133,29 @@ def in_time(kernel: Kernel) -> Kernel:
     >>> in_time(Matern32(lengthscale=7200.0))
     Matern32(lengthscale='2 hours', variance=1.0)
     """
+
+    def timed(part: Component) -> Component:
+        if columns is not None and part.dim not in columns:
+            return part
+        return part.replace(**{name: Duration(getattr(part, name)) for name in part.scales})
+
     parts = tuple(
-        part.replace(**{name: Duration(getattr(part, name)) for name in part.scales})
+        part.with_factors([timed(factor) for factor in part.factors])
+        if isinstance(part, Product)
+        else timed(part)
         for part in kernel.components
     )
     return kernel.replace_parts(parts) if isinstance(kernel, Sum) else parts[0]
 
 
-def check_units(kernel: Kernel, time: bool) -> None:
-    """Durations against times, numbers against numbers; the default of one may mean either."""
-    for part in kernel.components:
+def check_units(kernel: Kernel, times) -> None:
+    """Durations against times, numbers against numbers; the default of one may mean either.
+
+    ``times`` holds the columns that are times.
+    """
+    only = len(kernel.components[0].factors) == 1 and kernel.components[0].factors[0].dim is None
+    for part in (factor for component in kernel.components for factor in component.factors):
+        time = bool(times) if only else part.dim in times
         for name in part.scales:
             value = getattr(part, name)
             if time and not isinstance(value, Duration) and value != 1.0:

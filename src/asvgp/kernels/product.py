@@ -85,6 +85,10 @@ class Product(Kernel):
         parts = [factor.values[:-1] for factor in self.factors]
         return np.concatenate([*parts, [self.variance]])
 
+    def with_factors(self, factors) -> Product:
+        """A copy with other factors over the same inputs."""
+        return Product(tuple(factors), self.variance, self.fixed, self.bounds)
+
     def replace(self, **changes) -> Product:
         """A copy with some hyperparameters changed."""
         factors = []
@@ -144,4 +148,3 @@ class Product(Kernel):
 
 def _named(parameter: str, factor: Component) -> str:
     return f"{parameter}[{factor.dim}]"
-

@@ -1,0 +1,374 @@
+"""Models of several inputs: reading them, their statistics, and what the posterior is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import floor, log2
+
+import numpy as np
+
+from asvgp.basis import Array, Grid
+from asvgp.checking import LeaveOneOut
+from asvgp.columns import Layout
+from asvgp.field.fitting import fit_field
+from asvgp.field.plan import Plan
+from asvgp.field.posterior import FieldPosterior, Points
+from asvgp.field.sampling import FieldPath, sample
+from asvgp.field.stats import FieldStatistics
+from asvgp.inference.fitting import Fit
+from asvgp.inference.train import Problem
+from asvgp.inputs import read_columns
+from asvgp.kernels import Constant, Kernel, in_time
+from asvgp.times import TimeAxis
+from asvgp.validation import check_domain, finite_range
+
+MOST_CELLS = {2: 1 << 20, 3: 1 << 18, 4: 1 << 16}  # of an automatic grid, by inputs
+SMOOTH_CELLS = 256  # of an automatic smooth
+MOST_COLUMNS = 4096  # of all smooths together
+
+
+class FieldPoints(tuple):
+    """Columns of the main block, of the smooths and of the effects, each a list of arrays."""
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return len(next(column for part in self for column in part))
+
+
+class Field:
+    """A model whose processes are over several inputs.
+
+    Parameters
+    ----------
+    layout : Layout
+    axes : tuple of TimeAxis or None
+        For every column of ``layout.used``.
+    """
+
+    def __init__(self, layout: Layout, axes: tuple[TimeAxis | None, ...]):
+        self.layout, self.axes = layout, axes
+
+    @property
+    def axis(self) -> TimeAxis | None:
+        """None: there is no one time axis."""
+        return None
+
+    @property
+    def key(self):
+        """What two models must share for their statistics to add."""
+        return self.axes, self.layout.used, self.layout.linear
+
+    # ------------------------------------------------------------ reading
+
+    def read(self, estimator, X, reset: bool = False) -> FieldPoints:
+        """New inputs, of the kind seen."""
+        layout = self.layout
+        columns = read_columns(estimator, X, layout, self.axes, reset)
+        rows = len(columns[layout.used[0]])
+        effects = [
+            np.broadcast_to(1.0, (rows,)) if isinstance(effect, Constant) else columns[effect.dim]  # pyright: ignore[reportAttributeAccessIssue]
+            for effect in layout.kernel.effects
+        ]
+        inputs = [columns[number] for number in layout.used]
+        main = len(layout.inputs)
+        return FieldPoints((inputs[:main], inputs[main:], effects))
+
+    def degrees(self, estimator) -> tuple[int, ...]:
+        """Spline degree of every factor of every term."""
+        out = []
+        for part in self.layout.kernel.components:
+            for factor in part.factors:
+                least = factor.order + 1
+                degree = estimator.degree
+                if degree is None:
+                    degree = factor.default_degree
+                elif not isinstance(degree, int | np.integer) or not least <= degree <= 4:
+                    raise ValueError(
+                        f"degree must be None or an integer from {least} (for {factor!r}) to 4, "
+                        f"got {degree!r}."
+                    )
+                out.append(int(degree))
+        return tuple(out)
+
+    def _degrees_by_term(self, estimator) -> list[dict[int, int]]:
+        flat = iter(self.degrees(estimator))
+        return [
+            {factor.dim: next(flat) for factor in part.factors}
+            for part in self.layout.kernel.components
+        ]
+
+    def plan(self, estimator, stats: FieldStatistics) -> Plan:
+        """The structure of P on the statistics' grids."""
+        layout, by_term = self.layout, self._degrees_by_term(estimator)
+        terms = tuple(i for i in range(len(layout.kernel.components)) if i not in layout.smooths)
+        return Plan(
+            layout.inputs,
+            stats.grids,
+            stats.degrees,
+            terms,
+            tuple(tuple(by_term[t].get(column, 0) for column in layout.inputs) for t in terms),
+            tuple((0,) * len(layout.inputs) for _ in terms),
+            layout.smooths,
+            tuple(grid for grid, _ in stats.smooths),
+            tuple(degree for _, degree in stats.smooths),
+            len(layout.kernel.effects),
+        )
+
+    # ------------------------------------------------------------ statistics
+
+    def prepare(self, estimator, points: FieldPoints, outputs: int, stats: FieldStatistics | None):
+        """Statistics on grids that hold the points: empty ones, or those given, grown."""
+        main, smooths, effects = points
+        ranges = [finite_range(x, self._name(i)) for i, x in enumerate((*main, *smooths))]
+        domains = self._domains(estimator, (*main, *smooths), ranges, stats is None)
+        split = len(main)
+        if stats is not None:
+            if estimator.domain is not None:
+                return stats
+            lower, upper = [a for a, _ in ranges], [b for _, b in ranges]
+            return stats.extend(
+                lower[:split], upper[:split], lower[split:], upper[split:], multiple=8
+            )
+        by_term = self._degrees_by_term(estimator)
+        degrees = [
+            max(own[column] for own in by_term if column in own) for column in self.layout.used
+        ]
+        cells = self._cells(estimator, (*main, *smooths), domains, degrees, points.count)
+        grids = [Grid(*domain, n) for domain, n in zip(domains, cells, strict=True)]
+        return FieldStatistics.empty(
+            tuple(grids[:split]),
+            tuple(degrees[:split]),
+            outputs,
+            smooths=tuple(zip(grids[split:], degrees[split:], strict=True)),
+            linear=len(effects),
+        )
+
+    def _name(self, place: int) -> str:
+        column = self.layout.used[place]
+        return f"column {self.layout.names[column] if self.layout.names else column!r} of X"
+
+    def _domains(self, estimator, columns, ranges, first: bool) -> list[tuple[float, float]]:
+        """The interval of every input: the data's own, or the user's."""
+        given = estimator.domain
+        if given is None:
+            given = [None] * len(columns)
+            if not first:
+                return ranges
+        order = sorted(range(len(columns)), key=lambda i: self.layout.used[i])
+        if not isinstance(given, Sequence | np.ndarray) or len(given) != len(columns):
+            raise ValueError(
+                f"domain must be None or one pair (a, b) for each of {len(columns)} inputs, in the "
+                f"order of their columns; got {given!r}."
+            )
+        out: list = [None] * len(columns)
+        for place, pair in zip(order, given, strict=True):
+            axis = self.axes[place]
+            if pair is not None and axis is not None:
+                pair = axis.to_seconds(list(pair), name="domain")
+            try:
+                out[place] = check_domain(pair, columns[place], *ranges[place])
+            except ValueError as error:
+                raise ValueError(f"{self._name(place)}: {error}") from None
+        return out
+
+    def _cells(self, estimator, columns, domains, degrees, rows: int) -> list[int]:
+        """Cells of every input: as asked, or the finest that are worth accumulating."""
+        main, given = len(self.layout.inputs), estimator.num_basis
+        if isinstance(given, str) and given == "auto":
+            cells = []
+            if main:
+                most = min(MOST_CELLS[main], max(4 * rows, 4096))
+                cells = [2 ** floor(log2(most) / main)] * main
+            smooth = SMOOTH_CELLS
+            while smooth * (len(columns) - main) > MOST_COLUMNS:
+                smooth //= 2
+            return [*cells, *([smooth] * (len(columns) - main))]
+        counts = given if isinstance(given, Sequence | np.ndarray) else [given] * len(columns)
+        if len(counts) != len(columns) or isinstance(given, str):
+            raise ValueError(
+                f"num_basis must be 'auto', one number, or one for each of {len(columns)} inputs, "
+                f"got {given!r}."
+            )
+        order = sorted(range(len(columns)), key=lambda i: self.layout.used[i])
+        out = [0] * len(columns)
+        for place, count in zip(order, counts, strict=True):
+            if not isinstance(count, int | np.integer) or isinstance(count, bool):
+                raise TypeError(f"num_basis must be 'auto' or whole numbers, got {given!r}.")
+            least = degrees[place] + 1
+            if count < least:
+                raise ValueError(
+                    f"num_basis must be at least degree + 1 = {least} for {self._name(place)}, "
+                    f"got {count}."
+                )
+            out[place] = int(count) - degrees[place]
+        return out
+
+    def covers(self, stats: FieldStatistics, points: FieldPoints) -> bool:
+        """Whether all points are inside the statistics' domain."""
+        grids = [*stats.grids, *(grid for grid, _ in stats.smooths)]
+        for x, grid in zip((*points[0], *points[1]), grids, strict=True):
+            lower, upper = finite_range(x)
+            if lower < grid.lower or upper > grid.upper:
+                return False
+        return True
+
+    def accumulate(self, points: FieldPoints, y, stats: FieldStatistics, weights, progress=None):
+        """Statistics of new data, on the grids of ``stats``."""
+        main, smooths, effects = points
+        return FieldStatistics.from_data(
+            tuple(main) or None,
+            y,
+            stats.grids,
+            stats.degrees,
+            weights,
+            smooths=stats.smooths,
+            smooth_inputs=tuple(smooths) if smooths else None,
+            linear_columns=tuple(effects) if effects else None,
+            progress=progress,
+        )
+
+    def fit(self, estimator, problem: Problem, stats: FieldStatistics, warm) -> Fit:
+        """Train on statistics."""
+        given = estimator.num_basis
+        auto = isinstance(given, str) and given == "auto"
+        return fit_field(
+            problem,
+            stats,
+            self.plan(estimator, stats),
+            auto=auto,
+            trained=estimator.optimizer is not None,
+            warm=warm,
+        )
+
+    # ------------------------------------------------------------ what can be asked
+
+    def table_points(self, X) -> Points:
+        """Points of X, for paths."""
+        return self._points(self.read(None, X))
+
+    def _points(self, points: FieldPoints, orders: Mapping[int, int] | None = None) -> Points:
+        """Points as matrices; of the effects, their derivatives where asked."""
+        main, smooths, effects = points
+
+        def matrix(columns) -> Array:
+            if not len(columns):
+                return np.empty((points.count, 0))
+            return np.stack([np.asarray(c, dtype=float) for c in columns], axis=1)
+
+        design = matrix(effects)
+        if orders:
+            design = np.zeros_like(design)
+            for number, effect in enumerate(self.layout.kernel.effects):
+                if dict(orders) == {getattr(effect, "dim", None): 1}:
+                    design[:, number] = 1.0
+        return Points(matrix(main), matrix(smooths), design)
+
+    def _orders(self, posterior: FieldPosterior, order) -> dict[int, int]:
+        """Orders of a derivative by column, checked to exist."""
+        if not order:
+            return {}
+        names = self.layout.names
+        if isinstance(order, Mapping):
+            orders = {
+                names.index(k) if names and isinstance(k, str) and k in names else k: v
+                for k, v in order.items()
+            }
+        elif isinstance(order, Sequence | np.ndarray):
+            orders = dict(enumerate(order))
+        else:
+            raise ValueError(
+                f"There are {len(self.layout.used)} inputs: say along which to differentiate, "
+                "derivative={column: order}."
+            )
+        orders = {column: int(v) for column, v in orders.items() if v}
+        for column, wanted in orders.items():
+            if column not in (*self.layout.used, *self.layout.linear):
+                raise ValueError(
+                    f"derivative: {column!r} is no input; they are {self.layout.used}."
+                )
+            for part in posterior.kernel.components:
+                for factor in part.factors:
+                    if factor.dim == column and wanted > factor.order:
+                        raise ValueError(
+                            f"The derivative of order {wanted} of f along {column!r} does not "
+                            f"exist: {factor!r} has {factor.order}. Take a smoother kernel there."
+                        )
+        return orders
+
+    def predict(self, posterior: FieldPosterior, points: FieldPoints, variance, component, order):
+        """Mean (outputs, n) and variance (n,)."""
+        orders = self._orders(posterior, order)
+        places = self._points(points, orders)
+        if component is None and not orders:
+            return posterior.predict(places, variance)
+        return posterior.functionals(places, orders, component, variance)
+
+    def covariance(self, posterior: FieldPosterior, points: FieldPoints, order) -> Array:
+        """Posterior covariance matrix."""
+        if order:
+            raise ValueError("Covariances of derivatives are for models of one input.")
+        return posterior.covariance(self._points(points))
+
+    def effects(self, posterior: FieldPosterior, points: FieldPoints | None, order):
+        """Coefficients (effects, outputs), their covariance, and the columns at points."""
+        count = len(self.layout.kernel.effects)
+        if not count:
+            return np.empty((0, 1)), np.empty((0, 0)), np.empty((0, 0))
+        orders = self._orders(posterior, order)
+        design = np.empty((0, 0)) if points is None else self._points(points, orders).effects
+        inverse = posterior._column_inverse
+        return posterior.columns[-count:], inverse[-count:, -count:], design
+
+    def sample(self, posterior: FieldPosterior, points: FieldPoints, n_samples, random_state):
+        """Joint draws, (outputs, n, samples)."""
+        return sample(posterior, self._points(points), n_samples, random_state)
+
+    def paths(self, posterior: FieldPosterior, n_samples, random_state, component):
+        """Sample paths, callable."""
+        if component is not None:
+            raise ValueError("Paths of single components are for models of one input.")
+        return FieldPath.draw(posterior, self, n_samples, random_state)
+
+    def leave_one_out(self, posterior: FieldPosterior, points: FieldPoints, y, weights):
+        """Predictions of the training data, each without itself."""
+        places = self._points(points)
+        single = np.ndim(y) == 1
+        table = np.asarray(y, dtype=float).reshape(points.count, -1).T
+        mean, variance = posterior.predict(places)
+        own = posterior.fitted_variance(places, variance)
+        private = posterior.noise / (1.0 if weights is None else np.asarray(weights, dtype=float))
+        leverage = own / private
+        left = 1.0 - leverage
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total = variance + own * leverage / left + private
+            total = np.where(left > 1e-12, total, np.nan)
+            residual = (table - mean) / np.where(left > 1e-12, left, np.nan)
+            std = np.where(np.isnan(table).any(axis=0), np.nan, np.sqrt(total))
+            z = residual / std
+            density = -0.5 * np.log(2.0 * np.pi * total) - 0.5 * z**2
+        parts = table - residual, np.broadcast_to(std, mean.shape), residual, z, density
+        return LeaveOneOut(*((part[0] for part in parts) if single else parts))
+
+    def labelled(self, kernel: Kernel) -> Kernel:
+        """A kernel as the user would write it."""
+        pairs = zip(self.layout.used, self.axes, strict=True)
+        timed = [number for number, axis in pairs if axis is not None]
+        return self.layout.relabelled(in_time(kernel, timed) if timed else kernel)
+
+    def num_basis(self, posterior: FieldPosterior) -> tuple[int, ...]:
+        """Number of basis functions along every input, in the order of their columns."""
+        plan = posterior.plan
+        grids = [*plan.grids, *plan.smooth_grids]
+        degrees = [*plan.powers, *plan.smooth_degrees]
+        order = np.argsort(self.layout.used)
+        return tuple(grids[i].cells + degrees[i] for i in order)
+
+    def domain(self, stats: FieldStatistics) -> tuple:
+        """The interval of every input, in the order of their columns."""
+        grids = [*stats.grids, *(grid for grid, _ in stats.smooths)]
+        out = []
+        for i in np.argsort(self.layout.used):
+            ends, axis = (grids[i].lower, grids[i].upper), self.axes[i]
+            out.append(ends if axis is None else tuple(axis.to_times(np.array(ends))))
+        return tuple(out)

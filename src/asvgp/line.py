@@ -1,0 +1,145 @@
+"""Models of one input: reading it, its statistics, and what the posterior is asked."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from asvgp.basis import Array, Grid
+from asvgp.checking import LeaveOneOut, leave_one_out
+from asvgp.columns import Layout
+from asvgp.functionals import derivative, derivative_covariance
+from asvgp.inference.fitting import Fit, fit_statistics
+from asvgp.inference.resolution import FIRST, finest_cells
+from asvgp.inference.train import Problem
+from asvgp.inputs import read_inputs, read_range
+from asvgp.kernels import Kernel, in_time
+from asvgp.paths import draw_paths, sample
+from asvgp.posterior import Posterior
+from asvgp.stats import Statistics
+from asvgp.times import TimeAxis
+from asvgp.validation import check_degree, check_domain, check_num_basis, finite_range
+
+
+class LinePoints(NamedTuple):
+    """Inputs, as numbers, and the columns of linear effects beside them."""
+
+    x: Array
+    covariates: Array | None
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return len(self.x)
+
+
+class Line:
+    """A model whose processes are all over one input.
+
+    Parameters
+    ----------
+    layout : Layout
+    axis : TimeAxis, optional
+        Where the input is time.
+    """
+
+    def __init__(self, layout: Layout, axis: TimeAxis | None):
+        self.layout, self.axis = layout, axis
+
+    @property
+    def key(self):
+        """What two models must share for their statistics to add."""
+        return self.axis, self.layout.inputs, self.layout.linear
+
+    def read(self, estimator, X, reset: bool = False) -> LinePoints:
+        """New inputs, of the kind seen."""
+        points = LinePoints(*read_inputs(estimator, X, self.layout, self.axis, reset))
+        finite_range(points.x)
+        return points
+
+    def prepare(self, estimator, points: LinePoints, outputs: int, stats: Statistics | None):
+        """Statistics on a grid that holds the points: empty ones, or those given, grown."""
+        lower, upper, domain = read_range(points.x, estimator.domain, self.axis)
+        degree = max(check_degree(estimator.degree, self.layout.kernel))
+        num_basis = check_num_basis(estimator.num_basis, degree)
+        if stats is None:
+            domain = check_domain(domain, points.x, lower, upper)
+            cells = finest_cells(points.x, *domain) if num_basis is None else num_basis - degree
+            return Statistics.empty(Grid(*domain, cells), degree, outputs, len(self.layout.linear))
+        if domain is not None:
+            check_domain(domain, points.x, lower, upper)
+            return stats
+        keep = stats.grid.cells // FIRST if num_basis is None else 1
+        return stats.extend(lower, upper, max(1, keep))
+
+    def covers(self, stats: Statistics, points: LinePoints) -> bool:
+        """Whether all points are inside the statistics' domain."""
+        lower, upper = finite_range(points.x)
+        return stats.grid.lower <= lower and upper <= stats.grid.upper
+
+    def accumulate(self, points: LinePoints, y, stats: Statistics, weights, progress=None):
+        """Statistics of new data, on the grid of ``stats``."""
+        return Statistics.from_data(
+            points.x, y, stats.grid, stats.degree, weights, progress, points.covariates
+        )
+
+    def fit(self, estimator, problem: Problem, stats: Statistics, warm) -> Fit:
+        """Train on statistics."""
+        auto = check_num_basis(estimator.num_basis, stats.degree) is None
+        trained = estimator.optimizer is not None
+        return fit_statistics(problem, stats, auto=auto, trained=trained, warm=warm)
+
+    def degrees(self, estimator) -> tuple[int, ...]:
+        """Spline degree of every component."""
+        return check_degree(estimator.degree, self.layout.kernel)
+
+    # ------------------------------------------------------------ what can be asked
+
+    def predict(self, posterior: Posterior, points: LinePoints, variance, component, order):
+        """Mean (outputs, n) and variance (n,)."""
+        if order:
+            return derivative(posterior, points.x, order, variance, component)
+        return posterior.predict(points.x, variance, component, points.covariates)
+
+    def covariance(self, posterior: Posterior, points: LinePoints, order) -> Array:
+        """Posterior covariance matrix."""
+        if order:
+            return derivative_covariance(posterior, points.x, order)
+        return posterior.covariance(points.x, points.covariates)
+
+    def effects(self, posterior: Posterior, points: LinePoints | None, order):
+        """Coefficients (effects, outputs), their covariance, and the columns at points."""
+        found = posterior.effects
+        if found is None:
+            return np.empty((0, 1)), np.empty((0, 0)), np.empty((0, 0))
+        design = np.empty((0, 0))
+        if points is not None:
+            design = posterior.effect_values(points.x, points.covariates, power=order or 0)
+        return found.beta, found.covariance, design
+
+    def sample(self, posterior: Posterior, points: LinePoints, n_samples: int, random_state):
+        """Joint draws, (outputs, n, samples)."""
+        return sample(posterior, points.x, n_samples, random_state, covariates=points.covariates)
+
+    def paths(self, posterior: Posterior, n_samples: int, random_state, component):
+        """Sample paths, callable."""
+        return draw_paths(posterior, n_samples, random_state, component)
+
+    def leave_one_out(self, posterior: Posterior, points: LinePoints, y, weights) -> LeaveOneOut:
+        """Predictions of the training data, each without itself."""
+        return leave_one_out(posterior, points.x, y, weights, points.covariates)
+
+    def labelled(self, kernel: Kernel) -> Kernel:
+        """A kernel as the user would write it."""
+        kernel = self.layout.relabelled(kernel)
+        return kernel if self.axis is None else in_time(kernel)
+
+    def num_basis(self, posterior: Posterior) -> int:
+        """Number of basis functions, of each component."""
+        return posterior.stats.grid.cells + posterior.stats.degree
+
+    def domain(self, stats: Statistics) -> tuple:
+        """The interval of the splines."""
+        ends = (stats.grid.lower, stats.grid.upper)
+        return ends if self.axis is None else tuple(self.axis.to_times(np.array(ends)))

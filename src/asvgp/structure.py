@@ -1,0 +1,32 @@
+"""Which structure a kernel over the columns of X has: a line, or a field."""
+
+from __future__ import annotations
+
+from asvgp.columns import Table, match
+from asvgp.field.structure import Field
+from asvgp.kernels import Kernel, check_units
+from asvgp.line import Line
+from asvgp.times import TimeAxis, is_time
+
+
+def structure_of(kernel: Kernel, X) -> Line | Field:
+    """The structure, with what X says of its inputs' units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp import Matern32
+    >>> type(structure_of(Matern32(), np.zeros((5, 1)))).__name__
+    'Line'
+    >>> type(structure_of(Matern32(), np.zeros((5, 2)))).__name__
+    'Field'
+    """
+    table = Table(X)
+    layout = match(kernel, table)
+    axes = []
+    for number in layout.used:
+        column = table.column(number)
+        axes.append(TimeAxis.from_values(column) if is_time(column) else None)
+    times = {number for number, axis in zip(layout.used, axes, strict=True) if axis is not None}
+    check_units(layout.kernel, times)
+    return Line(layout, axes[0]) if layout.single else Field(layout, tuple(axes))
