@@ -393,9 +393,7 @@ def test_collinear_columns_share_what_they_explain():
 @pytest.mark.parametrize(
     ("kernel", "X", "message"),
     [
-        (Matern32(), np.zeros((5, 2)), "does not say which"),
         (Matern32(dim=0), np.zeros((5, 2)), "neither a kernel nor an effect: 1"),
-        (Matern32(dim=0) + Matern32(dim=1), np.zeros((5, 2)), "2 different columns"),
         (Matern32(dim=0) + Linear(2), np.zeros((5, 2)), "X has 2 columns"),
         (Matern32(dim="a") + Linear(1), np.zeros((5, 2)), "no column names"),
         (

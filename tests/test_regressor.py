@@ -321,7 +321,7 @@ def test_progress_is_shown_when_asked_for(capsys, monkeypatch):
 
 BAD_FITS = [
     ({}, [0.0, np.nan, 2.0, np.inf], [1, 2, 3, 4], r"NaN or infinity in 2 of 4 rows \(1, 3\)"),
-    ({}, np.zeros((4, 2)), [1, 2, 3, 4], "X has 2 columns"),
+    ({}, np.zeros((4, 2)), [1, 2, 3, 4], "column 0 of X: X is constant"),
     ({}, [1.0, 1.0], [1.0, 2.0], "X is constant"),
     ({}, [1.0, 2.0], [3.0, 3.0], "y is constant"),
     ({"optimizer": None}, [1.0, 2.0], [0.0, 0.0], "root mean square of 0"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from scipy import sparse
+from sklearn.utils.validation import check_array
+
 from asvgp.columns import Table, match
 from asvgp.field.structure import Field
 from asvgp.kernels import Kernel, check_units
@@ -21,6 +24,9 @@ def structure_of(kernel: Kernel, X) -> Line | Field:
     >>> type(structure_of(Matern32(), np.zeros((5, 2)))).__name__
     'Field'
     """
+    if sparse.issparse(X) or (hasattr(X, "ndim") and not hasattr(X, "columns") and X.ndim > 1):
+        # What scikit-learn would refuse, it refuses in its own words.
+        check_array(X, dtype=None, ensure_all_finite=False, ensure_min_features=1)
     table = Table(X)
     layout = match(kernel, table)
     axes = []

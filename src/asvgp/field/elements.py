@@ -40,8 +40,8 @@ class Leaves:
         Takes a NumPy array to the device; the identity on the CPU.
     """
 
-    def __init__(self, tree: Tree, terms: list[list[Axis]], move: Move = lambda array: array):
-        self.tree, self.terms, self.move = tree, terms, move
+    def __init__(self, tree: Tree, terms: list[list[Axis]], move: Move | None = None):
+        self.tree, self.terms, self.move = tree, terms, move or _stay
         self.inputs = len(tree.cells)
         self.lengths = [int(np.diff(edges).max()) for edges in tree.leaf_intervals]
         self.shapes = [
@@ -51,10 +51,10 @@ class Leaves:
         sizes = [prod(shape) for shape in self.shapes]
         self.offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
         self.block = int(self.offsets[-1]) + tree.columns
-        self.intervals = [move(np.ascontiguousarray(tree.leaves[:, d])) for d in range(self.inputs)]
+        self.intervals = [self.move(np.ascontiguousarray(tree.leaves[:, d])) for d in range(self.inputs)]
         self.pairs = list(combinations_with_replacement(range(len(terms)), 2))
         self.grams = {
-            (i, j): [move(self._gram(d, i, j)) for d in range(self.inputs)] for i, j in self.pairs
+            (i, j): [self.move(self._gram(d, i, j)) for d in range(self.inputs)] for i, j in self.pairs
         }
 
     def _local(self, d: int, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -222,6 +222,10 @@ class Leaves:
             if mask is not None:
                 out = out * mask.reshape(*mask.shape, *([1] * trailing))
         return out
+
+
+def _stay(array: Array) -> Array:
+    return array
 
 
 def _apply(table: Any, value: Any) -> Any:

@@ -16,6 +16,7 @@ from asvgp.field.resolution import (
     coarsened,
     first_factors,
     levels_for,
+    most_cells,
     next_factors,
     scale_of,
 )
@@ -71,6 +72,8 @@ class FieldObjective(Objective):
                 for name, pair in wide.items()
                 if (floor := self._shortest(name)) is not None
             }
+        for name, longest in self._longest():
+            wide[name] = (min(wide[name][0], longest), min(wide[name][1], longest))
         limits = []
         for i in self.free:
             name = self.kernel.parameters[i]
@@ -80,6 +83,18 @@ class FieldObjective(Objective):
             return [*limits, (np.log(self.known_noise), np.log(self.known_noise))]
         noise = mean_weight(self.assembly.stats) * power * np.array([1e-8, 1e2])
         return [*limits, (np.log(noise[0]), np.log(noise[1]))]
+
+    def _longest(self):
+        """Names of lengths, with the longest that two cells over the domain can express."""
+        several = len(self.kernel.components) > 1
+        grids = grids_by_input(self.kernel, self.plan)
+        for term, degrees in zip(self.plan.terms, self.plan.degrees, strict=True):
+            part = self.kernel.components[term]
+            cells = most_cells(k for k in degrees if k)
+            for factor in part.factors:
+                name = factor.parameters[0] + (f"[{factor.dim}]" if len(part.factors) > 1 else "")
+                span = grids[factor.dim].upper - grids[factor.dim].lower
+                yield (f"{term + 1}." if several else "") + name, 0.5 * cells * span
 
     def _shortest(self, name: str) -> float | None:
         """The least length that a term's cells can express, for a hyperparameter that is one."""
@@ -130,18 +145,19 @@ def fit_field(
     schedule = _Schedule(problem, stats, plan, auto)
     report, levels = Report(), []
     factors = first_factors(plan) if trained and warm is None else schedule.target(state)
+    assembly = schedule.assembly(factors, state)
     for _ in range(_STAGES):
-        assembly = schedule.assembly(factors, state)
         if trained:
             state, report = climb(problem, assembly, state, report)
         assert state is not None
         bound = field_bound(assembly, *state, problem.objective)
         report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
         levels.append(_level(assembly, bound, state))
-        following = schedule.following(factors, state)
-        if following == factors or report.interrupted:
+        factors = schedule.following(factors, state)
+        following = schedule.assembly(factors, state)
+        if following.plan == assembly.plan or report.interrupted:
             break
-        factors = following
+        assembly = following
     middle = time.perf_counter()
     posterior = FieldPosterior(*state, assembly)
     upper = max(bound.elbo, field_upper_bound(assembly, *state))

@@ -3,12 +3,15 @@
 Along one input the share of its variance that a process loses on splines is a matter of
 that input alone. So it is known from the marginal moments, at any width of the cells, what
 a term's splines miss: the cells are made as wide as a tolerance on that allows, within
-limits on the lengthscale in cells. Fewer than `COARSEST` are no longer the process; with
-more than `FINEST` the matrices lose their digits, and nothing is gained.
+limits on the lengthscale in cells. Fewer than `COARSEST` are no longer the process. With
+too many the matrices lose their digits, and nothing is gained: K's condition number grows
+like the product over inputs of (lengthscale in cells)**(2 degree), and is kept below
+`CONDITION`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from math import ceil, log2
 
@@ -20,7 +23,7 @@ from asvgp.field.plan import Plan
 from asvgp.kernels import SHO, Component, Kernel
 
 COARSEST, EVIDENCE = 4.0, 8.0  # lengthscale in cells: at least, and what evidence asks for
-FINEST = {1: 256.0, 2: 40.0, 3: 12.0, 4: 6.0}  # at most, by degree
+CONDITION = 1e11
 TOLERANCE = 2e-3  # nats per datum that the bound may lose to one term along one input
 
 
@@ -29,17 +32,29 @@ def scale_of(process: Component) -> float:
     return process.period / 4.0 if isinstance(process, SHO) else process.values[0]
 
 
+def most_cells(degrees: Iterable[int]) -> float:
+    """The longest lengthscale in cells, of a term with these degrees along its inputs."""
+    return max(CONDITION ** (0.5 / sum(degrees)), COARSEST)
+
+
 def wanted_level(
-    process: Component, grid: Grid, degree: int, moments: Array, worth: float, objective: str
+    process: Component,
+    grid: Grid,
+    degree: int,
+    moments: Array,
+    worth: float,
+    objective: str,
+    finest: float,
 ) -> int:
     """How often the cells of a grid may be doubled for this process.
 
     ``worth`` is what losing all of its variance would cost the bound, in nats per datum;
-    ``moments`` are the marginal ones along this input, (cells, 2 powers + 1).
+    ``moments`` are the marginal ones along this input, (cells, 2 powers + 1); ``finest`` is
+    the longest lengthscale in cells.
     """
     ratio = scale_of(process) / grid.spacing
-    most = int(log2(max(grid.cells, 1)))
-    least = max(0, ceil(log2(ratio / FINEST.get(degree, 6.0)))) if ratio > 0 else 0
+    most = int(log2(max(grid.cells / 2, 1)))
+    least = max(0, ceil(log2(ratio / finest)))
     highest = int(np.floor(log2(max(ratio / COARSEST, 1.0))))
     if objective == "coarsest":
         return min(least, most)
@@ -58,12 +73,6 @@ def wanted_level(
     return int(np.clip(level, min(least, most), most))
 
 
-def misses(process: Component, grid: Grid, degree: int, moments: Array) -> float:
-    """Share of the variance that splines on these very cells lose."""
-    axis = Axis(process, grid, degree, 0, (moments.shape[1] - 1) // 2)
-    return 1.0 - axis.trace(moments)[0] / float(moments[:, 0].sum())
-
-
 def levels_for(
     kernel: Kernel, noise: float, plan: Plan, moments: list[Array], count: int, objective: str
 ) -> tuple[tuple[int, ...], ...]:
@@ -75,7 +84,7 @@ def levels_for(
     for term, degrees in zip(plan.terms, plan.degrees, strict=True):
         part = kernel.components[term]
         factors = {factor.dim: factor for factor in part.factors}
-        own = []
+        own, finest = [], most_cells(k for k in degrees if k)
         for d, column in enumerate(plan.inputs):
             if column not in factors:
                 own.append(0)
@@ -83,7 +92,13 @@ def levels_for(
             worth = 0.5 * part.variance * float(moments[d][:, 0].sum()) / (noise * count)
             own.append(
                 wanted_level(
-                    factors[column], plan.grids[d], degrees[d], moments[d], worth, objective
+                    factors[column],
+                    plan.grids[d],
+                    degrees[d],
+                    moments[d],
+                    worth,
+                    objective,
+                    finest,
                 )
             )
         levels.append(tuple(own))
