@@ -20,9 +20,11 @@ from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.linalg.multifrontal.gather import gather
 from asvgp.linalg.multifrontal.symbolic import Tree
 
-# Pivots that the libraries' own batched routines eliminate at once; more are halved.
-BASE = 64
-# Symmetric products of more rows are made of strips, up to the diagonal only.
+# Larger triangles in a batch are halved, to become matrix products: when they are factored,
+# and when they are inverted.
+FACTOR_BASE, INVERSE_BASE = 128, 512
+# Products with a triangle, or whose result is symmetric, are made in strips of so many rows
+# that leave out what is zero or known.
 STRIP = 512
 
 
@@ -161,13 +163,17 @@ class BatchedFactor:
         offset = chunk.start // 2 - first
         gather(parents[offset:], chunk.place, chunk.place, z_bb, share=2)
         inverse = invert_lower(panel[:, :p])
-        w = panel[:, p:] @ inverse
-        torch.bmm(inverse.mT, inverse, out=z_pp)
-        del inverse
+        w = self._empty(chunk.n, q, p)
+        for a, b in strips(p):
+            torch.bmm(panel[:, p:, a:], inverse[:, a:, a:b], out=w[:, :, a:b])
         torch.baddbmm(z_bp, z_bb, w, beta=0, alpha=-1, out=z_bp)
-        z_pp.baddbmm_(w.mT, z_bp, alpha=-1)
         z[:, :p, p:] = z_bp.mT
-        del w
+        for a, b in strips(p):
+            strip = z_pp[:, a:b, :b]
+            torch.bmm(inverse[:, a:, a:b].mT, inverse[:, a:, :b], out=strip)
+            strip.baddbmm_(w[:, :, a:b].mT, z_bp[:, :, :b], alpha=-1)
+            z_pp[:, :a, a:b] = strip[:, :, :a].mT
+        del inverse, w
         for part in chunk.parts:
             self._descend(part, z, chunk.start, consume)
         if chunk.level == 0:
@@ -204,21 +210,20 @@ class BatchedFactor:
 def factor_panel(panel: Tensor) -> Tensor:
     """[F_pp; F_bp] (n, p + q, p) to [L_pp; L_bp] in place; not 0 where that failed, (n,).
 
-    The upper triangle of F_pp is not read; that of L_pp becomes zero. Halving the columns
-    makes nearly all of the work matrix products, at which triangular solves in batches
-    are no match.
+    The upper triangle of F_pp is not read; that of L_pp becomes zero. A single matrix is
+    left to the libraries, whose batched routines are for small ones.
     """
     n, _, p = panel.shape
     if p == 0:
         return torch.zeros(n, dtype=torch.int32, device=panel.device)
-    if p <= BASE:
+    if n == 1 or p <= FACTOR_BASE:
         lower, info = torch.linalg.cholesky_ex(panel[:, :p])
         panel[:, :p] = lower
         if panel.shape[1] > p:
             below = torch.linalg.solve_triangular(lower, panel[:, p:].mT, upper=False)
             panel[:, p:] = below.mT
         return info
-    half = _half(p)
+    half = _half(p, FACTOR_BASE)
     left, right = panel[:, half:, :half], panel[:, half:, half:]
     info = factor_panel(panel[:, :, :half])
     right.baddbmm_(left, left[:, : p - half].mT, alpha=-1)
@@ -229,10 +234,10 @@ def factor_panel(panel: Tensor) -> Tensor:
 def invert_lower(lower: Tensor) -> Tensor:
     """Inverses of lower triangular matrices (n, p, p)."""
     p = lower.shape[1]
-    if p <= BASE:
+    if p <= INVERSE_BASE:
         identity = torch.eye(p, dtype=lower.dtype, device=lower.device)
         return torch.linalg.solve_triangular(lower, identity.expand_as(lower), upper=False)
-    half = _half(p)
+    half = _half(p, INVERSE_BASE)
     inverse = torch.zeros_like(lower)
     inverse[:, :half, :half] = first = invert_lower(lower[:, :half, :half])
     inverse[:, half:, half:] = second = invert_lower(lower[:, half:, half:])
@@ -242,15 +247,16 @@ def invert_lower(lower: Tensor) -> Tensor:
 
 def subtract_square(block: Tensor, factor: Tensor) -> None:
     """Subtract A A^T, A (n, q, p), from blocks (n, q, q), at least in the lower triangle."""
-    q = block.shape[1]
-    if not block.numel() or not factor.numel():
-        return
-    for start in range(0, q, STRIP):
-        stop = min(start + STRIP, q)
-        strip = block[:, start:stop, :stop]
-        strip.baddbmm_(factor[:, start:stop], factor[:, :stop].mT, alpha=-1)
+    for a, b in strips(block.shape[1]):
+        block[:, a:b, :b].baddbmm_(factor[:, a:b], factor[:, :b].mT, alpha=-1)
 
 
-def _half(p: int) -> int:
-    """About one half, a multiple of BASE."""
-    return -(-p // (2 * BASE)) * BASE
+def strips(size: int) -> Iterator[tuple[int, int]]:
+    """Consecutive ranges (start, stop) of at most `STRIP` of ``size`` rows."""
+    for start in range(0, size, STRIP):
+        yield start, min(start + STRIP, size)
+
+
+def _half(p: int, base: int) -> int:
+    """About one half, a multiple of the base."""
+    return -(-p // (2 * base)) * base

@@ -1,11 +1,11 @@
 """Fronts in batches: the index arrays of a `Tree`, cut into chunks, on a device.
 
 A chunk holds neighbouring boxes of one level, whose fronts are one batch of p pivots and q
-boundary rows (the largest counts in the chunk, or among its siblings: less than those of
-the whole level). Chunks form a tree of their own: the *parts* of a chunk hold exactly the
-children of its boxes. A level whose fronts take little memory is one chunk; where they take
-much, the numeric phases go depth first, a chunk with everything below it at a time, so that
-only the factor itself is ever held for all boxes.
+boundary rows (the largest counts in the chunk, or among its siblings, made even). Chunks
+form a tree of their own: the *parts* of a chunk hold exactly the children of its boxes. A
+level whose fronts take little memory is one chunk; where they take much, the numeric phases
+go depth first, a chunk with everything below it at a time, so that only the factor itself
+is ever held for all boxes.
 """
 
 from collections.abc import Iterator
@@ -14,11 +14,13 @@ from functools import lru_cache
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from asvgp.linalg.multifrontal.symbolic import Index, Tree
 
 LIMIT = 1 << 27  # entries of a chunk's fronts: 1 GiB keeps every device busy
+ALIGN = 2  # p and q are multiples of it: odd ones cost matrix products a quarter of their speed
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +30,8 @@ class Chunk:
     Attributes
     ----------
     level, start, stop, p, q : int
+    parts : tuple of Chunk
+        The children's chunks, in the order of their boxes; all have the same q.
     rows : (n, p + q) tensor of int64
         Functions of the fronts' rows; the padding has the number ``size`` of the tree.
     missing : (n, p) tensor of float64
@@ -39,8 +43,6 @@ class Chunk:
         Row of the parent's front of every boundary row.
     leaf_place : (n, 1, s) tensor of int32
         Leaves only: row of the front of every function in the leaf's block.
-    parts : tuple of Chunk
-        The children's chunks, in the order of their boxes; all have the same q.
     """
 
     level: int
@@ -48,12 +50,12 @@ class Chunk:
     stop: int
     p: int
     q: int
+    parts: tuple["Chunk", ...]
     rows: Tensor
     missing: Tensor
     take: Tensor
     place: Tensor
     leaf_place: Tensor
-    parts: tuple["Chunk", ...]
 
     @property
     def n(self) -> int:
@@ -75,43 +77,61 @@ def chunks(tree: Tree, device: torch.device, limit: int = LIMIT) -> Chunk:
 
 
 def _cut(
-    tree: Tree, device: torch.device, limit: int, depth: int, start: int, stop: int, above: int
+    tree: Tree, device: torch.device, limit: int, number: int, start: int, stop: int, above: int
 ) -> tuple[Chunk, ...]:
     """Chunks of the boxes from start to stop; ``above`` is the p of their parents' chunk."""
-    level = tree.levels[depth]
-    q = int(level.num_boundary[start:stop].max())
-    entries = (level.p + q) ** 2 + (0 if depth else tree.leaf_index.shape[1] ** 2)
+    level = tree.levels[number]
+    boundary = _aligned(level.num_boundary[start:stop])
+    entries = (level.p + boundary.size) ** 2 + (0 if number else tree.leaf_index.shape[1] ** 2)
     width = min(limit // max(entries, 1) or 1, stop - start)
     width -= width % 2 if width > 1 else 0  # siblings are together or alone
     result = []
     for a in range(start, stop, width):
         b = min(a + width, stop)
-        p = int(level.num_pivots[a:b].max())
-        # front rows of this chunk among the level's padded ones
-        own = np.r_[:p, level.p : level.p + q]
-        if depth:
-            take = _invert(level.scatter[a:b], level.rows.shape[1])
-            leaf_place = np.empty((b - a, 1, 0), dtype=np.int32)
-        else:
-            take = level.source[a:b, None]
-            leaf_place = _invert(take[:, :, own], tree.leaf_index.shape[1])
-        place = np.empty((b - a, 1, 0), dtype=np.int32)
-        if q:
-            parent = tree.levels[depth + 1]
-            place = parent.scatter.reshape(len(level.rows), 1, -1)[a:b, :, :q]
-            place = np.where(place < parent.p, place, place - parent.p + above)
-        rows = level.rows[a:b, own].astype(np.int64)
-        arrays = (
-            np.where(rows < 0, tree.size, rows),
-            (rows[:, :p] < 0).astype(float),
-            take[:, :, own],
-            place,
-            leaf_place,
-        )
-        parts = _cut(tree, device, limit, depth - 1, 2 * a, 2 * b, p) if depth else ()
-        tensors = [torch.from_numpy(np.ascontiguousarray(each)).to(device) for each in arrays]
-        result.append(Chunk(depth, a, b, p, q, *tensors, parts))
+        pivots = _aligned(level.num_pivots[a:b])
+        arrays = _arrays(tree, number, slice(a, b), pivots, boundary, above)
+        tensors = {name: torch.from_numpy(each).to(device) for name, each in arrays.items()}
+        parts = _cut(tree, device, limit, number - 1, 2 * a, 2 * b, pivots.size) if number else ()
+        result.append(Chunk(number, a, b, pivots.size, boundary.size, parts, **tensors))
     return tuple(result)
+
+
+def _arrays(
+    tree: Tree, number: int, boxes: slice, pivots: Index, boundary: Index, above: int
+) -> dict[str, NDArray]:
+    """The arrays of a chunk with these of its level's pivots and boundary rows."""
+    level, s = tree.levels[number], tree.leaf_index.shape[1]
+    own = np.append(pivots, np.where(boundary < 0, -1, level.p + boundary))
+    rows = _pick(level.rows[boxes], own)
+    place = leaf_place = np.empty((len(rows), 1, 0), dtype=np.int32)
+    if number:
+        take = _pick(_invert(level.scatter[boxes], level.rows.shape[1]), own)
+    else:
+        take = _pick(level.source[boxes, None], own)
+        leaf_place = _invert(take, s)
+    if boundary.size:
+        parent = tree.levels[number + 1]
+        place = _pick(parent.scatter.reshape(len(level.rows), 1, -1)[boxes], boundary)
+        place = np.where(place < parent.p, place, place - parent.p + above)
+    return {
+        "rows": np.where(rows < 0, tree.size, rows).astype(np.int64),
+        "missing": (rows[:, : pivots.size] < 0).astype(float),
+        "take": take,
+        "place": place.astype(np.int32),
+        "leaf_place": leaf_place,
+    }
+
+
+def _aligned(counts: Index) -> Index:
+    """0, 1, ... for the largest of the counts, then -1 up to a multiple of `ALIGN`."""
+    count = int(counts.max())
+    numbers = np.arange(count, dtype=np.int32)
+    return np.pad(numbers, (0, -count % ALIGN), constant_values=-1)
+
+
+def _pick(array: Index, columns: Index) -> Index:
+    """Columns of an array (last axis); -1 gives a column of -1."""
+    return np.where(columns < 0, np.int32(-1), array[..., columns])
 
 
 def _invert(places: Index, size: int) -> Index:
@@ -119,4 +139,4 @@ def _invert(places: Index, size: int) -> Index:
     inverse = np.full((*places.shape[:-1], size + 1), -1, dtype=np.int32)
     entries = np.arange(places.shape[-1], dtype=np.int32)
     np.put_along_axis(inverse, np.where(places < 0, size, places), entries, axis=-1)
-    return inverse[..., :-1]
+    return np.ascontiguousarray(inverse[..., :-1])

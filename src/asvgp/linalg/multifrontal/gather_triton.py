@@ -18,7 +18,7 @@ def gather(parts: Tensor, rows: Tensor, columns: Tensor, out: Tensor, share: int
         _gather_tile[(n * tiles[0] * tiles[1],)](
             parts, rows, columns, out, num_rows, num_columns, *tiles, share,
             *parts.stride()[:2], *out.stride()[:2], *rows.stride()[:2], *columns.stride()[:2],
-            PARTS=rows.shape[1], TILE=TILE,
+            PARTS=rows.shape[1], TILE=TILE,  # pyright: ignore[reportArgumentType]
         )  # fmt: skip
 
 
