@@ -90,7 +90,10 @@ def _cut(
         b = min(a + width, stop)
         pivots = _aligned(level.num_pivots[a:b])
         arrays = _arrays(tree, number, slice(a, b), pivots, boundary, above)
-        tensors = {name: torch.from_numpy(each).to(device) for name, each in arrays.items()}
+        tensors = {
+            name: torch.from_numpy(np.ascontiguousarray(each)).to(device)
+            for name, each in arrays.items()
+        }
         parts = _cut(tree, device, limit, number - 1, 2 * a, 2 * b, pivots.size) if number else ()
         result.append(Chunk(number, a, b, pivots.size, boundary.size, parts, **tensors))
     return tuple(result)
@@ -139,4 +142,4 @@ def _invert(places: Index, size: int) -> Index:
     inverse = np.full((*places.shape[:-1], size + 1), -1, dtype=np.int32)
     entries = np.arange(places.shape[-1], dtype=np.int32)
     np.put_along_axis(inverse, np.where(places < 0, size, places), entries, axis=-1)
-    return np.ascontiguousarray(inverse[..., :-1])
+    return inverse[..., :-1]

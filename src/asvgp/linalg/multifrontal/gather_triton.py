@@ -12,8 +12,10 @@ def gather(parts: Tensor, rows: Tensor, columns: Tensor, out: Tensor, share: int
     """See `asvgp.linalg.multifrontal.gather.gather`."""
     n, num_rows, num_columns = out.shape
     tiles = triton.cdiv(num_rows, TILE), triton.cdiv(num_columns, TILE)
-    if parts.stride(2) != 1:
-        parts = parts.contiguous()
+    # the kernel knows no strides within rows
+    parts, rows, columns = (
+        each if each.stride(2) == 1 else each.contiguous() for each in (parts, rows, columns)
+    )
     with torch.cuda.device(out.device) if out.is_cuda else torch.no_grad():
         _gather_tile[(n * tiles[0] * tiles[1],)](
             parts, rows, columns, out, num_rows, num_columns, *tiles, share,
