@@ -151,9 +151,15 @@ def test_reuse_and_memory():
     torch.testing.assert_close(first.solve(rhs), x)
     np.testing.assert_array_equal(*(selected_inverse(FLAT, first)[0] for _ in range(2)))
     assert first._root is second._root
-    bare = FLAT.cost().factor_nonzeros
-    padded = FLAT.cost(padded=True).factor_nonzeros
-    assert 8 * bare < first.nbytes < 2 * 8 * padded
+    assert 8 * FLAT.cost().factor_nonzeros < first.nbytes < 5 * 8 * FLAT.factor_nonzeros
+
+
+def test_elements_of_the_wrong_shape_or_type():
+    elements, _ = assemble(FLAT)
+    with pytest.raises(ValueError, match="should be"):
+        factorise(FLAT, elements[:, 1:])
+    with pytest.raises(ValueError, match="float32"):
+        factorise(FLAT, elements.astype(np.float32))
 
 
 @pytest.mark.parametrize("level", range(len(FLAT.levels)))

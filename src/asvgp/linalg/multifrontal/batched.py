@@ -108,7 +108,18 @@ class BatchedFactor:
             ``consume(start, stop, z)`` is given the (stop - start, s, s) tensor of these
             leaves in the layout of the elements, zero at padding.
         """
-        self._descend(self._root, self._empty(1, 0, 0), 0, consume)
+        # Z of a chunk stays as long as chunks below it wait for it
+        waiting = [(self._root, self._empty(1, 0, 0))]
+        while waiting:
+            chunk, parents = waiting.pop()
+            z = self._invert(chunk, parents)
+            waiting += [
+                (part, z[part.start // 2 - chunk.start :]) for part in reversed(chunk.parts)
+            ]
+            if chunk.level == 0:
+                place = chunk.leaf_place
+                block = self._empty(chunk.n, place.shape[2], place.shape[2])
+                consume(chunk.start, chunk.stop, gather(z, place, place, block))
 
     # --- factorisation -----------------------------------------------------------------
 
@@ -130,7 +141,15 @@ class BatchedFactor:
     def _below(self, chunk: Chunk) -> Tensor:
         """What a chunk's fronts are made of: leaf elements, or the children's updates."""
         if chunk.level == 0:
-            return self._elements(chunk.start, chunk.stop)
+            elements = self._elements(chunk.start, chunk.stop)
+            s = self.tree.leaf_index.shape[1]
+            if elements.shape != (chunk.n, s, s) or elements.dtype != torch.float64:
+                raise ValueError(
+                    f"The elements of leaves {chunk.start} to {chunk.stop} are "
+                    f"{tuple(elements.shape)}, {elements.dtype}, "
+                    f"but should be {(chunk.n, s, s)}, torch.float64."
+                )
+            return elements
         q = chunk.parts[0].q
         updates = self._empty(2 * chunk.n, q, q)
         for part in chunk.parts:
@@ -149,19 +168,17 @@ class BatchedFactor:
 
     # --- selected inversion ------------------------------------------------------------
 
-    def _descend(self, chunk: Chunk, parents: Tensor, first: int, consume: Callable) -> None:
-        """Invert on a chunk's fronts and everything below, from Z on the parents' fronts.
+    def _invert(self, chunk: Chunk, parents: Tensor) -> Tensor:
+        """Z on a chunk's fronts, from Z on the parents' fronts, the first box's first.
 
         With W = L_bp L_pp^-1: Z_bp = -Z_bb W and Z_pp = L_pp^-T L_pp^-1 - W^T Z_bp. Missing
-        pivots get ones, but no child and no leaf takes those. ``first`` is the first of the
-        parents' boxes.
+        pivots get ones, but no child and no leaf takes those.
         """
         p, q = chunk.p, chunk.q
         panel = self._panels[chunk]
         z = self._empty(chunk.n, p + q, p + q)
         z_pp, z_bp, z_bb = z[:, :p, :p], z[:, p:, :p], z[:, p:, p:]
-        offset = chunk.start // 2 - first
-        gather(parents[offset:], chunk.place, chunk.place, z_bb, share=2)
+        gather(parents, chunk.place, chunk.place, z_bb, share=2)
         inverse = invert_lower(panel[:, :p])
         w = self._empty(chunk.n, q, p)
         for a, b in strips(p):
@@ -173,13 +190,7 @@ class BatchedFactor:
             torch.bmm(inverse[:, a:, a:b].mT, inverse[:, a:, :b], out=strip)
             strip.baddbmm_(w[:, :, a:b].mT, z_bp[:, :, :b], alpha=-1)
             z_pp[:, :a, a:b] = strip[:, :, :a].mT
-        del inverse, w
-        for part in chunk.parts:
-            self._descend(part, z, chunk.start, consume)
-        if chunk.level == 0:
-            s = chunk.leaf_place.shape[2]
-            out = gather(z, chunk.leaf_place, chunk.leaf_place, self._empty(chunk.n, s, s))
-            consume(chunk.start, chunk.stop, out)
+        return z
 
     # --- vectors -----------------------------------------------------------------------
 
@@ -200,7 +211,7 @@ class BatchedFactor:
 
     def _padded(self, b: Tensor) -> Tensor:
         """A copy (size + 1, r): the padding reads and writes the last entry, always 0."""
-        b = b.view(self.tree.size, -1)
+        b = b.reshape(self.tree.size, -1)
         return torch.cat([b, b.new_zeros(1, b.shape[1])])
 
     def _empty(self, *shape: int) -> Tensor:

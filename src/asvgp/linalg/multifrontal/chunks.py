@@ -1,7 +1,7 @@
 """Fronts in batches: the index arrays of a `Tree`, cut into chunks, on a device.
 
 A chunk holds neighbouring boxes of one level, whose fronts are one batch of p pivots and q
-boundary rows (the largest counts in the chunk, or among its siblings, made even). Chunks
+boundary rows (the largest counts in the chunk, or among its siblings, rounded up). Chunks
 form a tree of their own: the *parts* of a chunk hold exactly the children of its boxes. A
 level whose fronts take little memory is one chunk; where they take much, the numeric phases
 go depth first, a chunk with everything below it at a time, so that only the factor itself
@@ -19,8 +19,10 @@ from torch import Tensor
 
 from asvgp.linalg.multifrontal.symbolic import Index, Tree
 
-LIMIT = 1 << 27  # entries of a chunk's fronts: 1 GiB keeps every device busy
-ALIGN = 2  # p and q are multiples of it: odd ones cost matrix products a quarter of their speed
+# Part of a GPU's memory that a chunk's fronts may take: larger chunks keep it busier.
+SHARE = 1 / 32
+# p and q are multiples of it: matrix products of odd sizes lose a quarter of their speed.
+ALIGN = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +72,21 @@ class Chunk:
 
 
 @lru_cache(maxsize=8)
-def chunks(tree: Tree, device: torch.device, limit: int = LIMIT) -> Chunk:
-    """The chunk of the root, with all others below it; kept for later calls."""
+def chunks(tree: Tree, device: torch.device, limit: int | None = None) -> Chunk:
+    """The chunk of the root, with all others below it; kept for later calls.
+
+    Parameters
+    ----------
+    tree : Tree
+    device : torch.device
+    limit : int, optional
+        Most entries of a chunk's fronts, unless a single front has more; by default what
+        takes a small part of a GPU's memory, or 1 GiB.
+    """
+    if limit is None:
+        limit = 1 << 27
+        if device.type == "cuda":
+            limit = int(SHARE * torch.cuda.get_device_properties(device).total_memory / 8)
     (root,) = _cut(tree, device, limit, len(tree.levels) - 1, 0, 1, 0)
     return root
 
