@@ -79,7 +79,7 @@ def check(tree, seed=0):
     np.testing.assert_allclose(root @ root.T, inverse, atol=1e-11)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=15)
 @given(tree=trees() | st.sampled_from(EXAMPLES), seed=st.integers(0, 1000))
 def test_against_dense(tree, seed):
     check(tree, seed)
