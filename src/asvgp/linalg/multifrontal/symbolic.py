@@ -74,7 +74,7 @@ class Cost(NamedTuple):
     inverse_peak: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tree:
     """Nested dissection of a grid; `asvgp.linalg.multifrontal` names the arrays.
 

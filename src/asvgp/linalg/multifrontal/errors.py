@@ -1,0 +1,31 @@
+"""What can go wrong in the numeric phases of `asvgp.linalg.multifrontal`."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class NotPositiveDefinite(np.linalg.LinAlgError):
+    """The block of pivots of a front has no Cholesky factor.
+
+    Attributes
+    ----------
+    level : int
+        Level of the front: 0 are the leaves.
+    box : int
+        Number of its box on the level.
+    pivots : array of int
+        The functions that should have been eliminated there.
+    """
+
+    def __init__(self, level: int, box: int, pivots: NDArray[np.integer]) -> None:
+        self.level, self.box, self.pivots = level, box, pivots
+        functions = ", ".join(str(number) for number in pivots[:6])
+        if len(pivots) > 6:
+            functions += f", ... ({len(pivots)} in all)"
+        super().__init__(
+            f"The matrix is not positive definite: elimination failed at level {level}, "
+            f"box {box}, functions {functions}."
+        )
+
+    def __reduce__(self):
+        return type(self), (self.level, self.box, self.pivots)
