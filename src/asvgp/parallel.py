@@ -7,9 +7,8 @@ float64 and contiguous already is converted by itself.
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import lru_cache
 
 import numpy as np
@@ -59,19 +58,6 @@ class _OneBlasThread:
             self.inside -= 1
             if self.inside == 0:
                 self.limiter.restore_original_limits()
-
-    @contextmanager
-    def lifted(self) -> Iterator[None]:
-        """Context in which BLAS may start threads after all: for a large matrix."""
-        with self.lock:
-            if self.inside:
-                self.limiter.restore_original_limits()
-        try:
-            yield
-        finally:
-            with self.lock:
-                if self.inside and self.controller is not None:
-                    self.limiter = self.controller.limit(limits=1, user_api="blas")
 
 
 one_blas_thread = _OneBlasThread()

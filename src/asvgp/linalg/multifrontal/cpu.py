@@ -15,7 +15,7 @@ come and go in chunks of about `CHUNK` numbers.
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 
@@ -29,7 +29,8 @@ from asvgp.parallel import cores, one_blas_thread
 CHUNK = 1 << 17  # numbers of the elements asked for at once: they should stay in a cache
 _SERIAL = 5e7  # fewer operations are not worth a thread
 
-_Work = Callable[[int], None]
+_Above = Callable[[int, int], None]  # level and box
+_Subtree = Callable[[int], None]  # box of the level of the subtrees' roots
 
 
 class NotPositiveDefinite(np.linalg.LinAlgError):
@@ -133,9 +134,9 @@ class CpuFactor:
         slots, own_size, shared = self._slots(1, fronts.largest_m**2)
         work_size = 128 * int(fronts.largest_m.max())
 
-        def above(level: int) -> None:
+        def above(level: int, box: int) -> None:
             none, work = np.empty((0, 0, 0)), np.empty(work_size)
-            boxes = level, 0, self._num_boxes(level), level
+            boxes = level, box, box + 1, level
             sweeps.selected_inverse(
                 fronts, slots, *boxes, none, self._panels, shared, shared, work
             )
@@ -156,9 +157,9 @@ class CpuFactor:
         fronts = self._plan
         slots, own_size, shared = self._slots(2, fronts.largest_q**2)
 
-        def above(level: int) -> None:
+        def above(level: int, box: int) -> None:
             none = np.empty((0, 0, 0))
-            boxes = level, 0, self._num_boxes(level), level
+            boxes = level, box, box + 1, level
             self._check(sweeps.factor(fronts, slots, *boxes, none, self._panels, shared, shared))
 
         def subtree(box: int) -> None:
@@ -186,11 +187,11 @@ class CpuFactor:
     def _backward(self, y: Array) -> None:
         self._down(*self._solver(sweeps.backward, 1, y))
 
-    def _solver(self, sweep, kept: int, y: Array) -> tuple[_Work, _Work]:
+    def _solver(self, sweep, kept: int, y: Array) -> tuple[_Above, _Subtree]:
         slots, own_size, shared = self._slots(kept, self._plan.largest_m * y.shape[1])
 
-        def above(level: int) -> None:
-            boxes = level, 0, self._num_boxes(level), level
+        def above(level: int, box: int) -> None:
+            boxes = level, box, box + 1, level
             sweep(self._plan, slots, *boxes, y, self._panels, shared, shared)
 
         def subtree(box: int) -> None:
@@ -202,24 +203,23 @@ class CpuFactor:
 
     # --- subtrees and threads ---------------------------------------------------------
 
-    def _up(self, above: _Work, subtree: _Work) -> None:
+    def _up(self, above: _Above, subtree: _Subtree) -> None:
         """The subtrees, then level by level what is above them."""
         with one_blas_thread:
-            self._each_subtree(subtree)
-            with one_blas_thread.lifted() if self.threads > 1 else nullcontext():
-                for level in range(self._top + 1, len(self.tree.levels)):
-                    above(level)
+            self._each(self._top, subtree)
+            for level in range(self._top + 1, len(self.tree.levels)):
+                self._each(level, partial(above, level))
 
-    def _down(self, above: _Work, subtree: _Work) -> None:
+    def _down(self, above: _Above, subtree: _Subtree) -> None:
         """The levels above the subtrees, then those."""
         with one_blas_thread:
-            with one_blas_thread.lifted() if self.threads > 1 else nullcontext():
-                for level in range(len(self.tree.levels) - 1, self._top, -1):
-                    above(level)
-            self._each_subtree(subtree)
+            for level in range(len(self.tree.levels) - 1, self._top, -1):
+                self._each(level, partial(above, level))
+            self._each(self._top, subtree)
 
-    def _each_subtree(self, work: _Work) -> None:
-        boxes = range(self._num_boxes(self._top))
+    def _each(self, level: int, work: Callable[[int], None]) -> None:
+        """Do the work for every box of a level, on all threads."""
+        boxes = range(self._num_boxes(level))
         if self.threads == 1 or len(boxes) == 1:
             for box in boxes:
                 work(box)

@@ -12,6 +12,7 @@ import numba
 import numpy as np
 
 from asvgp.linalg.blas import gemm, trsm
+from asvgp.linalg.denormals import flush_denormals, restore
 from asvgp.linalg.multifrontal.fronts import eliminate, invert
 from asvgp.linalg.multifrontal.plan import Offset
 
@@ -61,6 +62,7 @@ def factor(plan, slots, level, start, stop, limit, elements, panels, own, shared
     Nothing above level ``limit`` is touched. ``elements`` belong to the boxes, if they are
     leaves. Returns the front and the pivot that failed, or -1.
     """
+    word = flush_denormals()
     for each in range(start, stop):
         box = each
         for here in range(level, limit + 1):
@@ -79,10 +81,12 @@ def factor(plan, slots, level, start, stop, limit, elements, panels, own, shared
                     _extend_add(_runs(plan, child), _square(part, plan.q[child]), panel, update)
             failed = eliminate(panel, update)
             if failed:
+                restore(word)
                 return front, failed - 1
             if box % 2 == 0:
                 break
             box //= 2
+    restore(word)
     return -1, -1
 
 
@@ -135,6 +139,7 @@ def selected_inverse(plan, slots, level, start, stop, limit, leaves, panels, own
     A box above, up to level ``limit``, comes before the first of the boxes below it; what
     lies above ``limit`` has been done. Leaves are written to ``leaves``.
     """
+    word = flush_denormals()
     for each in range(start, stop):
         highest = level
         while highest < limit and (each >> (highest - level)) % 2 == 0:
@@ -153,6 +158,7 @@ def selected_inverse(plan, slots, level, start, stop, limit, leaves, panels, own
             invert(panel, z, work)
             if here == 0:
                 _give_element(plan, box, z, leaves[box - start])
+    restore(word)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -186,7 +192,7 @@ def _give_element(plan, leaf, z, element):
 @numba.njit(cache=True, nogil=True)
 def forward(plan, slots, level, start, stop, limit, y, panels, own, shared):
     """y := L^-1 y, rows in the order of elimination; boxes as in `factor`."""
-    width = y.shape[1]
+    word, width = flush_denormals(), y.shape[1]
     for each in range(start, stop):
         box = each
         for here in range(level, limit + 1):
@@ -210,12 +216,13 @@ def forward(plan, slots, level, start, stop, limit, y, panels, own, shared):
             if box % 2 == 0:
                 break
             box //= 2
+    restore(word)
 
 
 @numba.njit(cache=True, nogil=True)
 def backward(plan, slots, level, start, stop, limit, y, panels, own, shared):
     """y := L^-T y, rows in the order of elimination; boxes as in `selected_inverse`."""
-    width = y.shape[1]
+    word, width = flush_denormals(), y.shape[1]
     for each in range(start, stop):
         highest = level
         while highest < limit and (each >> (highest - level)) % 2 == 0:
@@ -234,6 +241,7 @@ def backward(plan, slots, level, start, stop, limit, y, panels, own, shared):
                 to[:] = above[place * width : (place + length) * width]
             _backward(panel, x)
             pivots[:] = x[:p]
+    restore(word)
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
