@@ -151,7 +151,9 @@ def measure(name, repeats):
         f"x{ratio:.2f} the factor's time, at most {INVERSE}: {verdict(ratio <= INVERSE)}"
     )
     print(f"  solve            {solving:8.4f} s  {2 * factor.nbytes / solving / 1e9:.1f} GB/s")
-    print(f"  memory           {factor.nbytes / 1e6:8.1f} MB  (non-zeros {cost.factor_nonzeros * 8e-6:.1f})")
+    print(
+        f"  memory           {factor.nbytes / 1e6:8.1f} MB  (non-zeros {cost.factor_nonzeros * 8e-6:.1f})"
+    )
     print(f"  log determinant  {error:8.1e} off")
     for other in others:
         print(

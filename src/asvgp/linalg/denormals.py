@@ -41,10 +41,10 @@ def _exchange(typing_context, word):
 @numba.njit(cache=True, nogil=True)
 def flush_denormals():
     """Begin to take them as zero; returns what `restore` needs."""
-    return _exchange(_ZERO)
+    return _exchange(_ZERO)  # pyright: ignore[reportCallIssue]
 
 
 @numba.njit(cache=True, nogil=True)
 def restore(word):
     """Back to the setting before `flush_denormals`."""
-    _exchange(np.uint32(word))
+    _exchange(np.uint32(word))  # pyright: ignore[reportCallIssue]

@@ -104,21 +104,21 @@ class CpuFactor:
         return self._panels.nbytes
 
     def solve(self, b: Array) -> Array:
-        """x with P x = b, for one right-hand side (size,) or several (size, r)."""
-        y = self._ordered(b)
+        """Solve P x = b, for one right-hand side (size,) or several (size, r)."""
+        y = self._columns(b)[self._plan.order]
         self._forward(y)
         self._backward(y)
-        return self._numbered(y).reshape(b.shape)
+        return self._numbered(y, b)
 
     def sample(self, z: Array) -> Array:
-        """x = L^-T z: of covariance P^-1 if z, (size,) or (size, r), is standard normal.
+        """Form x = L^-T z, of covariance P^-1 if z, (size,) or (size, r), is standard normal.
 
         The entries of z belong to the functions in the order of their elimination, those
         of x to the functions in the order of their numbers.
         """
-        y = np.array(z, dtype=np.float64, order="C").reshape(self.tree.size, -1)
+        y = self._columns(z).copy()
         self._backward(y)
-        return self._numbered(y).reshape(z.shape)
+        return self._numbered(y, z)
 
     def selected_inverse(self, consume: Callable[[int, int, Array], None]) -> None:
         """Hand P^-1 on all pairs of functions alive on a leaf to ``consume``, in chunks.
@@ -137,9 +137,7 @@ class CpuFactor:
         def above(level: int, box: int) -> None:
             none, work = np.empty((0, 0, 0)), np.empty(work_size)
             boxes = level, box, box + 1, level
-            sweeps.selected_inverse(
-                fronts, slots, *boxes, none, self._panels, shared, shared, work
-            )
+            sweeps.selected_inverse(fronts, slots, *boxes, none, self._panels, shared, shared, work)
 
         def subtree(box: int) -> None:
             own, work = np.empty(own_size), np.empty(work_size)
@@ -256,11 +254,15 @@ class CpuFactor:
         shared = np.empty(int(ends[-1]) - own_size)
         return Slots(self._top, starts, counts, size), own_size, shared
 
-    def _ordered(self, b: Array) -> Array:
-        b = np.asarray(b, dtype=np.float64)
-        return b.reshape(self.tree.size, -1)[self._plan.order]
+    def _columns(self, values: Array) -> Array:
+        """The same as contiguous doubles (size, r)."""
+        if np.ndim(values) not in (1, 2) or len(values) != self.tree.size:
+            shape, size = np.shape(values), self.tree.size
+            raise ValueError(f"expected shape ({size},) or ({size}, r), got {shape}")
+        return np.ascontiguousarray(values, dtype=np.float64).reshape(self.tree.size, -1)
 
-    def _numbered(self, y: Array) -> Array:
+    def _numbered(self, y: Array, like: Array) -> Array:
+        """From the order of elimination to that of the functions' numbers."""
         x = np.empty_like(y)
         x[self._plan.order] = y
-        return x
+        return x.reshape(np.shape(like))

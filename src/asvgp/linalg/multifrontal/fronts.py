@@ -150,7 +150,19 @@ def back_substitute(upper, right):
             r = first + 8 * (top * ld + end)
             c = b + 8 * top * width
             gemm(
-                -1, False, False, 1, width, end - top, n - end, b + 8 * end * width, width, r, ld, c, width
+                -1,
+                False,
+                False,
+                1,
+                width,
+                end - top,
+                n - end,
+                b + 8 * end * width,
+                width,
+                r,
+                ld,
+                c,
+                width,
             )
         for k in range(end - 1, top - 1, -1):
             row = right[k]

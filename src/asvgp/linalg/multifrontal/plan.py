@@ -11,6 +11,7 @@ extend-add copies, and to BLAS both parts are lower halves of column-major matri
 """
 
 import weakref
+from itertools import pairwise
 from typing import NamedTuple
 
 import numba
@@ -83,7 +84,7 @@ def _lay_out(tree: Tree) -> Plan:
     p = np.concatenate([level.num_pivots for level in levels])
     q = np.concatenate([level.num_boundary for level in levels])
     runs, num_runs = [np.empty((0, 3), dtype=np.int32)], []
-    for child, parent in zip(levels, levels[1:], strict=False):
+    for child, parent in pairwise(levels):
         # the parent's boundary follows its pivots at once, not at row parent.p
         shift = parent.p - parent.num_pivots
         place = parent.scatter, parent.num_summed, shift, child.num_boundary

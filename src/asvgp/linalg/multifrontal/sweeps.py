@@ -191,7 +191,7 @@ def _give_element(plan, leaf, z, element):
 
 @numba.njit(cache=True, nogil=True)
 def forward(plan, slots, level, start, stop, limit, y, panels, own, shared):
-    """y := L^-1 y, rows in the order of elimination; boxes as in `factor`."""
+    """Replace y by L^-1 y, rows in the order of elimination; boxes as in `factor`."""
     word, width = flush_denormals(), y.shape[1]
     for each in range(start, stop):
         box = each
@@ -221,7 +221,7 @@ def forward(plan, slots, level, start, stop, limit, y, panels, own, shared):
 
 @numba.njit(cache=True, nogil=True)
 def backward(plan, slots, level, start, stop, limit, y, panels, own, shared):
-    """y := L^-T y, rows in the order of elimination; boxes as in `selected_inverse`."""
+    """Replace y by L^-T y, rows in the order of elimination; boxes as in `selected_inverse`."""
     word, width = flush_denormals(), y.shape[1]
     for each in range(start, stop):
         highest = level
