@@ -1,0 +1,268 @@
+"""Factor, solutions and selected inverse on the CPU.
+
+Letters and the tree: `asvgp.linalg.multifrontal`; how the fronts are kept:
+`asvgp.linalg.multifrontal.plan`.
+
+One subtree a thread: they are nearly equal, share nothing below their roots and call BLAS
+on one thread each. The few fronts above are done one after another, with BLAS on as many
+threads as the process allows it.
+
+**Memory.** The factor, 8 bytes a number, plus for each thread and level two updates of
+q x q while factoring, or one inverse of (p + q) x (p + q) while inverting: at 1000 x 1000
+cells of degree 2 on two threads, 1.6 GB and 0.4 GB. Elements and blocks of the inverse
+come and go in chunks of about `CHUNK` numbers.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.linalg.multifrontal import sweeps
+from asvgp.linalg.multifrontal.plan import Offset, plan
+from asvgp.linalg.multifrontal.sweeps import Slots
+from asvgp.linalg.multifrontal.symbolic import Tree
+from asvgp.parallel import cores, one_blas_thread
+
+CHUNK = 1 << 17  # numbers of the elements asked for at once: they should stay in a cache
+_SERIAL = 5e7  # fewer operations are not worth a thread
+
+_Above = Callable[[int, int], None]  # level and box
+_Subtree = Callable[[int], None]  # box of the level of the subtrees' roots
+
+
+class NotPositiveDefinite(np.linalg.LinAlgError):
+    """A front whose pivots are not positive definite.
+
+    Attributes
+    ----------
+    level, box : int
+        Where it is in the tree (level 0 are the leaves).
+    pivots : array of int
+        Numbers of the functions eliminated there.
+    failed : int
+        The one among them at which the elimination broke down.
+    """
+
+    def __init__(self, level: int, box: int, pivots: np.ndarray, failed: int) -> None:
+        super().__init__(
+            f"function {failed} cannot be eliminated: the matrix is not positive definite on "
+            f"the {len(pivots)} pivots of box {box} on level {level}"
+        )
+        self.level, self.box, self.pivots, self.failed = level, box, pivots, failed
+
+
+class CpuFactor:
+    """P = sum of leaf elements, factored; letters in `asvgp.linalg.multifrontal`.
+
+    Parameters
+    ----------
+    tree : Tree
+        The grid's dissection.
+    elements : callable
+        ``elements(start, stop)`` returns the elements of leaves ``start .. stop - 1``,
+        (stop - start, s, s); only rows and columns of functions that are there are read.
+        It is called once for every chunk of leaves, in order within a thread but from
+        several threads at once.
+    threads : int, optional
+        All cores by default, one for small matrices.
+
+    Attributes
+    ----------
+    log_det : float
+        Logarithm of the determinant of P.
+
+    Raises
+    ------
+    NotPositiveDefinite
+        With the place where the elimination broke down.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        elements: Callable[[int, int], Array],
+        threads: int | None = None,
+    ) -> None:
+        if threads is None:
+            threads = cores() if tree.factor_flops > _SERIAL else 1
+        self.tree, self.threads = tree, threads
+        # as many subtrees as threads, or, where that is no power of two, a few for each
+        depth = threads.bit_length() - 1
+        depth += 2 if threads > 2**depth else 0
+        self._top = max(len(tree.levels) - 1 - depth, 0)
+        self._plan = plan(tree)
+        self._panels = np.empty(self._plan.panel_start[-1])
+        self._factor(elements)
+        self.log_det = float(sweeps.log_det(self._plan, self._panels))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory the factor takes."""
+        return self._panels.nbytes
+
+    def solve(self, b: Array) -> Array:
+        """Solve P x = b, for one right-hand side (size,) or several (size, r)."""
+        y = self._columns(b)[self._plan.order]
+        self._forward(y)
+        self._backward(y)
+        return self._numbered(y, b)
+
+    def sample(self, z: Array) -> Array:
+        """Form x = L^-T z, of covariance P^-1 if z, (size,) or (size, r), is standard normal.
+
+        The entries of z belong to the functions in the order of their elimination, those
+        of x to the functions in the order of their numbers.
+        """
+        y = self._columns(z).copy()
+        self._backward(y)
+        return self._numbered(y, z)
+
+    def selected_inverse(self, consume: Callable[[int, int, Array], None]) -> None:
+        """Hand P^-1 on all pairs of functions alive on a leaf to ``consume``, in chunks.
+
+        Parameters
+        ----------
+        consume : callable
+            ``consume(start, stop, z)`` with z (stop - start, s, s), in the order of
+            ``tree.leaf_index`` and zero where there is no function. z is overwritten
+            afterwards. Called from several threads at once, on leaves that differ.
+        """
+        fronts, s = self._plan, self.tree.leaf_index.shape[1]
+        slots, own_size, shared = self._slots(1, fronts.largest_m**2)
+        work_size = 128 * int(fronts.largest_m.max())
+
+        def above(level: int, box: int) -> None:
+            none, work = np.empty((0, 0, 0)), np.empty(work_size)
+            boxes = level, box, box + 1, level
+            sweeps.selected_inverse(fronts, slots, *boxes, none, self._panels, shared, shared, work)
+
+        def subtree(box: int) -> None:
+            own, work = np.empty(own_size), np.empty(work_size)
+            z = np.empty((self._chunk, s, s))
+            for start, stop in self._chunks(box):
+                boxes = 0, start, stop, self._top
+                sweeps.selected_inverse(fronts, slots, *boxes, z, self._panels, own, shared, work)
+                consume(start, stop, z[: stop - start])
+
+        self._down(above, subtree)
+
+    # --- phases -----------------------------------------------------------------------
+
+    def _factor(self, elements: Callable[[int, int], Array]) -> None:
+        fronts = self._plan
+        slots, own_size, shared = self._slots(2, fronts.largest_q**2)
+
+        def above(level: int, box: int) -> None:
+            none = np.empty((0, 0, 0))
+            boxes = level, box, box + 1, level
+            self._check(sweeps.factor(fronts, slots, *boxes, none, self._panels, shared, shared))
+
+        def subtree(box: int) -> None:
+            own = np.empty(own_size)
+            for start, stop in self._chunks(box):
+                boxes = 0, start, stop, self._top
+                some = np.ascontiguousarray(elements(start, stop), dtype=np.float64)
+                self._check(sweeps.factor(fronts, slots, *boxes, some, self._panels, own, shared))
+
+        self._up(above, subtree)
+
+    def _check(self, failure: tuple[int, int]) -> None:
+        front, pivot = failure
+        if front < 0:
+            return
+        level = int(np.searchsorted(self._plan.level_start, front, "right")) - 1
+        first, stop = self._plan.pivot_start[front : front + 2]
+        pivots = self._plan.order[first:stop]
+        box = front - int(self._plan.level_start[level])
+        raise NotPositiveDefinite(level, box, pivots, int(pivots[pivot]))
+
+    def _forward(self, y: Array) -> None:
+        self._up(*self._solver(sweeps.forward, 2, y))
+
+    def _backward(self, y: Array) -> None:
+        self._down(*self._solver(sweeps.backward, 1, y))
+
+    def _solver(self, sweep, kept: int, y: Array) -> tuple[_Above, _Subtree]:
+        slots, own_size, shared = self._slots(kept, self._plan.largest_m * y.shape[1])
+
+        def above(level: int, box: int) -> None:
+            boxes = level, box, box + 1, level
+            sweep(self._plan, slots, *boxes, y, self._panels, shared, shared)
+
+        def subtree(box: int) -> None:
+            leaves = box << self._top, (box + 1) << self._top
+            own = np.empty(own_size)
+            sweep(self._plan, slots, 0, *leaves, self._top, y, self._panels, own, shared)
+
+        return above, subtree
+
+    # --- subtrees and threads ---------------------------------------------------------
+
+    def _up(self, above: _Above, subtree: _Subtree) -> None:
+        """The subtrees, then level by level what is above them."""
+        with one_blas_thread:
+            self._each(self._top, subtree)
+            for level in range(self._top + 1, len(self.tree.levels)):
+                self._each(level, partial(above, level))
+
+    def _down(self, above: _Above, subtree: _Subtree) -> None:
+        """The levels above the subtrees, then those."""
+        with one_blas_thread:
+            for level in range(len(self.tree.levels) - 1, self._top, -1):
+                self._each(level, partial(above, level))
+            self._each(self._top, subtree)
+
+    def _each(self, level: int, work: Callable[[int], None]) -> None:
+        """Do the work for every box of a level, on all threads."""
+        boxes = range(self._num_boxes(level))
+        if self.threads == 1 or len(boxes) == 1:
+            for box in boxes:
+                work(box)
+            return
+        # not the package's pool: the callbacks may wait for that one
+        with ThreadPoolExecutor(self.threads) as pool:
+            list(pool.map(work, boxes))
+
+    def _num_boxes(self, level: int) -> int:
+        return len(self.tree.levels[level].rows)
+
+    @property
+    def _chunk(self) -> int:
+        """Leaves in a chunk."""
+        num_leaves, s = self.tree.leaf_index.shape
+        return min(max(CHUNK // s**2, 1), num_leaves)
+
+    def _chunks(self, box: int) -> Iterator[tuple[int, int]]:
+        end = (box + 1) << self._top
+        for start in range(box << self._top, end, self._chunk):
+            yield start, min(start + self._chunk, end)
+
+    def _slots(self, kept: int, size: Offset) -> tuple[Slots, int, Array]:
+        """Room for ``size[l]`` numbers of ``kept`` boxes a level, of all in the shared part.
+
+        Returns the slots, how much a thread has to allocate, and the shared part.
+        """
+        counts = np.diff(self._plan.level_start)
+        counts[: self._top] = kept
+        ends = np.cumsum(counts * size)
+        starts = ends - counts * size
+        own_size = int(starts[self._top])
+        starts[self._top :] -= own_size
+        shared = np.empty(int(ends[-1]) - own_size)
+        return Slots(self._top, starts, counts, size), own_size, shared
+
+    def _columns(self, values: Array) -> Array:
+        """The same as contiguous doubles (size, r)."""
+        if np.ndim(values) not in (1, 2) or len(values) != self.tree.size:
+            shape, size = np.shape(values), self.tree.size
+            raise ValueError(f"expected shape ({size},) or ({size}, r), got {shape}")
+        return np.ascontiguousarray(values, dtype=np.float64).reshape(self.tree.size, -1)
+
+    def _numbered(self, y: Array, like: Array) -> Array:
+        """From the order of elimination to that of the functions' numbers."""
+        x = np.empty_like(y)
+        x[self._plan.order] = y
+        return x.reshape(np.shape(like))

@@ -1,0 +1,175 @@
+"""Dense algebra of one front: elimination, and a block of the inverse.
+
+Layout and letters: `asvgp.linalg.multifrontal.plan`. OpenBLAS multiplies small matrices as
+fast as large ones but is slow at triangular systems (measured: a quarter of the speed at
+300 pivots). So a few rows at a time are treated by loops, which are fast along rows, and
+everything else is left to products of matrices.
+"""
+
+import numba
+import numpy as np
+
+from asvgp.linalg.blas import gemm, symm, syrk
+
+FEW = 8  # rows treated by loops
+# Below this many rows a front stays in the second cache and OpenBLAS multiplies without
+# copying; its products of whole symmetric matrices only pay above.
+SMALL = 256
+
+
+@numba.njit(cache=True, nogil=True)
+def eliminate(panel, update):
+    """Factor the pivots, F_pp = L_pp L_pp^T, and form L_bp and U.
+
+    Returns the number of the pivot (from 1) that is not positive, or 0.
+
+    Blocks of `FEW` rows are the leaves of a recursion that halves the panel: once 2^n
+    blocks are done they change the next 2^n, where n counts the factors two in the number
+    of blocks done so far.
+    """
+    p, m = panel.shape
+    first = panel.ctypes.data
+    done = 0
+    for block in range(1, (p + FEW - 1) // FEW + 1):
+        stop = min(done + FEW, p)
+        failed = _eliminate_rows(panel, done, stop)
+        if failed or stop == p:
+            break
+        done = stop
+        width = (block & -block) * FEW
+        n, k = min(width, p - done), m - done
+        a = first + 8 * ((done - width) * m + done)
+        gemm(-1, False, True, 1, k, n, width, a, m, a, m, first + 8 * (done * m + done), m)
+    else:
+        failed = 0
+    if failed == 0:
+        _subtract_square(panel, update)
+    return failed
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def _eliminate_rows(panel, first, stop):
+    """Factor some rows which the rows before have been subtracted from: four at a time."""
+    for top in range(first, stop, 4):
+        end = min(top + 4, stop)
+        for k in range(top, end):
+            row = panel[k, k:]
+            for i in range(top, k):
+                above = panel[i, k:]
+                a0 = above[0]
+                for j in range(len(row)):
+                    row[j] -= a0 * above[j]
+            if not row[0] > 0.0:
+                return k + 1
+            scale = 1.0 / np.sqrt(row[0])
+            for j in range(len(row)):
+                row[j] *= scale
+        for k in range(end, stop):
+            row = panel[k, k:]
+            a, b, c, d = panel[top, k:], panel[top + 1, k:], panel[top + 2, k:], panel[top + 3, k:]
+            a0, b0, c0, d0 = a[0], b[0], c[0], d[0]
+            for j in range(len(row)):
+                row[j] -= a0 * a[j] + b0 * b[j] + c0 * c[j] + d0 * d[j]
+    return 0
+
+
+@numba.njit(cache=True, nogil=True)
+def _subtract_square(panel, update):
+    """U := F_bb - L_bp L_bp^T, the upper half (and, of small fronts, a bit more)."""
+    p, m = panel.shape
+    q = m - p
+    if p == 0 or q == 0:
+        return
+    below, u = panel.ctypes.data + 8 * p, update.ctypes.data
+    if q > SMALL:
+        syrk(q, p, below, m, u, q)
+        return
+    for i in range(0, q, 32):
+        a = below + 8 * i
+        gemm(-1, False, True, 1, q - i, min(32, q - i), p, a, m, a, m, u + 8 * (i * q + i), q)
+
+
+@numba.njit(cache=True, nogil=True)
+def invert(panel, z, work):
+    """P^-1 on the rows of a front, Z (m, m), of which the boundary's block is there.
+
+    The upper half is used and filled. A few pivots K at a time, from the last, with J all
+    the rows behind them,
+
+        T = L_KK^-T,   W = T L_JK^T,   Z_KJ = -W Z_JJ,   Z_KK = T T^T - W Z_KJ^T.
+
+    ``work`` has room for [T, W], which are the solution of one triangular system.
+    """
+    p, m = panel.shape
+    small = m <= SMALL
+    few = 32 if small else 128
+    if small:
+        _mirror(z, p, m)
+    for first in range((p - 1) // few * few, -1, -few):
+        stop = min(first + few, p)
+        w, n = stop - first, m - stop
+        right = work[: w * (m - first)].reshape(w, m - first)
+        for i in range(w):
+            for j in range(w):
+                right[i, j] = 0.0
+            right[i, i] = 1.0
+            right[i, w:] = panel[first + i, stop:]
+        back_substitute(panel[first:stop, first:stop], right)
+        t, ld = right.ctypes.data, m - first
+        z_kk = z.ctypes.data + 8 * (first * m + first)
+        gemm(1, True, False, 0, w, w, w, t, ld, t, ld, z_kk, m)
+        if n == 0:
+            continue
+        z_kj, z_jj = z_kk + 8 * w, z.ctypes.data + 8 * (stop * m + stop)
+        if small:
+            gemm(-1, False, False, 0, n, w, n, z_jj, m, t + 8 * w, ld, z_kj, m)
+        else:
+            symm(n, w, z_jj, m, t + 8 * w, ld, z_kj, m)
+        gemm(-1, True, False, 1, w, w, n, t + 8 * w, ld, z_kj, m, z_kk, m)
+        if small:
+            _mirror(z, first, stop)
+
+
+@numba.njit(cache=True, nogil=True)
+def _mirror(z, first, stop):
+    """Copy the upper half of some rows to the lower half of the same columns."""
+    for i in range(first, stop):
+        for j in range(i + 1, len(z)):
+            z[j, i] = z[i, j]
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def back_substitute(upper, right):
+    """B := R^-1 B in place, where R is the upper half of a square."""
+    n, width = right.shape
+    ld, first = upper.strides[0] // 8, upper.ctypes.data
+    b = right.ctypes.data
+    for top in range((n - 1) // FEW * FEW, -1, -FEW):
+        end = min(top + FEW, n)
+        if end < n:
+            r = first + 8 * (top * ld + end)
+            c = b + 8 * top * width
+            gemm(
+                -1,
+                False,
+                False,
+                1,
+                width,
+                end - top,
+                n - end,
+                b + 8 * end * width,
+                width,
+                r,
+                ld,
+                c,
+                width,
+            )
+        for k in range(end - 1, top - 1, -1):
+            row = right[k]
+            for i in range(k + 1, end):
+                below, factor = right[i], upper[k, i]
+                for j in range(width):
+                    row[j] -= factor * below[j]
+            scale = 1.0 / upper[k, k]
+            for j in range(width):
+                row[j] *= scale

@@ -1,0 +1,136 @@
+"""The fronts as the CPU wants them: bare, one after another, their index arrays as runs.
+
+Fronts are numbered level after level, leaves first, boxes in their order; no row is padded.
+A front is kept in two parts, both C-contiguous, of which only the upper half is used:
+
+    panel   (p, p + q)   the pivots' rows. Afterwards row k is column k of [L_pp; L_bp]
+    update  (q, q)       the boundary's rows. Afterwards the Schur complement U
+
+With this layout every row is contiguous, so are the runs of neighbouring rows that
+extend-add copies, and to BLAS both parts are lower halves of column-major matrices.
+"""
+
+import weakref
+from itertools import pairwise
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from asvgp.linalg.multifrontal.dissection import Index
+from asvgp.linalg.multifrontal.symbolic import Tree
+
+Offset = NDArray[np.int64]
+
+
+class Plan(NamedTuple):
+    """Index arrays of all fronts; "start" arrays have one entry more, the end.
+
+    Attributes
+    ----------
+    p, q : (fronts,) arrays
+        Pivots and boundary rows.
+    pivot_start, panel_start : (fronts + 1,) arrays
+        Where a front's pivots and its panel begin in the order of elimination, and among
+        all panels.
+    order : (size,) array
+        Number of the function that is eliminated first, second, ...
+    runs : (runs, 3) array
+        Neighbouring boundary rows which are neighbours in the parent's front too: the
+        first of them, its row there (0 .. p + q - 1 of the parent), and how many. No run
+        holds both pivots and boundary rows of the parent.
+    run_start : (fronts + 1,) array
+        Where a front's runs begin.
+    level_start : (levels + 1,) array
+        First front of each level.
+    largest_q, largest_m : (levels,) arrays
+        Most boundary rows, and most rows p + q, of a level's fronts.
+    leaf_rows : (leaves, rows) array
+        Place in the leaf's element of the rows of the leaves' fronts: the pivots from
+        column 0, the boundary from column ``leaf_boundary`` on.
+    leaf_boundary : int
+        See ``leaf_rows``.
+    """
+
+    p: Index
+    q: Index
+    pivot_start: Offset
+    panel_start: Offset
+    order: Index
+    runs: Index
+    run_start: Offset
+    level_start: Offset
+    largest_q: Offset
+    largest_m: Offset
+    leaf_rows: Index
+    leaf_boundary: int
+
+
+_plans: dict[int, Plan] = {}
+
+
+def plan(tree: Tree) -> Plan:
+    """The bare fronts of a tree: laid out once, and kept as long as the tree is."""
+    key = id(tree)
+    if key not in _plans:
+        _plans[key] = _lay_out(tree)
+        weakref.finalize(tree, _plans.pop, key, None)
+    return _plans[key]
+
+
+def _lay_out(tree: Tree) -> Plan:
+    levels = tree.levels
+    p = np.concatenate([level.num_pivots for level in levels])
+    q = np.concatenate([level.num_boundary for level in levels])
+    runs, num_runs = [np.empty((0, 3), dtype=np.int32)], []
+    for child, parent in pairwise(levels):
+        # the parent's boundary follows its pivots at once, not at row parent.p
+        shift = parent.p - parent.num_pivots
+        place = parent.scatter, parent.num_summed, shift, child.num_boundary
+        counts = np.zeros(len(child.rows), dtype=np.int32)
+        _find_runs(*place, counts, runs[0])
+        found = np.empty((counts.sum(), 3), dtype=np.int32)
+        _find_runs(*place, counts, found)
+        runs.append(found)
+        num_runs.append(counts)
+    level_start = _starts([len(level.rows) for level in levels])
+    return Plan(
+        p=p,
+        q=q,
+        pivot_start=_starts(p),
+        panel_start=_starts(p.astype(np.int64) * (p + q)),
+        order=np.concatenate([level.pivots[level.pivots >= 0] for level in levels]),
+        runs=np.concatenate(runs),
+        run_start=_starts(np.concatenate([*num_runs, [0]])),
+        level_start=level_start,
+        largest_q=np.maximum.reduceat(q, level_start[:-1]).astype(np.int64),
+        largest_m=np.maximum.reduceat(p + q, level_start[:-1]).astype(np.int64),
+        leaf_rows=levels[0].source,
+        leaf_boundary=levels[0].p,
+    )
+
+
+def _starts(counts) -> Offset:
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_runs(scatter, num_summed, shift, num_boundary, counts, runs):
+    """Count the runs of every child, and write them down if there is room."""
+    n = 0
+    for b in range(len(scatter)):
+        for c in range(2):
+            child, place, summed = 2 * b + c, scatter[b, c], num_summed[b, c]
+            before, begin = n, 0
+            for i in range(1, num_boundary[child] + 1):
+                ends = i == num_boundary[child] or i == summed or place[i] != place[i - 1] + 1
+                if not ends:
+                    continue
+                if len(runs) > 0:
+                    runs[n, 0] = begin
+                    runs[n, 1] = place[begin] - (shift[b] if begin >= summed else 0)
+                    runs[n, 2] = i - begin
+                begin = i
+                n += 1
+            counts[child] = n - before

@@ -1,0 +1,295 @@
+"""Walks over the tree: what passes between the fronts on the way up and on the way down.
+
+Layout and letters: `asvgp.linalg.multifrontal.plan`. Boxes are visited so that as little as
+possible is held at once: up, a box follows its second child at once; down, it goes before
+its first. So of every level only two siblings' results are alive on the way up, and only
+one box's on the way down; each level has fixed *slots* for them.
+"""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from asvgp.linalg.blas import gemm, trsm
+from asvgp.linalg.denormals import flush_denormals, restore
+from asvgp.linalg.multifrontal.fronts import eliminate, invert
+from asvgp.linalg.multifrontal.plan import Offset
+
+
+class Slots(NamedTuple):
+    """Room for what boxes hand on: from level ``top`` up shared, below it each thread's own.
+
+    Box b of level l has the ``size[l]`` numbers from ``start[l] + b % kept[l] * size[l]`` on.
+    """
+
+    top: int
+    start: Offset
+    kept: Offset
+    size: Offset
+
+
+@numba.njit(cache=True, nogil=True)
+def _slot(slots, level, box, own, shared):
+    start = slots.start[level] + box % slots.kept[level] * slots.size[level]
+    values = shared if level >= slots.top else own
+    return values[start : start + slots.size[level]]
+
+
+@numba.njit(cache=True, nogil=True)
+def _square(values, n):
+    return values[: n * n].reshape(n, n)
+
+
+@numba.njit(cache=True, nogil=True)
+def _panel(plan, front, panels):
+    m = plan.p[front] + plan.q[front]
+    return panels[plan.panel_start[front] : plan.panel_start[front + 1]].reshape(-1, m)
+
+
+@numba.njit(cache=True, nogil=True)
+def _runs(plan, front):
+    return plan.runs[plan.run_start[front] : plan.run_start[front + 1]]
+
+
+# --- factor ----------------------------------------------------------------------------
+
+
+@numba.njit(cache=True, nogil=True)
+def factor(plan, slots, level, start, stop, limit, elements, panels, own, shared):
+    """Eliminate boxes ``start .. stop - 1`` of a level and those above that become complete.
+
+    Nothing above level ``limit`` is touched. ``elements`` belong to the boxes, if they are
+    leaves. Returns the front and the pivot that failed, or -1.
+    """
+    word = flush_denormals()
+    for each in range(start, stop):
+        box = each
+        for here in range(level, limit + 1):
+            front = plan.level_start[here] + box
+            panel = _panel(plan, front, panels)
+            update = _square(_slot(slots, here, box, own, shared), plan.q[front])
+            if here == 0:
+                _take_element(plan, box, elements[box - start], panel, update)
+            else:
+                panel[:] = 0.0
+                for i in range(len(update)):
+                    update[i, i:] = 0.0
+                for c in range(2):
+                    child = plan.level_start[here - 1] + 2 * box + c
+                    part = _slot(slots, here - 1, 2 * box + c, own, shared)
+                    _extend_add(_runs(plan, child), _square(part, plan.q[child]), panel, update)
+            failed = eliminate(panel, update)
+            if failed:
+                restore(word)
+                return front, failed - 1
+            if box % 2 == 0:
+                break
+            box //= 2
+    restore(word)
+    return -1, -1
+
+
+@numba.njit(cache=True, nogil=True)
+def _leaf_rows(plan, leaf):
+    """Place in the leaf's element of every row of its front."""
+    rows = np.empty(plan.p[leaf] + plan.q[leaf], dtype=np.uint64)
+    for i in range(len(rows)):
+        shift = plan.leaf_boundary - plan.p[leaf] if i >= plan.p[leaf] else 0
+        rows[i] = plan.leaf_rows[leaf, i + shift]
+    return rows
+
+
+@numba.njit(cache=True, nogil=True)
+def _take_element(plan, leaf, element, panel, update):
+    p, m = panel.shape
+    rows = _leaf_rows(plan, leaf)
+    for i in range(m):
+        target = panel[i, i:] if i < p else update[i - p, i - p :]
+        values, places = element[rows[i]], rows[i:]
+        for j in range(len(places)):
+            target[j] = values[places[j]]
+
+
+@numba.njit(cache=True, nogil=True)
+def _extend_add(runs, part, panel, update):
+    """Add a child's Schur complement to a front, run by run."""
+    p = len(panel)
+    for a in range(len(runs)):
+        first, place, length = runs[a]
+        for i in range(first, first + length):
+            row = place + i - first
+            target = panel[row] if row < p else update[row - p]
+            left = 0 if row < p else p
+            for b in range(a, len(runs)):
+                begin, end = max(i, runs[b, 0]), runs[b, 0] + runs[b, 2]
+                shift = runs[b, 1] - runs[b, 0] - left
+                to, take = target[begin + shift : end + shift], part[i, begin:end]
+                for j in range(len(take)):
+                    to[j] += take[j]
+
+
+# --- selected inverse ------------------------------------------------------------------
+
+
+@numba.njit(cache=True, nogil=True)
+def selected_inverse(plan, slots, level, start, stop, limit, leaves, panels, own, shared, work):
+    """P^-1 on the fronts of boxes ``start .. stop - 1`` of a level.
+
+    A box above, up to level ``limit``, comes before the first of the boxes below it; what
+    lies above ``limit`` has been done. Leaves are written to ``leaves``.
+    """
+    word = flush_denormals()
+    for each in range(start, stop):
+        highest = level
+        while highest < limit and (each >> (highest - level)) % 2 == 0:
+            highest += 1
+        for here in range(highest, level - 1, -1):
+            box = each >> (here - level)
+            front = plan.level_start[here] + box
+            panel = _panel(plan, front, panels)
+            p, m = panel.shape
+            z = _square(_slot(slots, here, box, own, shared), m)
+            if m > p:
+                parent = plan.level_start[here + 1] + box // 2
+                above = _slot(slots, here + 1, box // 2, own, shared)
+                n = plan.p[parent] + plan.q[parent]
+                _take_rows(_runs(plan, front), _square(above, n), z, p)
+            invert(panel, z, work)
+            if here == 0:
+                _give_element(plan, box, z, leaves[box - start])
+    restore(word)
+
+
+@numba.njit(cache=True, nogil=True)
+def _take_rows(runs, above, z, p):
+    """Copy the boundary's block from the parent's: the inverse of extend-add's map."""
+    for a in range(len(runs)):
+        first, place, length = runs[a]
+        for i in range(first, first + length):
+            source, target = above[place + i - first], z[p + i]
+            for b in range(a, len(runs)):
+                begin, end = max(i, runs[b, 0]), runs[b, 0] + runs[b, 2]
+                shift = runs[b, 1] - runs[b, 0]
+                to, take = target[p + begin : p + end], source[begin + shift : end + shift]
+                for j in range(len(take)):
+                    to[j] = take[j]
+
+
+@numba.njit(cache=True, nogil=True)
+def _give_element(plan, leaf, z, element):
+    rows = _leaf_rows(plan, leaf)
+    element[:] = 0.0
+    for i in range(len(rows)):
+        for j in range(i, len(rows)):
+            element[rows[i], rows[j]] = z[i, j]
+            element[rows[j], rows[i]] = z[i, j]
+
+
+# --- solve -----------------------------------------------------------------------------
+
+
+@numba.njit(cache=True, nogil=True)
+def forward(plan, slots, level, start, stop, limit, y, panels, own, shared):
+    """Replace y by L^-1 y, rows in the order of elimination; boxes as in `factor`."""
+    word, width = flush_denormals(), y.shape[1]
+    for each in range(start, stop):
+        box = each
+        for here in range(level, limit + 1):
+            front = plan.level_start[here] + box
+            panel = _panel(plan, front, panels)
+            p, m = panel.shape
+            x = _slot(slots, here, box, own, shared)[: m * width].reshape(m, width)
+            pivots = y[plan.pivot_start[front] : plan.pivot_start[front + 1]]
+            x[:p] = pivots
+            x[p:] = 0.0
+            for c in range(2 if here > 0 else 0):
+                child = plan.level_start[here - 1] + 2 * box + c
+                below = _slot(slots, here - 1, 2 * box + c, own, shared)[plan.p[child] * width :]
+                for first, place, length in _runs(plan, child):
+                    to = x[place : place + length].reshape(-1)
+                    take = below[first * width : (first + length) * width]
+                    for j in range(len(take)):
+                        to[j] += take[j]
+            _forward(panel, x)
+            pivots[:] = x[:p]
+            if box % 2 == 0:
+                break
+            box //= 2
+    restore(word)
+
+
+@numba.njit(cache=True, nogil=True)
+def backward(plan, slots, level, start, stop, limit, y, panels, own, shared):
+    """Replace y by L^-T y, rows in the order of elimination; boxes as in `selected_inverse`."""
+    word, width = flush_denormals(), y.shape[1]
+    for each in range(start, stop):
+        highest = level
+        while highest < limit and (each >> (highest - level)) % 2 == 0:
+            highest += 1
+        for here in range(highest, level - 1, -1):
+            box = each >> (here - level)
+            front = plan.level_start[here] + box
+            panel = _panel(plan, front, panels)
+            p, m = panel.shape
+            x = _slot(slots, here, box, own, shared)[: m * width].reshape(m, width)
+            pivots = y[plan.pivot_start[front] : plan.pivot_start[front + 1]]
+            x[:p] = pivots
+            for first, place, length in _runs(plan, front):
+                above = _slot(slots, here + 1, box // 2, own, shared)
+                to = x[p + first : p + first + length].reshape(-1)
+                to[:] = above[place * width : (place + length) * width]
+            _backward(panel, x)
+            pivots[:] = x[:p]
+    restore(word)
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _forward(panel, x):
+    """x_p := L_pp^-1 x_p, then x_b := x_b - L_bp x_p."""
+    (p, m), width = panel.shape, x.shape[1]
+    if width == 1:
+        values = x.reshape(-1)
+        for k in range(p):
+            row, rest = panel[k, k + 1 :], values[k + 1 :]
+            values[k] /= panel[k, k]
+            value = values[k]
+            for j in range(len(row)):
+                rest[j] -= value * row[j]
+    elif p > 0:
+        a, b = panel.ctypes.data, x.ctypes.data
+        trsm(True, width, p, a, m, b, width)
+        if m > p:
+            c = b + 8 * p * width
+            gemm(-1, False, True, 1, width, m - p, p, b, width, a + 8 * p, m, c, width)
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _backward(panel, x):
+    """x_p := L_pp^-T (x_p - L_bp^T x_b)."""
+    (p, m), width = panel.shape, x.shape[1]
+    if width == 1:
+        values = x.reshape(-1)
+        for k in range(p - 1, -1, -1):
+            row, rest = panel[k, k + 1 :], values[k + 1 :]
+            total = values[k]
+            for j in range(len(row)):
+                total -= row[j] * rest[j]
+            values[k] = total / panel[k, k]
+    elif p > 0:
+        a, b = panel.ctypes.data, x.ctypes.data
+        if m > p:
+            c = b + 8 * p * width
+            gemm(-1, False, False, 1, width, p, m - p, c, width, a + 8 * p, m, b, width)
+        trsm(False, width, p, a, m, b, width)
+
+
+@numba.njit(cache=True, nogil=True)
+def log_det(plan, panels):
+    """Twice the sum of the logarithms of the factor's diagonal."""
+    total = 0.0
+    for front in range(len(plan.p)):
+        panel = _panel(plan, front, panels)
+        for k in range(len(panel)):
+            total += np.log(panel[k, k])
+    return 2.0 * total
