@@ -10,11 +10,11 @@ from scipy.linalg import block_diag
 
 from asvgp.basis import Array
 from asvgp.field.axis import Axis
-from asvgp.field.elements import Leaves
+from asvgp.field.elements import Leaves, permute
+from asvgp.field.engine import Batched, Cpu
 from asvgp.field.plan import Plan
 from asvgp.field.stats import FieldStatistics
 from asvgp.kernels import Constant, Kernel
-from asvgp.linalg.multifrontal.cpu import CpuFactor
 from asvgp.linalg.multifrontal.dense import DenseFactor
 
 WIDE = 1e6  # prior variance of an effect's coefficient, in units of what the data suggest
@@ -42,32 +42,42 @@ class Assembly:
         On the plan's grids.
     """
 
-    def __init__(self, kernel: Kernel, plan: Plan, stats: FieldStatistics):
+    def __init__(
+        self,
+        kernel: Kernel,
+        plan: Plan,
+        stats: FieldStatistics,
+        engine: Cpu | Batched | None = None,
+    ):
         self.plan, self.stats = plan, stats
+        self.engine = engine or Cpu()
         self.inputs = len(plan.inputs)
         self.precision = _precisions(kernel, plan, stats)
         self.outputs = len(stats.squares)
         if self.inputs:
             self.tree = plan.tree(kernel)
             self.axes = plan.axes(kernel)
-            self.leaves = Leaves(self.tree, self.axes)
+            self.leaves = Leaves(self.tree, self.axes, self.engine.move)
             self.size, self.leaf_count = self.tree.size, len(self.tree.leaves)
         else:
             self.size = plan.columns
         self.main = self.size - plan.columns
 
     @cached_property
-    def moments(self) -> Array:
+    def moments(self) -> Any:
         """Interleaved."""
-        return interleave(self.stats.moments, self.inputs)
+        return self.engine.move(interleave(self.stats.moments, self.inputs))
 
     @cached_property
-    def gram(self) -> Array:
+    def gram(self) -> Any:
         """G of every leaf, (leaves, s, s)."""
         leaves, plan, stats = self.leaves, self.plan, self.stats
-        out = np.zeros((self.leaf_count, leaves.block, leaves.block))
-        step = max(1, (1 << 22) // leaves.block**2)
-        cross = interleave(stats.cross, self.inputs) if plan.columns else None
+        out = self.engine.zeros((self.leaf_count, leaves.block, leaves.block))
+        step = max(1, self.engine.chunk // leaves.block**2)
+        cross = None
+        if plan.columns:
+            cross = self.engine.move(interleave(stats.cross, self.inputs))
+        powers = [p + 1 for p in plan.powers]
         tables = [[leaves.values(d, i) for d in range(self.inputs)] for i in range(len(plan.terms))]
         for start in range(0, self.leaf_count, step):
             stop = min(start + step, self.leaf_count)
@@ -82,10 +92,10 @@ class Assembly:
                     part,
                 )
         if plan.columns:
-            out[0, -plan.columns :, -plan.columns :] += stats.column_gram
+            out[0, -plan.columns :, -plan.columns :] += self.engine.move(stats.column_gram)
         return out
 
-    def _add_cross(self, local: Array, tables, start: int, stop: int, out: Array) -> None:
+    def _add_cross(self, local: Any, tables, start: int, stop: int, out: Any) -> None:
         """Products of functions with the global columns."""
         leaves = self.leaves
         for i, term in enumerate(tables):
@@ -93,14 +103,14 @@ class Assembly:
             for d, table in enumerate(term):  # contracts the first axis, appends at the end
                 rows = table[leaves.intervals[d][start:stop]]
                 flat = value.reshape(*value.shape[:2], -1)
-                value = (flat.transpose(0, 2, 1) @ rows).reshape(
+                value = (permute(flat, [0, 2, 1]) @ rows).reshape(
                     len(value), *value.shape[2:], rows.shape[2]
                 )
             # (leaves, columns, n_1, ..., n_D)
             value = value.reshape(len(value), self.plan.columns, -1)
             a, b = leaves.offsets[i], leaves.offsets[i + 1]
             out[:, leaves.block - self.plan.columns :, a:b] += value
-            out[:, a:b, leaves.block - self.plan.columns :] += value.transpose(0, 2, 1)
+            out[:, a:b, leaves.block - self.plan.columns :] += permute(value, [0, 2, 1])
 
     @cached_property
     def right(self) -> Array:
@@ -132,17 +142,32 @@ class Assembly:
         columns = self.column_stiffness(kernel)
         if not self.inputs:
             return DenseFactor(self.stats.column_gram / noise + columns)
+        columns = self.engine.move(columns)
         tables = self.leaves.stiffness(self.plan.axes(kernel))
         scales = [1.0 / kernel.components[term].variance for term in self.plan.terms]
 
-        def elements(start: int, stop: int) -> Array:
-            out = self.gram[start:stop] / noise
+        gram = self.gram  # before there are threads
+
+        def elements(start: int, stop: int) -> Any:
+            out = gram[start:stop] / noise
             self.leaves.add_stiffness(tables, scales, start, stop, out)
             if start == 0 and len(columns):
                 out[0, -len(columns) :, -len(columns) :] += columns
             return out
 
-        return CpuFactor(self.tree, elements)
+        return self.engine.factor(self.tree, elements)
+
+    def solve(self, factor: Factor, right: Array) -> Array:
+        """``P^-1`` times right-hand sides."""
+        if not self.inputs:
+            return factor.solve(right)
+        return self.engine.back(factor.solve(self.engine.move(right)))
+
+    def sample(self, factor: Factor, normals: Array) -> Array:
+        """Draws of the coefficients."""
+        if not self.inputs:
+            return factor.sample(normals)
+        return self.engine.back(factor.sample(self.engine.move(normals)))
 
     def split(self, coefficients: Array) -> tuple[list[Array], Array]:
         """Coefficients (size, ...) as a tensor for every term, and those of the columns."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, pi, prod
+from threading import Lock
 
 import numpy as np
 
 from asvgp.basis import Array
 from asvgp.field.assembly import Assembly, Factor, pair_sums
 from asvgp.field.axis import Axis
+from asvgp.field.elements import add_rows
 from asvgp.inference.bound import Bound
 from asvgp.kernels import Kernel
 
@@ -32,7 +34,7 @@ class Solution:
     def of(cls, assembly: Assembly, kernel: Kernel, noise: float) -> Solution:
         """Factor and solve."""
         factor = assembly.factor(kernel, noise)
-        mean = factor.solve(assembly.right / noise)
+        mean = assembly.solve(factor, assembly.right / noise)
         explained = np.sum(assembly.right * mean, axis=0) / noise
         return cls(factor, mean, factor.log_det, explained)
 
@@ -84,15 +86,15 @@ class Priors:
 
     def _trace(self, axes: list[Axis], derivatives: bool) -> tuple[float, list[Array]]:
         """``tr(K^-1 G)`` of a term of variance one: moments against products of polynomials."""
-        moments = self.assembly.moments
-        polynomials = [axis.variance_polynomials for axis in axes]
+        moments, engine = self.assembly.moments, self.assembly.engine
+        polynomials = [engine.move(axis.variance_polynomials) for axis in axes]
         d_trace, trace = [], 0.0
         for d, axis in enumerate(axes):
             own = moments
             for e in reversed(range(len(axes))):
                 if e != d:
-                    own = np.tensordot(own, polynomials[e], axes=(e, 0))
-            trace, slope = axis.trace(own)
+                    own = engine.contract(own, polynomials[e], e)
+            trace, slope = axis.trace(engine.back(own))
             d_trace.append(slope)
             if not derivatives:
                 break
@@ -160,16 +162,25 @@ class _Forms:
             leaves = assembly.leaves
             tables = leaves.stiffness(priors.axes)
             self.tables = tables
-            self.sums = [
-                [np.zeros((len(table), table.shape[1] ** 2)) for table in term] for term in tables
+            engine = assembly.engine
+            sums = [
+                [engine.zeros((len(table), table.shape[1] ** 2)) for table in term]
+                for term in tables
             ]
 
+            lock = Lock()  # leaves come from several threads
+
             def consume(start: int, stop: int, blocks: Array) -> None:
-                leaves.contract(blocks, tables, start, stop, self.sums)
+                parts = leaves.contract(blocks, tables, start, stop)
+                with lock:
+                    for own, part in zip(sums, parts, strict=True):
+                        for d in range(leaves.inputs):
+                            add_rows(own[d], leaves.intervals[d][start:stop], part[d])
                 if start == 0 and columns:
-                    self.column_inverse += blocks[0, -columns:, -columns:]
+                    self.column_inverse += engine.back(blocks[0, -columns:, -columns:])
 
             solution.factor.selected_inverse(consume)
+            self.sums = [[engine.back(own) for own in term] for term in sums]
         else:
             self.column_inverse = solution.factor.inverse()  # pyright: ignore[reportAttributeAccessIssue]
         effects, precision = assembly.plan.effects, assembly.precision

@@ -51,10 +51,13 @@ class Leaves:
         sizes = [prod(shape) for shape in self.shapes]
         self.offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
         self.block = int(self.offsets[-1]) + tree.columns
-        self.intervals = [self.move(np.ascontiguousarray(tree.leaves[:, d])) for d in range(self.inputs)]
+        self.intervals = [
+            self.move(np.ascontiguousarray(tree.leaves[:, d])) for d in range(self.inputs)
+        ]
         self.pairs = list(combinations_with_replacement(range(len(terms)), 2))
         self.grams = {
-            (i, j): [self.move(self._gram(d, i, j)) for d in range(self.inputs)] for i, j in self.pairs
+            (i, j): [self.move(self._gram(d, i, j)) for d in range(self.inputs)]
+            for i, j in self.pairs
         }
 
     def _local(self, d: int, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -134,12 +137,12 @@ class Leaves:
         rows, columns = self.shapes[i], self.shapes[j]
         split = [size for pair in zip(rows, columns, strict=True) for size in pair]
         order = [0, *range(1, 2 * self.inputs, 2), *range(2, 2 * self.inputs + 1, 2)]
-        value = _permute(value.reshape(-1, *split), order)
+        value = permute(value.reshape(-1, *split), order)
         value = value.reshape(-1, prod(rows), prod(columns))
         a, b = self.offsets[i], self.offsets[j]
         out[:, a : a + prod(rows), b : b + prod(columns)] += value
         if i != j:
-            out[:, b : b + prod(columns), a : a + prod(rows)] += _permute(value, [0, 2, 1])
+            out[:, b : b + prod(columns), a : a + prod(rows)] += permute(value, [0, 2, 1])
 
     def add_stiffness(
         self, tables: list[list[Any]], scales, start: int, stop: int, out: Any
@@ -156,7 +159,7 @@ class Leaves:
         """``phi_i' Z phi_j`` on the leaves' cells, (leaves, cells x moments, ...)."""
         value = self._pairs(blocks, *pair)
         for d, table in enumerate(self.grams[pair]):
-            value = _apply(_permute(table[self.intervals[d][start:stop]], [0, 2, 1]), value)
+            value = _apply(permute(table[self.intervals[d][start:stop]], [0, 2, 1]), value)
         return value
 
     def _pairs(self, blocks: Any, i: int, j: int) -> Any:
@@ -165,20 +168,23 @@ class Leaves:
         a, b = self.offsets[i], self.offsets[j]
         value = blocks[:, a : a + prod(rows), b : b + prod(columns)].reshape(-1, *rows, *columns)
         D = self.inputs
-        value = _permute(value, [0, *(axis for d in range(D) for axis in (1 + d, 1 + D + d))])
+        value = permute(value, [0, *(axis for d in range(D) for axis in (1 + d, 1 + D + d))])
         return value.reshape(-1, *(n * m for n, m in zip(rows, columns, strict=True)))
 
-    def contract(self, blocks: Any, tables: list[list[Any]], start: int, stop: int, sums: list):
-        """Add to ``sums[i][d]``, (intervals, n n), the inverse times K along all other inputs."""
+    def contract(self, blocks: Any, tables: list[list[Any]], start: int, stop: int) -> list:
+        """The inverse times K along all other inputs: of every term and input, (leaves, n n)."""
+        out = []
         for i, term in enumerate(tables):
-            whole = self._pairs(blocks, i, i)
+            whole, own = self._pairs(blocks, i, i), []
             for d in range(self.inputs):
                 value = whole
                 for e in reversed(range(self.inputs)):
                     if e != d:
                         part = term[e][self.intervals[e][start:stop]].reshape(stop - start, -1)
                         value = _contract(value, part, 1 + e)
-                _add_rows(sums[i][d], self.intervals[d][start:stop], value)
+                own.append(value)
+            out.append(own)
+        return out
 
     def expand(self, blocks: Any, tables: list[list[Any]], start: int, stop: int) -> Any:
         """Functions by columns to polynomials by columns, (leaves, cells x powers, ..., C)."""
@@ -186,27 +192,37 @@ class Leaves:
         for i, term in enumerate(tables):
             a, b = self.offsets[i], self.offsets[i + 1]
             value = blocks[:, a:b].reshape(len(blocks), *self.shapes[i], -1)
-            value = _permute(value, [0, self.inputs + 1, *range(1, self.inputs + 1)])
+            value = permute(value, [0, self.inputs + 1, *range(1, self.inputs + 1)])
             for d, table in enumerate(term):
-                rows = _permute(table[self.intervals[d][start:stop]], [0, 2, 1])
+                rows = permute(table[self.intervals[d][start:stop]], [0, 2, 1])
                 leaves, columns = value.shape[:2]
                 rest = value.shape[3:]
                 flat = value.reshape(leaves, columns, value.shape[2], -1)
-                flat = _permute(flat, [0, 1, 3, 2]) @ rows[:, None]
+                flat = permute(flat, [0, 1, 3, 2]) @ rows[:, None]
                 value = flat.reshape(leaves, columns, *rest, rows.shape[2])
             total = total + value
-        return _permute(total, [0, *range(2, self.inputs + 2), 1])
+        return permute(total, [0, *range(2, self.inputs + 2), 1])
 
-    def paste(self, parts: Array, start: int, stop: int, powers: list[int], tensor: Array) -> None:
+    def paste(self, parts: Any, start: int, stop: int, powers: list[int], tensor: Any) -> None:
         """The reverse of `cut`."""
-        edges = [i * p for i, p in zip(self.tree.leaf_intervals, powers, strict=True)]
-        for part, leaf in zip(parts, self.tree.leaves[start:stop], strict=True):
-            box = tuple(slice(int(e[t]), int(e[t + 1])) for e, t in zip(edges, leaf, strict=True))
-            tensor[box] = part[tuple(slice(0, b.stop - b.start) for b in box)]
+        where, inside = self._where(start, stop, powers)
+        if inside is None:
+            tensor[where] = parts
+        else:
+            spread = [index + 0 * inside for index in where]
+            tensor[tuple(index[inside > 0] for index in spread)] = parts[inside > 0]
 
     def cut(self, tensor: Any, start: int, stop: int, powers: list[int]) -> Any:
         """An interleaved tensor's parts on leaves, (leaves, cells x powers, ...), zero-padded."""
-        where, inside = [], []
+        where, inside = self._where(start, stop, powers)
+        out = tensor[where]
+        if inside is None:
+            return out
+        return out * inside.reshape(*inside.shape, *([1] * (out.ndim - inside.ndim)))
+
+    def _where(self, start: int, stop: int, powers: list[int]) -> tuple[tuple, Any]:
+        """Places of leaves' entries in an interleaved tensor, and 1 where they are no padding."""
+        where, inside = [], None
         for d, (edges, p) in enumerate(zip(self.tree.leaf_intervals, powers, strict=True)):
             place = np.arange(self.lengths[d] * p)
             index = edges[:-1, None] * p + place
@@ -215,13 +231,13 @@ class Leaves:
             shape = [stop - start, *([1] * self.inputs)]
             shape[1 + d] = len(place)
             where.append(self.move(np.where(good, index, 0)[interval].reshape(shape)))
-            inside.append(None if good.all() else self.move(good[interval].reshape(shape)))
-        out = tensor[tuple(where)]
-        trailing = out.ndim - 1 - self.inputs
-        for mask in inside:
-            if mask is not None:
-                out = out * mask.reshape(*mask.shape, *([1] * trailing))
-        return out
+            if not good.all():
+                own = self.move(good[interval].reshape(shape).astype(np.int64))
+                inside = own if inside is None else inside * own
+        if inside is not None:
+            for index in where:
+                inside = inside + 0 * index
+        return tuple(where), inside
 
 
 def _stay(array: Array) -> Array:
@@ -233,7 +249,7 @@ def _apply(table: Any, value: Any) -> Any:
     leaves, size = value.shape[:2]
     rest = value.shape[2:]
     flat = value.reshape(leaves, size, -1)
-    out = _permute(flat, [0, 2, 1]) @ table  # (leaves, rest, new)
+    out = permute(flat, [0, 2, 1]) @ table  # (leaves, rest, new)
     return out.reshape(leaves, *rest, table.shape[2])
 
 
@@ -248,11 +264,11 @@ def _widen(part: Any, ndim: int) -> Any:
     return part.reshape(part.shape[0], *([1] * (ndim - 1)), part.shape[1])
 
 
-def _permute(array: Any, order: list[int]) -> Any:
+def permute(array: Any, order: list[int]) -> Any:
     return array.permute(order) if hasattr(array, "permute") else array.transpose(order)
 
 
-def _add_rows(total: Any, rows: Any, values: Any) -> None:
+def add_rows(total: Any, rows: Any, values: Any) -> None:
     """``total[rows] += values``, rows repeated."""
     if hasattr(total, "index_add_"):
         total.index_add_(0, rows, values)

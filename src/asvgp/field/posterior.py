@@ -99,10 +99,11 @@ class FieldPosterior:
         """
         assembly, leaves, plan = self.assembly, self.assembly.leaves, self.plan
         shape = [g.cells * (2 * p + 1) for g, p in zip(plan.grids, plan.powers, strict=True)]
-        squares, columns = np.zeros(shape), plan.columns
+        engine, columns = assembly.engine, plan.columns
+        squares = engine.zeros(tuple(shape))
         of_columns = np.zeros((columns, columns))
         thin = [g.cells * (p + 1) for g, p in zip(plan.grids, plan.powers, strict=True)]
-        cross = np.zeros((*thin, columns))
+        cross = engine.zeros((*thin, columns))
         values = (
             [[leaves.values(d, i) for d in range(assembly.inputs)] for i in range(len(plan.terms))]
             if columns
@@ -115,15 +116,15 @@ class FieldPosterior:
             for i, j in leaves.pairs:
                 part = leaves.polynomials(blocks, start, stop, (i, j))
                 total = total + (part if i == j else 2.0 * part)
-            leaves.paste(np.asarray(total), start, stop, [2 * p + 1 for p in plan.powers], squares)
+            leaves.paste(total, start, stop, [2 * p + 1 for p in plan.powers], squares)
             if columns:
                 if start == 0:
-                    of_columns = blocks[0, -columns:, -columns:].copy()
+                    of_columns = engine.back(blocks[0, -columns:, -columns:]).copy()
                 part = leaves.expand(blocks[:, :, -columns:], values, start, stop)
                 leaves.paste(part, start, stop, [p + 1 for p in plan.powers], cross)
 
         self.solution.factor.selected_inverse(consume)
-        by_cell = self._by_cell(squares, 2)
+        by_cell, cross = self._by_cell(engine.back(squares), 2), engine.back(cross)
         if columns:
             parts = [self._by_cell(cross[..., c], 1) for c in range(columns)]
             return by_cell, np.stack(parts, axis=-1), of_columns
@@ -334,10 +335,20 @@ class FieldPosterior:
         edges = np.searchsorted(leaf[order], np.arange(len(tree.leaves) + 1))
         out = np.empty(n)
 
-        def consume(start: int, stop: int, blocks: Array) -> None:
+        back = self.assembly.engine.back
+
+        def consume(start: int, stop: int, blocks) -> None:
             rows = order[edges[start] : edges[stop]]
+            if not len(rows):
+                return
             part = np.empty(len(rows))
-            quadratic(blocks, leaf[rows] - start, index[rows], weights[rows], part)
+            quadratic(
+                np.ascontiguousarray(back(blocks)),
+                leaf[rows] - start,
+                index[rows],
+                weights[rows],
+                part,
+            )
             out[rows] = part
 
         self.solution.factor.selected_inverse(consume)
@@ -367,7 +378,8 @@ class FieldPosterior:
             a, b = _prior_pair(Rows(axis, points.smooths[:, j]), points.smooths[:, j])
             prior += self.priors.smooth_variances[j] * (a - b)
         functions = sparse.csr_array(sparse.hstack([*blocks, design], format="csr"))
-        solved = self.solution.factor.solve(np.ascontiguousarray(functions.toarray().T))
+        right = np.ascontiguousarray(functions.toarray().T)
+        solved = self.assembly.solve(self.solution.factor, right)
         out = prior + functions @ solved
         out = 0.5 * (out + out.T)
         diagonal = np.einsum("ii->i", out)

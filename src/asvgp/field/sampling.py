@@ -48,7 +48,8 @@ class FieldPath:
         rng, count = _generator(random_state), _count(n_samples)
         size, outputs = posterior.solution.mean.shape
         normals = rng.standard_normal((size, count * outputs))
-        off = posterior.solution.factor.sample(normals).reshape(size, count, outputs)
+        off = posterior.assembly.sample(posterior.solution.factor, normals)
+        off = off.reshape(size, count, outputs)
         mean = posterior.solution.mean
         return [cls(posterior, structure, mean + off[:, i]) for i in range(count)]
 
