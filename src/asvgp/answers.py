@@ -14,7 +14,7 @@ from asvgp.functionals import derivative_covariance, integrate
 from asvgp.inference.fitting import Fit
 from asvgp.inference.optimise import Report
 from asvgp.inference.resolution import Level
-from asvgp.inputs import Seen, read_inputs, read_targets, read_weights
+from asvgp.inputs import Seen, read_inputs, read_targets, read_weights, read_widths
 from asvgp.kernels import Effect, Kernel, in_time
 from asvgp.paths import draw_paths, sample
 from asvgp.posterior import Posterior
@@ -217,13 +217,19 @@ class Answers(ABC):
         """
         return draw_paths(self._fitted().posterior, n_samples, random_state, component)
 
-    def leave_one_out(self, X, y, sample_weight=None, noise_variance=None) -> LeaveOneOut:
-        """Predictions of the training data, each without itself, at fixed hyperparameters."""
+    def leave_one_out(
+        self, X, y, sample_weight=None, noise_variance=None, width=None
+    ) -> LeaveOneOut:
+        """Predictions of the training data, each without itself, at fixed hyperparameters.
+
+        Weights and widths as in `fit`; what is predicted is what was observed, averages too.
+        """
         data = self._seen()
         x, covariates = read_inputs(self, X, data.layout, data.axis)
         y = read_targets(y, len(x))
         weights = read_weights(sample_weight, noise_variance, len(x))
-        return leave_one_out(self._fitted().posterior, x, y, weights, covariates)
+        width = read_widths(width, len(x), data.axis)
+        return leave_one_out(self._fitted().posterior, x, y, weights, covariates, width)
 
     def summary(self) -> Summary:
         """What was fitted and whether to believe it; print it."""

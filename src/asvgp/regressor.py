@@ -15,10 +15,11 @@ from asvgp.basis import Grid
 from asvgp.columns import Table, match
 from asvgp.inference.fitting import Fit, fit_statistics
 from asvgp.inference.optimise import LBFGS
-from asvgp.inference.resolution import FIRST, finest_cells
+from asvgp.inference.resolution import finest_cells, halvings
 from asvgp.inference.start import mean_weight, signal_power
 from asvgp.inference.train import Problem
-from asvgp.inputs import Seen, read_inputs, read_range, read_targets, read_weights
+from asvgp.inputs import Seen, read_inputs, read_range, read_targets, read_weights, read_widths
+from asvgp.intervals import check_uncut, cut, finest_uncut
 from asvgp.kernels import Constant, Kernel, Matern32, check_units
 from asvgp.parallel import one_blas_thread
 from asvgp.progress import Progress
@@ -122,7 +123,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.device = device
         self.progress = progress
 
-    def fit(self, X, y, sample_weight=None, noise_variance=None) -> GPRegressor:
+    def fit(self, X, y, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
         """Fit to data, forgetting what was fitted before.
 
         Parameters
@@ -137,6 +138,10 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         noise_variance : array-like of shape (n,), optional
             Known noise variances of the observations; nothing is then estimated of them,
             and ``noise_variance_`` is one, a factor that they all share.
+        width : number, duration or array-like of shape (n,), optional
+            Observation i is the average of f over ``[X[i], X[i] + width[i]]``; where the width
+            is zero, f itself. A duration ("1 hour", a timedelta) where X holds times. Every
+            interval must lie between two knots; ``num_basis="auto"`` sees to that.
 
         Returns
         -------
@@ -153,11 +158,11 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         with self._kept_on_failure():
             for name in ("_data", "_fit_now", "_warm"):
                 vars(self).pop(name, None)
-            self._absorb(X, y, sample_weight, noise_variance)
+            self._absorb(X, y, sample_weight, noise_variance, width)
             self._fitted()
         return self
 
-    def partial_fit(self, X, y, sample_weight=None, noise_variance=None) -> GPRegressor:
+    def partial_fit(self, X, y, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
         """Add data to those seen before; training waits until something is asked for.
 
         The statistics are those of all data at once, in whatever order and portions they
@@ -176,11 +181,11 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         1000
         """
         with self._kept_on_failure():
-            self._absorb(X, y, sample_weight, noise_variance)
+            self._absorb(X, y, sample_weight, noise_variance, width)
         return self
 
-    def forget(self, X, y, sample_weight=None, noise_variance=None) -> GPRegressor:
-        """Take out data that were added before, with the weights they had.
+    def forget(self, X, y, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
+        """Take out data that were added before, with the weights and widths they had.
 
         Examples
         --------
@@ -196,6 +201,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         y = read_targets(y, len(x))
         data.check_convention(noise_variance)
         weights = read_weights(sample_weight, noise_variance, len(x))
+        width = read_widths(width, len(x), data.axis)
         lower, upper = finite_range(x)
         grid = data.stats.grid
         if lower < grid.lower or upper > grid.upper:
@@ -203,7 +209,12 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"These data cannot be forgotten, because they were never added: X from {lower:g} "
                 f"to {upper:g} is outside the domain {self.domain_}."
             )
-        old = Statistics.from_data(x, y, grid, data.stats.degree, weights, covariates=covariates)
+        if width is not None and len(rows := cut(x, width, grid)):
+            raise ValueError(
+                f"These data cannot be forgotten, because they were never added: knots cut "
+                f"{len(rows)} of {len(x)} intervals, the first in row {rows[0]}."
+            )
+        old = Statistics.from_data(x, y, grid, data.stats.degree, weights, None, covariates, width)
         self._replace(data._replace(stats=data.stats - old))
         return self
 
@@ -250,7 +261,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             vars(self).update(before)
             raise
 
-    def _absorb(self, X, y, sample_weight, noise_variance) -> None:
+    def _absorb(self, X, y, sample_weight, noise_variance, width) -> None:
         """One pass over new data into the statistics."""
         begin = time.perf_counter()
         check_settings(self)
@@ -269,13 +280,20 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         x, covariates = read_inputs(self, X, layout, axis, reset=data is None)
         y = read_targets(y, len(x))
         weights = read_weights(sample_weight, noise_variance, len(x))
-        lower, upper, domain = read_range(x, self.domain, axis)
+        width = read_widths(width, len(x), axis)
+        lower, upper, domain = read_range(x, self.domain, axis, width)
+        if data is None or domain is not None:
+            ends = check_domain(domain, x, lower, upper, 0.0 if width is None else width)
+        else:
+            ends = (lower, upper)
         if data is None:
-            domain = check_domain(domain, x, lower, upper)
-            cells = finest_cells(x, *domain) if num_basis is None else num_basis - degree
+            cells = finest_cells(x, *ends) if num_basis is None else num_basis - degree
+            grid = Grid(*ends, cells)
+            if width is not None and num_basis is None:
+                grid = finest_uncut(x, width, grid, degree, axis, domain is not None)
             outputs = 1 if y.ndim == 1 else y.shape[1]
             data = Seen(
-                Statistics.empty(Grid(*domain, cells), degree, outputs, len(layout.linear)),
+                Statistics.empty(grid, degree, outputs, len(layout.linear)),
                 axis,
                 layout,
                 noise_variance is not None,
@@ -283,11 +301,15 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         else:
             data.check_convention(noise_variance)
-            data = data._replace(stats=self._grown(data.stats, x, lower, upper, domain))
+            if domain is None:
+                data = data._replace(stats=self._grown(data.stats, *ends))
+        grid = data.stats.grid
+        if width is not None:
+            check_uncut(x, width, grid, degree, axis)
         progress = Progress(self.progress)
         try:
             new = Statistics.from_data(
-                x, y, data.stats.grid, degree, weights, progress.passing(len(x)), covariates
+                x, y, grid, degree, weights, progress.passing(len(x)), covariates, width
             )
         finally:
             progress.close()
@@ -299,13 +321,10 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             data._replace(stats=total, seconds=data.seconds + time.perf_counter() - begin)
         )
 
-    def _grown(self, stats: Statistics, x, lower: float, upper: float, domain) -> Statistics:
+    def _grown(self, stats: Statistics, lower: float, upper: float) -> Statistics:
         """The statistics on a grid that holds the new inputs too."""
-        if domain is not None:
-            check_domain(domain, x, lower, upper)
-            return stats
-        keep = stats.grid.cells // FIRST if self.num_basis == "auto" else 1
-        return stats.extend(lower, upper, max(1, keep))
+        multiple = halvings(stats.grid.cells) if self.num_basis == "auto" else 1
+        return stats.extend(lower, upper, multiple)
 
     def _replace(self, data: Seen) -> None:
         """New statistics: what was learnt from the old is a start, no more."""
