@@ -102,7 +102,7 @@ def _unit(places: Array, width: Array) -> float | None:
     Euclid's algorithm, beginning with the shortest width, with what rounding there is.
     """
     shortest = float(width[width < (1.0 + TOLERANCE) * width.min()].mean())
-    lengths = np.unique(np.concatenate([places, width]))
+    lengths = np.concatenate([places, width])
     unit = shortest
     while unit > _FINEST * shortest:
         count = np.rint(lengths / unit)
@@ -127,7 +127,8 @@ def _spacing(start: Array, length: Array) -> tuple[int, int]:
     A few cells that hold many overlapping intervals each are not worth having.
     """
     widest, end = int(length.max()), int((start + length).max())
-    codes = np.unique(start * (widest + 1) + length)
+    codes = np.sort(start * (widest + 1) + length)
+    codes = codes[np.append(True, np.diff(codes) > 0)]
     start, length = np.divmod(codes, widest + 1)
     some = slice(None, None, max(1, len(codes) // 1000))  # most distances fail on these already
     largest = max(widest, 2 * end // min(_FEW, len(codes)))

@@ -367,9 +367,12 @@ class Statistics:
 
 @lru_cache
 def _pairs(degree: int) -> tuple[Array, Array]:
-    """`Statistics.pair` of Hankel matrices, and of any: the upper triangle, row by row."""
-    powers = np.arange(degree + 1)
-    triangle = np.zeros((degree + 1, degree + 1), dtype=np.int64)
+    """`Statistics.pair` of Hankel matrices, and of any: the upper triangle, row by row.
+
+    Unsigned, so that compiled loops need not look out for indices from the end.
+    """
+    powers = np.arange(degree + 1, dtype=np.uint32)
+    triangle = np.zeros((degree + 1, degree + 1), dtype=np.uint32)
     upper = np.triu_indices(degree + 1)
     triangle[upper] = np.arange(len(upper[0]))
     return powers[:, None] + powers, np.maximum(triangle, triangle.T)

@@ -127,7 +127,7 @@ class Prior:
         """Covariance of every cell's coefficients, (cells, k + 1, k + 1)."""
         n, k = self.grid.cells, self.degree
         cov = np.empty((n, k + 1, k + 1))
-        pair, nothing = np.zeros((k + 1, k + 1), dtype=np.int64), np.zeros((n + 1, 1))
+        pair, nothing = np.zeros((k + 1, k + 1), dtype=np.uint32), np.zeros((n + 1, 1))
         self._marginals(pair, nothing, np.empty(len(self.kernel.parameters)), cov)
         return cov
 

@@ -13,7 +13,7 @@ derivatives reads ``x_next = shift @ v`` with ``shift[i, j] = binomial(j, i)``, 
 B-splines are, and every quadratic form that is a sum over cells is a *chain*:
 
     prior      K = boundary(x_0) + sum_c element(v_c)
-    data       G = sum_c (sums of w m m' over the cell's observations m'v)(v_c)
+    data       G = sum_c G_c(v_c),  G_c = sum of w m m' over the observations m'v_c
     posterior  P = K + G / noise
 
 Why not B-spline coefficients? A slowly varying function is a tiny difference of large
@@ -39,7 +39,7 @@ Letters and shapes, used in every function of this layer (all float64, C-contigu
 ``element``     (n + S, n + S)        one cell's part of K
 ``boundary``    (n, n)                the left end's part of K
 ``moments``     (cells, columns)      the distinct entries of G_c, cell by cell
-``pair``        (n + S, n + S) int    the column of ``moments`` that multiplies two coefficients
+``pair``        (n + S, n + S) uint32 the column of ``moments`` that multiplies two coefficients
 ``targets``     (cells, k + 1)        sum of w y m_j, j = 0 .. k
 ``gain``        (cells, S, n + S - 1) innovation number i of cell c, given the state and the
 ``rho``         (cells, S)            innovations before it, has precision rho[c, i] and
