@@ -219,11 +219,13 @@ def _horner(marker, x, lower, scale, polynomials, own, size):
         t = (x[n] - lower) * scale
         c = min(int(t), last)
         s = t - c
-        own[n] = polynomials[c, top]
-        size[n] = abs(own[n])
+        value = polynomials[c, top]
+        terms = abs(value)
         for j in range(top - 1, -1, -1):
-            own[n] = own[n] * s + polynomials[c, j]
-            size[n] = size[n] * s + abs(polynomials[c, j])
+            value = value * s + polynomials[c, j]
+            terms = terms * s + abs(polynomials[c, j])
+        own[n] = value
+        size[n] = terms
 
 
 def _averages(posterior: Posterior, x: Array, width: Array) -> tuple[Array, Array, Array, Array]:

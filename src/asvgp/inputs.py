@@ -159,10 +159,8 @@ def read_widths(width, length: int, axis: TimeAxis | None) -> Array | None:
 
 
 def _seconds(item) -> float | None:
-    """A duration in a list, which may be zero; None where it is none."""
-    if isinstance(item, timedelta) and not item:
-        return 0.0
-    return as_duration(item)
+    """A duration in a list, of any sign so far; None where it is none."""
+    return item.total_seconds() if isinstance(item, timedelta) else as_duration(item)
 
 
 def read_range(

@@ -294,29 +294,36 @@ class Statistics:
         """
         grid = self.grid.coarsen(factor)
 
-        rescaled = [_rescaling(self.degree, i, factor) for i in range(factor)]
-        of_pairs = [_rescaling_of_pairs(matrix, self.pair) for matrix in rescaled]
-
-        def merged(sums: Array, matrices: list[Array]) -> Array:
+        def merged(sums: Array, rescaling: Callable, power: int) -> Array:
             out = np.zeros((len(sums), grid.cells, sums.shape[2]))
-            for i, matrix in enumerate(matrices):
+            for i in range(factor):
                 part = sums[:, i::factor]
-                out[:, : part.shape[1]] += part @ matrix.T
+                out[:, : part.shape[1]] += part @ rescaling(power, i, factor).T
             return out
 
+        moments, k = self.moments[None], self.degree
         return replace(
             self,
             grid=grid,
-            moments=merged(self.moments[None], of_pairs)[0],
-            targets=merged(self.targets, rescaled),
-            columns=merged(self.columns, rescaled),
+            moments=(
+                merged(moments, _rescaling, 2 * k)
+                if self._hankel
+                else merged(moments, _rescaling_of_pairs, k)
+            )[0],
+            targets=merged(self.targets, _rescaling, k),
+            columns=merged(self.columns, _rescaling, k),
         )
 
     @property
     def pair(self) -> Array:
         """The column of ``moments`` that goes with the powers i and j, (degree + 1, degree + 1)."""
         hankel, triangle = _pairs(self.degree)
-        return hankel if self.moments.shape[1] == 2 * self.degree + 1 else triangle
+        return hankel if self._hankel else triangle
+
+    @property
+    def _hankel(self) -> bool:
+        """Whether the moments are sums of powers; for degree 1 there is no difference."""
+        return self.moments.shape[1] == 2 * self.degree + 1
 
     @property
     def _all_pairs(self) -> Array:
@@ -395,16 +402,7 @@ def _grouped(widths: Array, weights: Array) -> tuple[Array, Array]:
     return means, total[kept]
 
 
-def _rescaling_of_pairs(matrix: Array, pair: Array) -> Array:
-    """What takes moments to those of the powers that ``matrix`` makes of powers of s."""
-    columns = int(pair.max()) + 1
-    out = np.zeros((columns, columns))
-    for (i, j), column in np.ndenumerate(pair):
-        products = np.outer(matrix[i], matrix[j])
-        out[column] = np.bincount(pair.ravel(), products.ravel(), columns)
-    return out
-
-
+@lru_cache
 def _rescaling(power: int, offset: int, factor: int) -> Array:
     """Matrix of ``((s + offset) / factor)**j`` in powers of s."""
     matrix = np.zeros((power + 1, power + 1))
@@ -412,3 +410,13 @@ def _rescaling(power: int, offset: int, factor: int) -> Array:
         for i in range(j + 1):
             matrix[j, i] = comb(j, i) * offset ** (j - i) / factor**j
     return matrix
+
+
+@lru_cache
+def _rescaling_of_pairs(degree: int, offset: int, factor: int) -> Array:
+    """`_rescaling` of both factors of all products of two powers, the upper triangle."""
+    matrix, pair = _rescaling(degree, offset, factor), _pairs(degree)[1]
+    rows = []
+    for i, j in zip(*np.triu_indices(degree + 1), strict=True):
+        rows.append(np.bincount(pair.ravel(), np.outer(matrix[i], matrix[j]).ravel()))
+    return np.array(rows)
