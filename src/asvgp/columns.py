@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_array
 
 from asvgp.kernels import Component, Constant, Effect, Kernel, Linear, Sum
 
@@ -22,6 +24,9 @@ class Table:
 
     def __init__(self, X):
         self.frame = hasattr(X, "columns")
+        if sparse.issparse(X) or (not self.frame and getattr(X, "ndim", 1) > 1):
+            # What scikit-learn would refuse, it refuses in its own words.
+            check_array(X, dtype=None, ensure_all_finite=False)  # pyright: ignore[reportArgumentType]
         if not hasattr(X, "shape") or getattr(X, "ndim", 2) == 1:
             X = X if hasattr(X, "dtype") else np.asarray(X)
         self.values: Any = X
