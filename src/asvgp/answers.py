@@ -202,10 +202,15 @@ class Answers(ABC):
         structure, posterior = self._seen().structure, self._fitted().posterior
         return structure.paths(posterior, n_samples, random_state, component)
 
-    def leave_one_out(self, X, y, sample_weight=None, noise_variance=None) -> LeaveOneOut:
-        """Predictions of the training data, each without itself, at fixed hyperparameters."""
+    def leave_one_out(
+        self, X, y, sample_weight=None, noise_variance=None, width=None
+    ) -> LeaveOneOut:
+        """Predictions of the training data, each without itself, at fixed hyperparameters.
+
+        Weights and widths as in `fit`; what is predicted is what was observed, averages too.
+        """
         structure, posterior = self._seen().structure, self._fitted().posterior
-        points = structure.read(self, X)
+        points = structure.read(self, X, width=width)
         y = read_targets(y, points.count)
         weights = read_weights(sample_weight, noise_variance, points.count)
         return structure.leave_one_out(posterior, points, y, weights)

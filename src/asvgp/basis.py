@@ -49,12 +49,38 @@ class Grid:
         cell = np.clip(t.astype(np.int64), 0, self.cells - 1)
         return cell, t - cell
 
+    def locate_intervals(self, x, width) -> tuple[NDArray[np.int64], Array, Array]:
+        """Cell index and local coordinates of both ends, of intervals inside one cell each.
+
+        The cell is that of the middle: rounding may move an end out of it, not the middle.
+        """
+        scale = self.cells / (self.upper - self.lower)
+        start, length = (np.asarray(x, dtype=float) - self.lower) * scale, width * scale
+        cell = np.clip((start + 0.5 * length).astype(np.int64), 0, self.cells - 1)
+        return cell, start - cell, start - cell + length
+
     def coarsen(self, factor: int = 2) -> "Grid":
         """Cells ``factor`` times as wide, from the same lower end."""
         cells = -(-self.cells // factor)
         if cells * factor == self.cells:
             return Grid(self.lower, self.upper, cells)
         return Grid(self.lower, self.lower + cells * factor * self.spacing, cells)
+
+
+def mean_powers(s: Array, t: Array, degree: int) -> Array:
+    """Means of ``u**j`` over u from s to t, (n, degree + 1), to all digits for s = t too.
+
+    Each is the mean of all products ``s**i t**(j - i)``.
+
+    Examples
+    --------
+    >>> mean_powers(np.array([0.0, 0.5]), np.array([1.0, 0.5]), degree=2).round(3).tolist()
+    [[1.0, 0.5, 0.333], [1.0, 0.5, 0.25]]
+    """
+    sums = np.ones((len(s), degree + 1))
+    for j in range(1, degree + 1):
+        sums[:, j] = sums[:, j - 1] * t + s**j
+    return sums / np.arange(1, degree + 2)
 
 
 @lru_cache

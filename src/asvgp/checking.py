@@ -6,7 +6,8 @@ with y), Sherman and Morrison give
 
     mean without i = (m - h y) / (1 - h),        phi' P_-i^-1 phi = q / (1 - h):
 
-q is one more polynomial per cell, and all N predictions take one pass over the data.
+q is one more polynomial per cell, and all N predictions take one pass over the data. For
+averages of f, phi holds those of the basis functions.
 """
 
 from __future__ import annotations
@@ -19,14 +20,18 @@ import numba
 import numpy as np
 from scipy.special import erf, kolmogorov, ndtr
 
-from asvgp.basis import Array
+from asvgp.basis import Array, mean_powers
+from asvgp.dynamics import Dynamics
 from asvgp.inference.effects import Design, by_power
+from asvgp.intervals import cut
 from asvgp.parallel import as_doubles, each_chunk, each_share
 from asvgp.posterior import Posterior
 
 # The removal of a point cannot be told from rounding where 1 - h is below this times what
 # rounding of q comes to.
 _LEAST_LEFT = 1e-13
+_EPS = float(np.finfo(float).eps)
+_CHUNK = 1 << 13  # rows at a time where temporaries are a small matrix a row
 _LEVELS = (0.50, 0.80, 0.95, 0.99)
 
 
@@ -57,7 +62,9 @@ class LeaveOneOut:
     log_density: Array
 
 
-def leave_one_out(posterior: Posterior, x, y, weights=None, covariates=None) -> LeaveOneOut:
+def leave_one_out(
+    posterior: Posterior, x, y, weights=None, covariates=None, width=None
+) -> LeaveOneOut:
     """Exact leave-one-out predictive distributions at fixed hyperparameters, in one pass.
 
     The same as refitting without each observation in turn, on the same knots.
@@ -73,6 +80,8 @@ def leave_one_out(posterior: Posterior, x, y, weights=None, covariates=None) -> 
         The weights they were given.
     covariates : array of shape (n, columns), optional
         Their columns of linear effects.
+    width : array of shape (n,), optional
+        Widths of the intervals that they are averages over.
 
     Returns
     -------
@@ -102,16 +111,34 @@ def leave_one_out(posterior: Posterior, x, y, weights=None, covariates=None) -> 
     table = y[:, None] if single else y
     weights = np.empty(0) if weights is None else np.asarray(weights).ravel()
     _check(posterior, x, table, weights)
+    if width is not None and len(rows := cut(x, width, posterior.grid)):
+        raise ValueError(
+            f"Knots cut {len(rows)} of {len(x)} intervals, the first in row {rows[0]}, so they are "
+            "not among the posterior's data."
+        )
     grid = posterior.grid
     scale = grid.cells / (grid.upper - grid.lower)
     polynomials = _posterior_polynomials(posterior)
     marker = (0,) * (polynomials.shape[1] - 1)
-    floor = float(np.finfo(float).eps * posterior.kernel.prior_variance)
+    floor = _EPS * posterior.kernel.prior_variance
     mean, variance = posterior._of_splines(x, True, None)
-    beside = np.zeros(len(x))  # the effects' part of q
+    own, size, middle = np.empty(len(x)), np.empty(len(x)), x
+
+    def evaluate(start: int, stop: int) -> None:
+        for begin, end in each_chunk(start, stop):
+            out = (own[begin:end], size[begin:end])
+            _horner(marker, as_doubles(x[begin:end]), grid.lower, scale, polynomials, *out)
+
+    each_share(len(x), evaluate)
+    if width is not None:
+        middle = x + 0.5 * width
+        rows = np.flatnonzero(width > 0.0)
+        mean[:, rows], variance[rows], own[rows], size[rows] = _averages(
+            posterior, x[rows], width[rows]
+        )
     if posterior.effects is not None:
-        design = posterior.effect_values(x, covariates)
-        beside = posterior.effects.variance(posterior.effects.left(mean, design))
+        design = posterior.effect_values(middle, covariates)
+        own += posterior.effects.variance(posterior.effects.left(mean, design))
         mean, variance = posterior.with_effects(mean, variance, design)
     residual, z, density = (np.empty_like(mean) for _ in range(3))
 
@@ -119,14 +146,10 @@ def leave_one_out(posterior: Posterior, x, y, weights=None, covariates=None) -> 
         observed = lost = 0
         for begin, end in each_chunk(start, stop):
             part = _leave_out(
-                marker,
-                as_doubles(x[begin:end]),
                 as_doubles(table[begin:end].T),
                 as_doubles(weights[begin:end]),
-                grid.lower,
-                scale,
-                polynomials,
-                beside[begin:end],
+                own[begin:end],
+                size[begin:end],
                 posterior.noise,
                 floor,
                 _LEAST_LEFT,
@@ -188,15 +211,48 @@ def _posterior_polynomials(posterior: Posterior) -> Array:
 
 
 @numba.njit(cache=True, nogil=True)
+def _horner(marker, x, lower, scale, polynomials, own, size):
+    """Values of the cells' polynomials at x, and what their terms come to without signs."""
+    top = len(marker)
+    last = polynomials.shape[0] - 1
+    for n in range(x.shape[0]):
+        t = (x[n] - lower) * scale
+        c = min(int(t), last)
+        s = t - c
+        value = polynomials[c, top]
+        terms = abs(value)
+        for j in range(top - 1, -1, -1):
+            value = value * s + polynomials[c, j]
+            terms = terms * s + abs(polynomials[c, j])
+        own[n] = value
+        size[n] = terms
+
+
+def _averages(posterior: Posterior, x: Array, width: Array) -> tuple[Array, Array, Array, Array]:
+    """Means and variances of averages inside cells, their q, and its terms without signs."""
+    power, coef = posterior.model.power, posterior.coefficients
+    before, after = posterior._cell_covariances
+    mean, (variance, own, size) = np.empty((len(coef), len(x))), np.empty((3, len(x)))
+    for start in range(0, len(x), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        cells, s, t = posterior.grid.locate_intervals(x[rows], width[rows])
+        weights = mean_powers(s, t, int(power.max()))[:, power]
+        mean[:, rows] = np.einsum("oti,ti->ot", coef[:, cells], weights)
+        form = "ti,tij,tj->t"
+        own[rows] = np.einsum(form, weights, after[cells], weights)
+        size[rows] = np.einsum(form, np.abs(weights), np.abs(after[cells]), np.abs(weights))
+        variance[rows] = own[rows] - np.einsum(form, weights, before[cells], weights)
+        for component in posterior.kernel.components:
+            variance[rows] += Dynamics(component).average_variance(width[rows])
+    return mean, np.maximum(variance, _EPS * posterior.kernel.prior_variance), own, size
+
+
+@numba.njit(cache=True, nogil=True)
 def _leave_out(
-    marker,
-    x,
     y,
     w,
-    lower,
-    scale,
-    polynomials,
-    beside,
+    own,
+    size,
     noise,
     floor,
     least,
@@ -210,27 +266,16 @@ def _leave_out(
 
     Returns how many observations there are and how many of them could not be removed.
     """
-    top = len(marker)
     outputs = y.shape[0]
-    last = polynomials.shape[0] - 1
     observed, lost = 0, 0
-    for n in range(x.shape[0]):
+    for n in range(y.shape[1]):
         missing = False
         for o in range(outputs):
             missing |= np.isnan(y[o, n])
-        t = (x[n] - lower) * scale
-        c = min(int(t), last)
-        s = t - c
-        own = polynomials[c, top]
-        size = abs(own)
-        for j in range(top - 1, -1, -1):
-            own = own * s + polynomials[c, j]
-            size = size * s + abs(polynomials[c, j])
-        own += beside[n]
         private = noise / w[n] if w.shape[0] > 0 else noise
-        leverage = own / private
+        leverage = own[n] / private
         left = 1.0 - leverage
-        hopeless = left < least * max(1.0, size / private)
+        hopeless = left < least * max(1.0, size[n] / private)
         if not missing:
             observed += 1
             lost += hopeless
@@ -239,7 +284,7 @@ def _leave_out(
             for o in range(outputs):
                 mean[o, n] = residual[o, n] = z[o, n] = density[o, n] = np.nan
             continue
-        total = max(variance[n] + own * leverage / left, floor) + private
+        total = max(variance[n] + own[n] * leverage / left, floor) + private
         std = np.sqrt(total)
         variance[n] = std
         for o in range(outputs):
@@ -415,12 +460,12 @@ def component_degrees_of_freedom(posterior: Posterior) -> Array:
     if len(model.where) == 1 and effects is None:
         return np.array([effective_degrees_of_freedom(posterior)])
     cov = posterior.chain.marginals(keep=True)[2]
-    parts = []
+    parts, pair = [], model.pair(stats)
     for where in model.where:
         total = 0.0
         for i in where:
-            for j, power in enumerate(model.power):
-                total += float(cov[:, i, j] @ stats.moments[:, model.power[i] + power])
+            for j, column in enumerate(pair[i]):
+                total += float(cov[:, i, j] @ stats.moments[:, column])
         parts.append(total)
     design = Design.of(posterior.kernel, stats)
     if effects is not None and design is not None:

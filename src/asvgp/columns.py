@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_array
 
 from asvgp.kernels import Effect, Kernel, Linear, Product, Sum
 
@@ -25,6 +27,9 @@ class Table:
 
     def __init__(self, X):
         self.frame = hasattr(X, "columns")
+        if sparse.issparse(X) or (not self.frame and getattr(X, "ndim", 1) > 1):
+            # What scikit-learn would refuse, it refuses in its own words.
+            check_array(X, dtype=None, ensure_all_finite=False)  # pyright: ignore[reportArgumentType]
         if not hasattr(X, "shape") or getattr(X, "ndim", 2) == 1:
             X = X if hasattr(X, "dtype") else np.asarray(X)
         self.values: Any = X
@@ -130,9 +135,9 @@ def match(kernel: Kernel, table: Table) -> Layout:
     for number in smooths:
         if (column := over[number][0]) in seen:
             raise ValueError(
-                f"Two terms are over column {_named([column], table)} alone, which is no input of a "
-                "product: sums on one input are for models of one input, or of the inputs of a "
-                "product."
+                f"Two terms are over column {_named([column], table)} alone, which is no input of "
+                "a product: sums on one input are for models of one input, or for the inputs of "
+                "a product."
             )
         seen.add(column)
     own = inputs[0] if len(inputs) == 1 and not smooths else None

@@ -20,7 +20,7 @@ from operator import index
 
 import numpy as np
 
-from asvgp.basis import Array
+from asvgp.basis import Array, mean_powers
 from asvgp.dynamics import Dynamics
 from asvgp.linalg.covariance import add_covariance
 from asvgp.linalg.sweep import assemble, stretches
@@ -382,13 +382,9 @@ def _averages(posterior: Posterior, low: Array, high: Array, component: int | No
     active = np.zeros(len(model.power), dtype=bool)
     for number in involved:
         active[model.where[number]] = True
-    # The average of s**i from s to t is the mean of all products s**j t**(i - j).
-    means = [np.ones(len(s))]
-    stop = np.where(single, t, 1.0)
-    for _ in range(int(model.power.max())):
-        means.append(means[-1] * stop + s ** len(means))
+    means = mean_powers(s, np.where(single, t, 1.0), int(model.power.max()))
     share = np.where(single, inside, (1.0 - s) / divisor)
-    head = np.stack([share * means[p] / (p + 1) for p in model.power], axis=1) * active
+    head = share[:, None] * means[:, model.power] * active
     share = np.where(single, 0.0, t / divisor)
     tail = (share[:, None] * t[:, None] ** model.power) / (model.power + 1.0) * active
     for number in involved:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from asvgp.basis import Array
 from asvgp.columns import Layout, Table
-from asvgp.times import TimeAxis, is_time
+from asvgp.times import TimeAxis, as_duration, is_time
 from asvgp.validation import check_weights, finite_range
 
 
@@ -164,9 +165,57 @@ def read_weights(sample_weight, noise_variance, length: int):
     return 1.0 / np.asarray(noise, dtype=float)
 
 
-def read_range(x, domain, axis: TimeAxis | None) -> tuple[float, float, object]:
-    """Smallest and largest input, checked for being finite, and the domain as numbers."""
+def read_widths(width, length: int, axis: TimeAxis | None) -> Array | None:
+    """Widths of the intervals that y is averaged over, a float64 a row; None for points."""
+    if width is None:
+        return None
+    number = as_duration(width) if np.ndim(width) == 0 else None
+    values = np.asarray(width if number is None else number)
+    duration = number is not None or values.dtype.kind == "m"
+    if values.dtype.kind in "OU" and values.ndim == 1:
+        durations = [_seconds(item) for item in values]
+        duration = all(item is not None for item in durations)
+        values = np.array(durations if duration else values)
+    if values.dtype.kind == "m":
+        values = values / np.timedelta64(1, "s")
+    if values.dtype.kind not in "fiu":
+        raise TypeError(
+            f"width must be a number, a duration, or one per row, got {width!r:.60} "
+            f"({values.dtype})."
+        )
+    if duration and axis is None:
+        raise TypeError("width is a duration, but X holds numbers: give it in the units of X.")
+    if axis is not None and not duration:
+        raise TypeError("width has no unit, but X holds times. Say for example width='1 hour'.")
+    if values.shape not in ((), (length,)):
+        raise ValueError(
+            f"width has shape {values.shape}, but X has {length} rows: it must be one number, or "
+            f"one per row, ({length},)."
+        )
+    widths = np.broadcast_to(values.astype(float), (length,))
+    lowest, highest = finite_range(widths, "width")
+    if lowest < 0.0:
+        bad = np.flatnonzero(widths < 0.0)
+        rows = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
+        raise ValueError(
+            f"width must not be negative, as it is in {len(bad)} of {length} rows ({rows}): y is "
+            "the average over [x, x + width]."
+        )
+    return widths if highest > 0.0 else None
+
+
+def _seconds(item) -> float | None:
+    """A duration in a list, of any sign so far; None where it is none."""
+    return item.total_seconds() if isinstance(item, timedelta) else as_duration(item)
+
+
+def read_range(
+    x, domain, axis: TimeAxis | None, width: Array | None = None
+) -> tuple[float, float, object]:
+    """Where the data begin and end, checked for being finite, and the domain as numbers."""
     lower, upper = finite_range(x)
+    if width is not None:
+        upper = float((x + width).max())
     if domain is not None and axis is not None:
         domain = axis.to_seconds(list(domain), name="domain")
     return lower, upper, domain

@@ -11,9 +11,10 @@ from asvgp.checking import LeaveOneOut, leave_one_out
 from asvgp.columns import Layout
 from asvgp.functionals import derivative, derivative_covariance
 from asvgp.inference.fitting import Fit, fit_statistics
-from asvgp.inference.resolution import FIRST, finest_cells
+from asvgp.inference.resolution import finest_cells, halvings
 from asvgp.inference.train import Problem
-from asvgp.inputs import read_inputs, read_range
+from asvgp.inputs import read_inputs, read_range, read_widths
+from asvgp.intervals import check_uncut, cut, finest_uncut
 from asvgp.kernels import Kernel, in_time
 from asvgp.paths import draw_paths, sample
 from asvgp.posterior import Posterior
@@ -27,6 +28,7 @@ class LinePoints(NamedTuple):
 
     x: Array
     covariates: Array | None
+    width: Array | None = None  # of the intervals that y is averaged over
 
     @property
     def count(self) -> int:
@@ -52,36 +54,45 @@ class Line:
         """What two models must share for their statistics to add."""
         return self.axis, self.layout.inputs, self.layout.linear
 
-    def read(self, estimator, X, reset: bool = False) -> LinePoints:
+    def read(self, estimator, X, reset: bool = False, width=None) -> LinePoints:
         """New inputs, of the kind seen."""
-        points = LinePoints(*read_inputs(estimator, X, self.layout, self.axis, reset))
-        finite_range(points.x)
-        return points
+        x, covariates = read_inputs(estimator, X, self.layout, self.axis, reset)
+        finite_range(x)
+        return LinePoints(x, covariates, read_widths(width, len(x), self.axis))
 
     def prepare(self, estimator, points: LinePoints, outputs: int, stats: Statistics | None):
         """Statistics on a grid that holds the points: empty ones, or those given, grown."""
-        lower, upper, domain = read_range(points.x, estimator.domain, self.axis)
+        x, _, width = points
         degree = max(check_degree(estimator.degree, self.layout.kernel))
         num_basis = check_num_basis(estimator.num_basis, degree)
+        lower, upper, domain = read_range(x, estimator.domain, self.axis, width)
+        ends = (lower, upper)
+        if stats is None or domain is not None:
+            ends = check_domain(domain, x, lower, upper, 0.0 if width is None else width)
         if stats is None:
-            domain = check_domain(domain, points.x, lower, upper)
-            cells = finest_cells(points.x, *domain) if num_basis is None else num_basis - degree
-            return Statistics.empty(Grid(*domain, cells), degree, outputs, len(self.layout.linear))
-        if domain is not None:
-            check_domain(domain, points.x, lower, upper)
-            return stats
-        keep = stats.grid.cells // FIRST if num_basis is None else 1
-        return stats.extend(lower, upper, max(1, keep))
+            cells = finest_cells(x, *ends) if num_basis is None else num_basis - degree
+            grid = Grid(*ends, cells)
+            if width is not None and num_basis is None:
+                grid = finest_uncut(x, width, grid, degree, self.axis, domain is not None)
+            stats = Statistics.empty(grid, degree, outputs, len(self.layout.linear))
+        elif domain is None:
+            stats = stats.extend(*ends, halvings(stats.grid.cells) if num_basis is None else 1)
+        if width is not None:
+            check_uncut(x, width, stats.grid, degree, self.axis)
+        return stats
 
     def covers(self, stats: Statistics, points: LinePoints) -> bool:
-        """Whether all points are inside the statistics' domain."""
+        """Whether all points are inside the statistics' domain, and no interval is cut."""
         lower, upper = finite_range(points.x)
+        if points.width is not None and len(cut(points.x, points.width, stats.grid)):
+            return False
         return stats.grid.lower <= lower and upper <= stats.grid.upper
 
     def accumulate(self, points: LinePoints, y, stats: Statistics, weights, progress=None):
         """Statistics of new data, on the grid of ``stats``."""
+        x, covariates, width = points
         return Statistics.from_data(
-            points.x, y, stats.grid, stats.degree, weights, progress, points.covariates
+            x, y, stats.grid, stats.degree, weights, progress, covariates, width
         )
 
     def fit(self, estimator, problem: Problem, stats: Statistics, warm) -> Fit:
@@ -128,7 +139,7 @@ class Line:
 
     def leave_one_out(self, posterior: Posterior, points: LinePoints, y, weights) -> LeaveOneOut:
         """Predictions of the training data, each without itself."""
-        return leave_one_out(posterior, points.x, y, weights, points.covariates)
+        return leave_one_out(posterior, points.x, y, weights, points.covariates, points.width)
 
     def labelled(self, kernel: Kernel) -> Kernel:
         """A kernel as the user would write it."""

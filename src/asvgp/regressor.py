@@ -113,7 +113,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.device = device
         self.progress = progress
 
-    def fit(self, X, y, sample_weight=None, noise_variance=None) -> GPRegressor:
+    def fit(self, X, y, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
         """Fit to data, forgetting what was fitted before.
 
         Parameters
@@ -128,6 +128,10 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         noise_variance : array-like of shape (n,), optional
             Known noise variances of the observations; nothing is then estimated of them,
             and ``noise_variance_`` is one, a factor that they all share.
+        width : number, duration or array-like of shape (n,), optional
+            Observation i is the average of f over ``[X[i], X[i] + width[i]]``; where the width
+            is zero, f itself. A duration ("1 hour", a timedelta) where X holds times. Every
+            interval must lie between two knots; ``num_basis="auto"`` sees to that.
 
         Returns
         -------
@@ -144,11 +148,11 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         with self._kept_on_failure():
             for name in ("_data", "_fit_now", "_warm"):
                 vars(self).pop(name, None)
-            self._absorb(X, y, sample_weight, noise_variance)
+            self._absorb(X, y, sample_weight, noise_variance, width)
             self._fitted()
         return self
 
-    def partial_fit(self, X, y, sample_weight=None, noise_variance=None) -> GPRegressor:
+    def partial_fit(self, X, y, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
         """Add data to those seen before; training waits until something is asked for.
 
         The statistics are those of all data at once, in whatever order and portions they
@@ -167,11 +171,11 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         1000
         """
         with self._kept_on_failure():
-            self._absorb(X, y, sample_weight, noise_variance)
+            self._absorb(X, y, sample_weight, noise_variance, width)
         return self
 
-    def forget(self, X, y, sample_weight=None, noise_variance=None) -> GPRegressor:
-        """Take out data that were added before, with the weights they had.
+    def forget(self, X, y, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
+        """Take out data that were added before, with the weights and widths they had.
 
         Examples
         --------
@@ -183,14 +187,14 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         700
         """
         data = self._seen()
-        points = data.structure.read(self, X)
+        points = data.structure.read(self, X, width=width)
         y = read_targets(y, points.count)
         data.check_convention(noise_variance)
         weights = read_weights(sample_weight, noise_variance, points.count)
         if not data.structure.covers(data.stats, points):
             raise ValueError(
-                "These data cannot be forgotten, because they were never added: some of X is "
-                f"outside the domain {self.domain_}."
+                "These data cannot be forgotten, because they were never added: some of X lies "
+                f"outside the domain {self.domain_}, or intervals are cut by its knots."
             )
         old = data.structure.accumulate(points, y, data.stats, weights)
         self._replace(data._replace(stats=data.stats - old))
@@ -239,14 +243,14 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             vars(self).update(before)
             raise
 
-    def _absorb(self, X, y, sample_weight, noise_variance) -> None:
+    def _absorb(self, X, y, sample_weight, noise_variance, width) -> None:
         """One pass over new data into the statistics."""
         begin = time.perf_counter()
         check_settings(self)
         data = vars(self).get("_data")
         structure = data.structure if data else structure_of(self.kernel, X)
         structure.degrees(self)
-        points = structure.read(self, X, reset=data is None)
+        points = structure.read(self, X, reset=data is None, width=width)
         y = read_targets(y, points.count)
         weights = read_weights(sample_weight, noise_variance, points.count)
         outputs = 1 if y.ndim == 1 else y.shape[1]

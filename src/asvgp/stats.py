@@ -4,23 +4,33 @@ Per cell, moments of the local coordinate s in [0, 1]: ``sum w s**j`` for j <= 2
 ``sum w y s**j`` for j <= k. They determine every inner product of splines of degree <= k
 with the data, know nothing of the kernel, and add. All powers are non-negative, so
 merging and coarsening lose no digits.
+
+An observation may also be the average of f over part of a cell. It takes the means ``m_j``
+of ``s**j`` there in place of the powers, and ``sum w m_i m_j`` is no function of i + j any
+more: once there are such data, the moments are those sums for all i <= j <= k.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import comb
 
 import numpy as np
 
 from asvgp.basis import Array, Grid
-from asvgp.linalg.accumulate import accumulate, aligned_table
+from asvgp.linalg.accumulate import (
+    accumulate,
+    accumulate_averages,
+    aligned_table,
+    average_table,
+)
 from asvgp.linalg.square_root import RANK_TOLERANCE, data_roots
 from asvgp.parallel import as_doubles, each_chunk, each_share
 
 Advance = Callable[[int], None]  # told how many more rows are done
+_SAME_WIDTH = 1e-7  # widths that differ by less, relatively, are one
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +43,7 @@ class Statistics:
     degree : int
         Splines up to this degree can be fitted.
     moments : ndarray of shape (cells, 2 * degree + 1)
+        With averages among the data (cells, (degree + 1) * (degree + 2) / 2).
     targets : ndarray of shape (outputs, cells, degree + 1)
     squares : ndarray of shape (outputs,)
         Weighted sums of y squared.
@@ -46,6 +57,9 @@ class Statistics:
         What ``targets`` is for y, for further columns: covariates with linear effects.
     products : ndarray of shape (outputs + columns, columns)
         Weighted sums of y and of the columns, times the columns.
+    widths, width_weights : ndarray of shape (widths,)
+        The distinct widths of the intervals averaged over, zero for observations of f itself,
+        and the sum of the weights of each. Empty where all are of f itself.
 
     Examples
     --------
@@ -71,6 +85,8 @@ class Statistics:
     log_weights: float = 0.0
     columns: Array = field(default_factory=lambda: np.empty((0, 0, 0)))
     products: Array = field(default_factory=lambda: np.empty((0, 0)))
+    widths: Array = field(default_factory=lambda: np.empty(0))
+    width_weights: Array = field(default_factory=lambda: np.empty(0))
 
     @classmethod
     def from_data(
@@ -82,11 +98,14 @@ class Statistics:
         sample_weight=None,
         progress: Advance | None = None,
         covariates=None,
+        width=None,
     ) -> Statistics:
         """One pass over x, y and the columns of ``covariates``, in any order, on all cores.
 
-        Rows in which an output is NaN are left out and counted. The values are taken as
-        checked otherwise: x finite and inside the grid, weights positive and finite.
+        With ``width``, one number a row, y is an average over ``[x, x + width]``. Rows in
+        which an output is NaN are left out and counted. The values are taken as checked
+        otherwise: x finite and inside the grid, intervals inside one cell each, weights
+        positive and finite.
         """
         y = np.asarray(y)
         y = y[:, None] if y.ndim == 1 else y
@@ -95,9 +114,12 @@ class Statistics:
         outputs, marker = y.shape[1], (0,) * degree
         rows = outputs + beside.shape[1]
         scale = grid.cells / (grid.upper - grid.lower)
+        split = 2 * degree + 1 if width is None else (degree + 1) * (degree + 2) // 2
+        end = split + degree + 1
 
         def share(start: int, stop: int) -> tuple[list[Array], Array, Array]:
-            tables = [aligned_table(grid.cells, degree) for _ in range(rows)]
+            make = aligned_table if width is None else average_table
+            tables = [make(grid.cells, degree) for _ in range(rows)]
             totals = np.zeros((rows, 3))
             products = np.zeros((rows, rows - outputs))
             weights = np.empty(0)
@@ -109,10 +131,16 @@ class Statistics:
                     values[:, absent] = np.nan
                 if sample_weight is not None:
                     weights = as_doubles(sample_weight[begin:end])
+                where = (grid.lower, scale)
                 for o in range(rows):
-                    accumulate(
-                        marker, points, values[o], weights, grid.lower, scale, tables[o], totals[o]
-                    )
+                    into = (tables[o], totals[o])
+                    if width is None:
+                        accumulate(marker, points, values[o], weights, *where, *into)
+                    else:
+                        lengths = as_doubles(width[begin:end])
+                        accumulate_averages(
+                            marker, points, lengths, values[o], weights, *where, *into
+                        )
                 if rows > outputs:
                     known = np.where(np.isnan(values), 0.0, values)
                     weighted = known[outputs:] * weights if len(weights) else known[outputs:]
@@ -129,7 +157,11 @@ class Statistics:
                 table += other
             totals += other_totals
             products += other_products
-        split, end = 2 * degree + 1, 3 * degree + 2
+        spread = np.empty(0), np.empty(0)
+        if width is not None:
+            present = ~np.isnan(y).any(axis=1)
+            own = np.ones(len(y)) if sample_weight is None else as_doubles(sample_weight)
+            spread = _grouped(width[present], own[present])
         missing = int(totals[0, 1])
         moments = np.ascontiguousarray(tables[0][:, :split])
         targets = np.stack([table[:, split:end] for table in tables])
@@ -144,6 +176,7 @@ class Statistics:
             float(totals[0, 2]),
             targets[outputs:],
             products,
+            *spread,
         )
 
     @classmethod
@@ -188,12 +221,13 @@ class Statistics:
         left.targets[:, empty] = 0.0
         left.columns[:, empty] = 0.0
         short = np.flatnonzero(left.moments[:, 0] < 0.0)
-        if left.count < 0 or len(short) or np.any(left.squares < -1e-9 * self.squares):
+        unknown = np.any(left.width_weights < 0.0) or np.any(left.squares < -1e-9 * self.squares)
+        if left.count < 0 or len(short) or unknown:
             where = f", cell {short[0]} the first of {len(short)}" if len(short) else ""
             raise ValueError(
                 f"These data cannot be forgotten, because they were never added: {other.count} "
                 f"observations from {self.count}{where}. Forget exactly what was added, with the "
-                "same weights."
+                "same weights and widths."
             )
         return left
 
@@ -208,9 +242,18 @@ class Statistics:
             )
 
     def _combined(self, other: Statistics, sign: int) -> Statistics:
+        moments, others = self.moments, other.moments
+        widths, width_weights = self.widths, self.width_weights
+        if moments.shape != others.shape:
+            moments, others = self._all_pairs, other._all_pairs
+        if self.averaged or other.averaged:
+            mine, theirs = self.by_width, other.by_width
+            widths, width_weights = _grouped(
+                np.append(mine[0], theirs[0]), np.append(mine[1], sign * theirs[1])
+            )
         return replace(
             self,
-            moments=self.moments + sign * other.moments,
+            moments=moments + sign * others,
             targets=self.targets + sign * other.targets,
             squares=self.squares + sign * other.squares,
             count=self.count + sign * other.count,
@@ -218,6 +261,8 @@ class Statistics:
             log_weights=self.log_weights + sign * other.log_weights,
             columns=self.columns + sign * other.columns,
             products=self.products + sign * other.products,
+            widths=widths,
+            width_weights=width_weights,
         )
 
     def extend(self, lower: float, upper: float, multiple: int = 1) -> Statistics:
@@ -249,20 +294,24 @@ class Statistics:
         """
         grid = self.grid.coarsen(factor)
 
-        def merged(sums: Array) -> Array:
-            power = sums.shape[2] - 1
-            out = np.zeros((len(sums), grid.cells, power + 1))
+        def merged(sums: Array, rescaling: Callable, power: int) -> Array:
+            out = np.zeros((len(sums), grid.cells, sums.shape[2]))
             for i in range(factor):
                 part = sums[:, i::factor]
-                out[:, : part.shape[1]] += part @ _rescaling(power, i, factor).T
+                out[:, : part.shape[1]] += part @ rescaling(power, i, factor).T
             return out
 
+        moments, k = self.moments[None], self.degree
         return replace(
             self,
             grid=grid,
-            moments=merged(self.moments[None])[0],
-            targets=merged(self.targets),
-            columns=merged(self.columns),
+            moments=(
+                merged(moments, _rescaling, 2 * k)
+                if self._hankel
+                else merged(moments, _rescaling_of_pairs, k)
+            )[0],
+            targets=merged(self.targets, _rescaling, k),
+            columns=merged(self.columns, _rescaling, k),
         )
 
     @property
@@ -271,6 +320,35 @@ class Statistics:
         return self.targets[:, :, 0].sum(axis=1)
 
     @property
+    def pair(self) -> Array:
+        """The column of ``moments`` that goes with the powers i and j, (degree + 1, degree + 1)."""
+        hankel, triangle = _pairs(self.degree)
+        return hankel if self._hankel else triangle
+
+    @property
+    def _hankel(self) -> bool:
+        """Whether the moments are sums of powers; for degree 1 there is no difference."""
+        return self.moments.shape[1] == 2 * self.degree + 1
+
+    @property
+    def _all_pairs(self) -> Array:
+        """The moments with a column for every pair of powers."""
+        upper = np.triu_indices(self.degree + 1)
+        return self.moments[:, self.pair[upper]]
+
+    @property
+    def averaged(self) -> bool:
+        """Whether there are averages over intervals among the data."""
+        return len(self.widths) > 0
+
+    @property
+    def by_width(self) -> tuple[Array, Array]:
+        """The distinct widths, zero where there are no averages, and the weight of each."""
+        if self.averaged:
+            return self.widths, self.width_weights
+        return np.zeros(1), np.array([self.weight])
+
+    @cached_property
     def weight(self) -> float:
         """Sum of the weights."""
         return float(self.moments[:, 0].sum())
@@ -282,8 +360,8 @@ class Statistics:
 
     @cached_property
     def cumulative(self) -> Array:
-        """Running sums of the moments, (cells + 1, 2 * degree + 1)."""
-        sums = np.zeros((self.grid.cells + 1, 2 * self.degree + 1))
+        """Running sums of the moments, a row more than these."""
+        sums = np.zeros((self.grid.cells + 1, self.moments.shape[1]))
         np.cumsum(self.moments, axis=0, out=sums[1:])
         return sums
 
@@ -295,10 +373,41 @@ class Statistics:
         scores = np.empty((len(self.targets), self.grid.cells, size))
         # Sums of N terms are good to about N times rounding at worst (equal x).
         tolerance = max(RANK_TOLERANCE, 1e-16 * self.count)
-        data_roots(self.moments, self.targets, tolerance, roots, scores)
+        data_roots(self.pair, self.moments, self.targets, tolerance, roots, scores)
         return roots, scores
 
 
+@lru_cache
+def _pairs(degree: int) -> tuple[Array, Array]:
+    """`Statistics.pair` of Hankel matrices, and of any: the upper triangle, row by row.
+
+    Unsigned, so that compiled loops need not look out for indices from the end.
+    """
+    powers = np.arange(degree + 1, dtype=np.uint32)
+    triangle = np.zeros((degree + 1, degree + 1), dtype=np.uint32)
+    upper = np.triu_indices(degree + 1)
+    triangle[upper] = np.arange(len(upper[0]))
+    return powers[:, None] + powers, np.maximum(triangle, triangle.T)
+
+
+def _grouped(widths: Array, weights: Array) -> tuple[Array, Array]:
+    """Distinct widths and the sums of their weights; what rounding separates is one.
+
+    Of the widths in a group the mean is kept, which leaves no error of first order. Weights
+    may be negative; where nothing but rounding is left of a group it is dropped.
+    """
+    if not len(widths):
+        return np.empty(0), np.empty(0)
+    order = np.argsort(widths)
+    widths, weights = widths[order], weights[order]
+    first = np.flatnonzero(np.append(True, np.diff(widths) > _SAME_WIDTH * widths[1:]))
+    total, size = (np.add.reduceat(w, first) for w in (weights, np.abs(weights)))
+    kept = np.abs(total) > 1e-11 * size
+    means = np.add.reduceat(weights * widths, first)[kept] / total[kept]
+    return means, total[kept]
+
+
+@lru_cache
 def _rescaling(power: int, offset: int, factor: int) -> Array:
     """Matrix of ``((s + offset) / factor)**j`` in powers of s."""
     matrix = np.zeros((power + 1, power + 1))
@@ -306,3 +415,13 @@ def _rescaling(power: int, offset: int, factor: int) -> Array:
         for i in range(j + 1):
             matrix[j, i] = comb(j, i) * offset ** (j - i) / factor**j
     return matrix
+
+
+@lru_cache
+def _rescaling_of_pairs(degree: int, offset: int, factor: int) -> Array:
+    """`_rescaling` of both factors of all products of two powers, the upper triangle."""
+    matrix, pair = _rescaling(degree, offset, factor), _pairs(degree)[1]
+    rows = []
+    for i, j in zip(*np.triu_indices(degree + 1), strict=True):
+        rows.append(np.bincount(pair.ravel(), np.outer(matrix[i], matrix[j]).ravel()))
+    return np.array(rows)

@@ -14,6 +14,7 @@ from asvgp.basis import Array
 from asvgp.checking import component_degrees_of_freedom, effective_degrees_of_freedom
 from asvgp.inference.bound import lower_bound
 from asvgp.inference.model import Model
+from asvgp.inference.prior import data_variance
 from asvgp.kernels import Kernel, Sum
 from asvgp.parallel import one_blas_thread
 from asvgp.stats import Statistics
@@ -226,8 +227,7 @@ def basis_verdict(
     model = Model(kernel, stats.grid, degree)
     missed, rates = [], []
     for prior in model.priors:
-        trace = prior.trace(stats.cumulative)[0]
-        missed.append(max(prior.kernel.prior_variance * stats.weight - trace, 0.0))
+        missed.append(max(prior.missed(stats)[0], 0.0))
         order = prior.kernel.order
         rates.append(min(2 * (prior.degree - order), 2 * order + 1))
     penalties = np.array(missed) / (2.0 * noise * stats.count)
@@ -245,8 +245,10 @@ def basis_verdict(
     words = "yes" if penalty < ENOUGH else "nearly"
     if penalty >= NEARLY:
         words = f"no: raise num_basis to about {suggested:,}"
+        if stats.averaged:
+            words += ", or the degree where knots would cut intervals"
     return BasisVerdict(
-        sum(missed) / (kernel.prior_variance * stats.weight),
+        sum(missed) / sum(data_variance(part, stats)[0] for part in kernel.components),
         penalty,
         float(np.sum(penalties * (1.0 - 2.0**-rates))),
         num_basis,

@@ -9,6 +9,8 @@ from numbers import Real
 import numba
 import numpy as np
 
+from asvgp.basis import Array
+from asvgp.field.engine import engine_for
 from asvgp.inference.optimise import LBFGS
 from asvgp.kernels import Kernel
 from asvgp.parallel import as_doubles, each_chunk, each_share
@@ -32,10 +34,11 @@ def check_settings(estimator) -> None:
     optimizer = estimator.optimizer
     if not (optimizer is None or optimizer == "lbfgs" or isinstance(optimizer, LBFGS)):
         raise ValueError(f"optimizer must be 'lbfgs', LBFGS(...) or None, got {optimizer!r}.")
-    if estimator.device != "cpu":
-        raise ValueError(
-            f"device must be 'cpu', got {estimator.device!r}: one input never needs more."
-        )
+    device = estimator.device
+    if not (isinstance(device, str) and (device in ("cpu", "torch") or device.startswith("cuda"))):
+        raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}.")
+    if device != "cpu":
+        engine_for(device)
     if not (estimator.progress == "auto" or isinstance(estimator.progress, bool)):
         raise ValueError(f"progress must be 'auto', True or False, got {estimator.progress!r}.")
     noise = estimator.noise_variance
@@ -88,8 +91,13 @@ def physical_memory() -> float:
         return float("inf")
 
 
-def check_domain(domain, x, lower: float, upper: float) -> tuple[float, float]:
-    """The interval the splines live on: the data's own range, or the user's around it."""
+def check_domain(
+    domain, x, lower: float, upper: float, width: Array | float = 0.0
+) -> tuple[float, float]:
+    """The interval the splines live on: the data's own range, or the user's around it.
+
+    Where y is averaged over intervals, rounding of their ends is forgiven.
+    """
     if domain is None:
         if not lower < upper:
             raise ValueError(
@@ -105,8 +113,9 @@ def check_domain(domain, x, lower: float, upper: float) -> tuple[float, float]:
         raise ValueError(f"domain must be None or a pair (a, b), got {domain!r}.") from None
     if not (np.isfinite(a) and np.isfinite(b) and a < b):
         raise ValueError(f"domain must be finite with a < b, got ({a!r}, {b!r}).")
-    if lower < a or upper > b:
-        left_out = int(np.count_nonzero((x < a) | (x > b)))
+    slack = 1e-9 * (upper - lower) if np.any(width) else 0.0
+    if lower < a - slack or upper > b + slack:
+        left_out = int(np.count_nonzero((x < a - slack) | (x + width > b + slack)))
         raise ValueError(
             f"domain=({a:g}, {b:g}) leaves out {left_out} of {len(x)} values of X, which range "
             f"from {lower:g} to {upper:g}. Widen the domain or drop those rows."

@@ -25,9 +25,14 @@ class Factor(Protocol):
 
     log_det: float
 
-    def solve(self, right: Any) -> Any: ...
-    def sample(self, normals: Any) -> Any: ...
-    def selected_inverse(self, consume: Any) -> None: ...
+    def solve(self, right: Any) -> Any:
+        """``P^-1 right``."""
+
+    def sample(self, normals: Any) -> Any:
+        """Draws with covariance ``P^-1``, from standard normals."""
+
+    def selected_inverse(self, consume: Any) -> None:
+        """Pass ``P^-1`` on the functions of each leaf to ``consume(start, stop, blocks)``."""
 
 
 class Assembly:
@@ -84,13 +89,7 @@ class Assembly:
             part = out[start:stop]
             leaves.gram(self.moments, start, stop, part)
             if cross is not None:
-                self._add_cross(
-                    leaves.cut(cross, start, stop, [p + 1 for p in plan.powers]),
-                    tables,
-                    start,
-                    stop,
-                    part,
-                )
+                self._add_cross(leaves.cut(cross, start, stop, powers), tables, start, stop, part)
         if plan.columns:
             out[0, -plan.columns :, -plan.columns :] += self.engine.move(stats.column_gram)
         return out

@@ -15,6 +15,7 @@ from asvgp.basis import Array, Grid, bspline_coefficients, log_jacobian
 from asvgp.inference.effects import by_power
 from asvgp.inference.prior import Prior
 from asvgp.kernels import Component
+from asvgp.stats import _pairs as pairs
 from asvgp.stats import _rescaling as rescaling
 
 
@@ -142,7 +143,8 @@ class Axis:
         for i in range(width):
             part = moments[i::width, :size] @ rescaling(2 * self.degree, i, width).T
             sums[1 : len(part) + 1] += part
-        trace, d_trace = self.prior.trace(np.cumsum(sums, axis=0))
+        hankel, _ = pairs(self.degree)
+        trace, d_trace = self.prior.trace_of(hankel, np.cumsum(sums, axis=0))
         return trace, d_trace[:-1]
 
 

@@ -265,6 +265,7 @@ def _widen(part: Any, ndim: int) -> Any:
 
 
 def permute(array: Any, order: list[int]) -> Any:
+    """Axes in another order."""
     return array.permute(order) if hasattr(array, "permute") else array.transpose(order)
 
 

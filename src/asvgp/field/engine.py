@@ -115,8 +115,8 @@ def engine_for(device: str) -> Cpu | Batched:
         import torch
     except ImportError:
         raise ValueError(
-            f"device={device!r} needs PyTorch, which is not installed: pip install 'asvgp[gpu]', or "
-            "take device='cpu'."
+            f"device={device!r} needs PyTorch, which is not installed: pip install 'asvgp[gpu]', "
+            "or take device='cpu'."
         ) from None
     if device == "torch":
         return Batched("cpu")

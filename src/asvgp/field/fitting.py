@@ -10,6 +10,7 @@ import numpy as np
 
 from asvgp.field.assembly import Assembly
 from asvgp.field.bound import field_bound, field_upper_bound
+from asvgp.field.engine import Batched, Cpu
 from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior
 from asvgp.field.resolution import (
@@ -130,6 +131,7 @@ def fit_field(
     auto: bool,
     trained: bool,
     warm: State | None = None,
+    engine: Cpu | Batched | None = None,
 ) -> Fit:
     """Fit a model to statistics; the arguments are those of `fit_statistics`, and a plan.
 
@@ -142,7 +144,7 @@ def fit_field(
         if noise is None:
             noise = noise_estimate(plan, without_effects(plan, stats))
         state = (problem.kernel, noise)
-    schedule = _Schedule(problem, stats, plan, auto)
+    schedule = _Schedule(problem, stats, plan, auto, engine or Cpu())
     report, levels = Report(), []
     factors = first_factors(plan) if trained and warm is None else schedule.target(state)
     assembly = schedule.assembly(factors, state)
@@ -170,8 +172,16 @@ def fit_field(
 class _Schedule:
     """Which grids to train on, from coarse to fine."""
 
-    def __init__(self, problem: Problem, stats: FieldStatistics, plan: Plan, auto: bool):
+    def __init__(
+        self,
+        problem: Problem,
+        stats: FieldStatistics,
+        plan: Plan,
+        auto: bool,
+        engine: Cpu | Batched,
+    ):
         self.problem, self.stats, self.plan, self.auto = problem, stats, plan, auto
+        self.engine = engine
         self.marginals = marginal_moments(plan, stats)
 
     def target(self, state: State | None) -> tuple[int, ...]:
@@ -210,7 +220,7 @@ class _Schedule:
             )
             plan = replace(plan, levels=levels)
         plan, stats = self._smooths(plan, stats, state)
-        return Assembly(self.problem.kernel, plan, stats)
+        return Assembly(self.problem.kernel, plan, stats, self.engine)
 
     def _smooths(self, plan: Plan, stats: FieldStatistics, state: State | None):
         """Smooths on cells that suit their lengths."""

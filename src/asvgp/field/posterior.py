@@ -94,8 +94,9 @@ class FieldPosterior:
 
     @cached_property
     def _inverse(self) -> tuple[Array, Array, Array]:
-        """From one selected inversion: ``phi' P^-1 phi`` per cell, its products with the
-        columns, (cells, powers, C), and P^-1 of the columns.
+        """From one selected inversion, polynomials per cell and P^-1 of the columns.
+
+        The polynomials are ``phi' P^-1 phi``, and those with the columns, (cells, powers, C).
         """
         assembly, leaves, plan = self.assembly, self.assembly.leaves, self.plan
         shape = [g.cells * (2 * p + 1) for g, p in zip(plan.grids, plan.powers, strict=True)]

@@ -10,6 +10,7 @@ import numpy as np
 from asvgp.basis import Array, Grid
 from asvgp.checking import LeaveOneOut
 from asvgp.columns import Layout
+from asvgp.field.engine import engine_for
 from asvgp.field.fitting import fit_field
 from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior, Points
@@ -61,9 +62,11 @@ class Field:
 
     # ------------------------------------------------------------ reading
 
-    def read(self, estimator, X, reset: bool = False) -> FieldPoints:
+    def read(self, estimator, X, reset: bool = False, width=None) -> FieldPoints:
         """New inputs, of the kind seen."""
         layout = self.layout
+        if width is not None:
+            raise ValueError("Averages over intervals (width) are for models of one input.")
         columns = read_columns(estimator, X, layout, self.axes, reset)
         rows = len(columns[layout.used[0]])
         effects = [
@@ -239,6 +242,7 @@ class Field:
             auto=auto,
             trained=estimator.optimizer is not None,
             warm=warm,
+            engine=engine_for(estimator.device),
         )
 
     # ------------------------------------------------------------ what can be asked

@@ -1,7 +1,8 @@
 """Lower and upper bounds on the evidence, and the gradient of the lower one.
 
-With b = Phi' W y, alpha = P^-1 b / noise and t = k(x, x) sum(w) - tr(K^-1 G) >= 0, the
-variance that the splines miss at the data, the collapsed bound of one output is
+With b = Phi' W y, alpha = P^-1 b / noise and t = k(x, x) sum(w) - tr(K^-1 G) >= 0 (for
+averages, with their variances in place of k(x, x)), the variance that the splines miss at
+the data, the collapsed bound of one output is
 
     ELBO = - N/2 log(2 pi noise) + 1/2 sum log w + 1/2 log|K| - 1/2 log|P|
            - (y'Wy - b'alpha) / (2 noise) - t / (2 noise)
@@ -75,7 +76,6 @@ def lower_bound(
         chain = factored(kernel, noise, stats, degree)
     model = chain.model
     outputs = len(stats.squares)
-    trace, d_trace = model.trace(stats.cumulative)
     trace_posterior, total = chain.sums
     start = chain.start_covariance
     squares, explained = stats.squares.sum() / noise, chain.explained[:outputs].sum()
@@ -101,7 +101,8 @@ def lower_bound(
     # Differences of large numbers, none of them negative but for rounding; a bound that
     # rounding pushed up would be no bound, and training would climb it.
     misfit = max(squares - explained, 0.0)
-    missed = max(kernel.prior_variance * stats.weight - trace, 0.0)
+    unfloored, d_missed = model.missed(stats)
+    missed = max(unfloored, 0.0)
     constant = stats.log_weights - stats.count * log(2.0 * pi * noise)
     fit = 0.5 * (outputs * (constant - gained) - misfit)
     elbo = fit - 0.5 * outputs * missed / noise
@@ -116,7 +117,6 @@ def lower_bound(
         -outputs * stats.count + outputs * trace_posterior / noise + squares - explained - roughness
     )
     if objective == "elbo":
-        d_missed = kernel.d_prior_variance * stats.weight - d_trace
         d_kernel = d_kernel - 0.5 * outputs * d_missed / noise
         d_noise += 0.5 * outputs * missed / noise
     return Bound(float(elbo), float(fit), float(missed), np.append(d_kernel, d_noise))
@@ -134,8 +134,7 @@ def upper_bound(
         chain = factored(kernel, noise, stats, degree)
     model, design = chain.model, Design.of(kernel, stats)
     outputs = len(stats.squares)
-    trace, _ = model.trace(stats.cumulative)
-    missed = max(kernel.prior_variance * stats.weight - trace, 0.0)
+    missed = max(model.missed(stats)[0], 0.0)
     gained = max(chain.log_det - model.log_det, 0.0)
     wide = noise + missed
     wider = eliminate(model, chain.stats, wide)

@@ -107,7 +107,7 @@ class Design:
     @cached_property
     def targets(self) -> Array:
         """``Z'W`` times powers of s, a row per cell, (effects, cells, degree + 1)."""
-        return self.sums + weighted(self.taylor, self.stats.moments)
+        return self.sums + weighted(self.taylor, self.stats)
 
     @cached_property
     def augmented(self) -> Statistics:
@@ -126,7 +126,7 @@ class Design:
         Of those, ``second`` are the polynomials, ``sums`` the sums of the rest with powers
         of s, and ``products`` those with the rest of the columns.
         """
-        rest = _flat(weighted(first, self.stats.moments) + self.sums) @ _flat(second).T
+        rest = _flat(weighted(first, self.stats) + self.sums) @ _flat(second).T
         return products + _flat(first) @ _flat(sums).T + rest
 
     @cached_property
@@ -239,13 +239,12 @@ def _energy(model: Model, coef: Array) -> Array:
     return rows @ rows.T + start @ start.T
 
 
-def weighted(taylor: Array, moments: Array) -> Array:
+def weighted(taylor: Array, stats: Statistics) -> Array:
     """Weighted sums of polynomials times powers of s, from the moments of every cell."""
-    size = taylor.shape[2]
     out = np.zeros_like(taylor)
-    for i in range(size):
+    for i, columns in enumerate(stats.pair):
         if taylor[:, :, i].any():
-            out += taylor[:, :, i, None] * moments[:, i : i + size]
+            out += taylor[:, :, i, None] * stats.moments[:, columns]
     return out
 
 

@@ -84,7 +84,7 @@ class Elimination:
             model.states,
             model.innovations,
             model.shift,
-            model.power,
+            model.pair(self.stats),
             self.gain,
             self.rho,
             self.stats.moments,
@@ -147,15 +147,17 @@ def _outputs(model: Model, stats: Statistics) -> tuple[Array, Array, Array]:
 
 def _plain(model: Model, stats: Statistics, noise: float) -> Elimination:
     gain, rho, offset = _outputs(model, stats)
-    shape = (model.states, model.innovations, model.shift, model.power)
+    shape = (model.states, model.innovations, model.shift)
     left = model.boundary + elimination.factor(
-        *shape, model.element, stats.moments, 1.0 / noise, gain, rho
+        *shape, model.pair(stats), model.element, stats.moments, 1.0 / noise, gain, rho
     )
     covariance, log_det = inverse_and_log_det(left)
     start_mean = np.empty((len(offset), model.num_states))
     explained = np.empty(len(offset))
     for o in range(len(offset)):
-        right, part = elimination.solve(*shape, stats.targets[o], 1.0 / noise, gain, rho, offset[o])
+        right, part = elimination.solve(
+            *shape, model.power, stats.targets[o], 1.0 / noise, gain, rho, offset[o]
+        )
         start_mean[o] = covariance @ right
         explained[o] = part + right @ start_mean[o]
     determinant = log_det + float(np.log(rho).sum())

@@ -9,6 +9,7 @@ import numpy as np
 from asvgp.basis import Array, Grid
 from asvgp.inference.prior import Prior
 from asvgp.kernels import Kernel
+from asvgp.stats import Statistics
 
 
 class Model:
@@ -62,6 +63,12 @@ class Model:
         """Number of basis functions, over all components."""
         return len(self.states) + len(self.innovations) * self.grid.cells
 
+    def pair(self, stats: Statistics) -> Array:
+        """The column of the moments that multiplies each two coefficients of a cell."""
+        if len(self.power) == len(stats.pair):  # one component
+            return stats.pair
+        return stats.pair[self.power[:, None], self.power]
+
     @cached_property
     def element_root(self) -> Array:
         """A root of ``element``, the components' rows one after the other."""
@@ -86,9 +93,9 @@ class Model:
         """``log|K|`` in chain coordinates."""
         return float(sum(prior.log_det for prior in self.priors))
 
-    def trace(self, cumulative: Array) -> tuple[float, Array]:
-        """``tr(K^-1 G)`` and its derivatives, from running sums of the moments."""
-        parts = [prior.trace(cumulative) for prior in self.priors]
+    def missed(self, stats: Statistics) -> tuple[float, Array]:
+        """The prior variance that the splines miss, summed over the data, and its derivatives."""
+        parts = [prior.missed(stats) for prior in self.priors]
         return float(sum(t for t, _ in parts)), np.concatenate([d for _, d in parts])
 
     def d_log_det(self) -> Array:

@@ -14,11 +14,21 @@ from math import exp, factorial
 import numpy as np
 
 from asvgp.basis import Array, Grid, operator_gram, operator_nodes, taylor_shift
+from asvgp.dynamics import average_variances
 from asvgp.kernels import Component
 from asvgp.linalg import prior as chain
 from asvgp.linalg.small import inverse_and_log_det
+from asvgp.stats import Statistics
 
 _FACTORIALS = np.array([factorial(i) for i in range(8)], dtype=float)
+
+
+def data_variance(kernel: Component, stats: Statistics) -> tuple[float, Array]:
+    """Prior variances of what was observed, summed with their weights, and the derivatives."""
+    if not stats.averaged:
+        return kernel.prior_variance * stats.weight, kernel.d_prior_variance * stats.weight
+    variance, d_variance = average_variances(kernel, stats.widths)
+    return float(variance @ stats.width_weights), d_variance @ stats.width_weights
 
 
 class Prior:
@@ -101,21 +111,31 @@ class Prior:
             self.start_covariance * d_start, axis=(1, 2)
         )
 
-    def trace(self, cumulative: Array) -> tuple[float, Array]:
-        """``tr(K^-1 G)`` and its derivatives, from running sums of the moments."""
+    def missed(self, stats: Statistics) -> tuple[float, Array]:
+        """The prior variance that the splines miss, summed over the data, and its derivatives."""
+        variance, d_variance = data_variance(self.kernel, stats)
+        trace, d_trace = self.trace(stats)
+        return variance - trace, d_variance - d_trace
+
+    def trace(self, stats: Statistics) -> tuple[float, Array]:
+        """``tr(K^-1 G)`` and its derivatives."""
+        return self.trace_of(stats.pair, stats.cumulative)
+
+    def trace_of(self, pair: Array, cumulative: Array) -> tuple[float, Array]:
+        """The same from running sums of moments and their places; see `Statistics`."""
         d_trace = np.empty(len(self.kernel.parameters))
-        trace = self._marginals(cumulative, d_trace, np.empty((0, 0, 0)))
+        trace = self._marginals(pair, cumulative, d_trace, np.empty((0, 0, 0)))
         return trace, d_trace
 
     def covariances(self) -> Array:
         """Covariance of every cell's coefficients, (cells, k + 1, k + 1)."""
         n, k = self.grid.cells, self.degree
         cov = np.empty((n, k + 1, k + 1))
-        nothing = np.zeros((n + 1, 2 * k + 1))
-        self._marginals(nothing, np.empty(len(self.kernel.parameters)), cov)
+        pair, nothing = np.zeros((k + 1, k + 1), dtype=np.uint32), np.zeros((n + 1, 1))
+        self._marginals(pair, nothing, np.empty(len(self.kernel.parameters)), cov)
         return cov
 
-    def _marginals(self, cumulative: Array, d_trace: Array, cov: Array) -> float:
+    def _marginals(self, pair: Array, cumulative: Array, d_trace: Array, cov: Array) -> float:
         return chain.marginals(
             self.states,
             self.shift,
@@ -126,6 +146,7 @@ class Prior:
             self.d_rho,
             self.start_covariance,
             self.d_start_covariance,
+            pair,
             cumulative,
             d_trace,
             cov,

@@ -14,6 +14,7 @@ import numpy as np
 from asvgp.inference.bound import Bound, both_bounds
 from asvgp.inference.effects import without_effects
 from asvgp.inference.optimise import Report
+from asvgp.inference.prior import data_variance
 from asvgp.inference.start import State, scatter
 from asvgp.inference.train import Problem, climb
 from asvgp.kernels import Kernel
@@ -37,6 +38,11 @@ def finest_cells(x, lower: float, upper: float) -> int:
     while cells < min(wanted, MOST):
         cells *= 2
     return cells
+
+
+def halvings(cells: int) -> int:
+    """The power of two that a number of cells should divide by, to be coarsened to `FIRST`."""
+    return 1 << max(0, (cells // FIRST).bit_length() - 1)
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class Level:
     @classmethod
     def of(cls, kernel: Kernel, stats: Statistics, lower: Bound, upper: float) -> Level:
         """The level of statistics whose bounds are known."""
-        share = lower.missed / (kernel.prior_variance * stats.weight)
+        share = lower.missed / sum(data_variance(part, stats)[0] for part in kernel.components)
         return cls(stats.grid.cells + stats.degree, stats.grid.spacing, lower.elbo, upper, share)
 
 
@@ -111,8 +117,12 @@ def choose(
             if not grids and last > 10.0 * TOLERANCE and not report.interrupted:
                 report.notes.append(
                     f"the automatic resolution stopped at {levels[-1].num_basis} basis functions, "
-                    f"the last doubling having gained {last:.3g} nats per datum: give a larger "
-                    "num_basis if the fit should be finer"
+                    f"the last doubling having gained {last:.3g} nats per datum: "
+                    + (
+                        "finer knots would cut the intervals that y is averaged over"
+                        if stats.averaged
+                        else "give a larger num_basis if the fit should be finer"
+                    )
                 )
             return Choice(stats, state, report, levels)
         scatters.pop()

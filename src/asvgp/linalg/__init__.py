@@ -13,7 +13,7 @@ derivatives reads ``x_next = shift @ v`` with ``shift[i, j] = binomial(j, i)``, 
 B-splines are, and every quadratic form that is a sum over cells is a *chain*:
 
     prior      K = boundary(x_0) + sum_c element(v_c)
-    data       G = sum_c Hankel(moments_c)(v_c)
+    data       G = sum_c G_c(v_c),  G_c = sum of w m m' over the observations m'v_c
     posterior  P = K + G / noise
 
 Why not B-spline coefficients? A slowly varying function is a tiny difference of large
@@ -38,14 +38,20 @@ Letters and shapes, used in every function of this layer (all float64, C-contigu
 ``power``       (n + S,) int          the power of s that a coefficient multiplies
 ``element``     (n + S, n + S)        one cell's part of K
 ``boundary``    (n, n)                the left end's part of K
-``moments``     (cells, 2k + 1)       sum of w s**j over the points of a cell, j = 0 .. 2k
-``targets``     (cells, k + 1)        sum of w y s**j, j = 0 .. k
+``moments``     (cells, columns)      the distinct entries of G_c, cell by cell
+``pair``        (n + S, n + S) uint32 the column of ``moments`` that multiplies two coefficients
+``targets``     (cells, k + 1)        sum of w y m_j, j = 0 .. k
 ``gain``        (cells, S, n + S - 1) innovation number i of cell c, given the state and the
 ``rho``         (cells, S)            innovations before it, has precision rho[c, i] and
 ``offset``      (cells, S)            mean offset[c, i] - gain[c, i, : n + i] @ v[: n + i]
 ``coef``        (cells, n + S)        Taylor coefficients v_c
 ``cov``         (cells, n + S, n + S) covariance of v_c: the selected inverse, cell by cell
 =============== ===================== ==================================================
+
+An observation of f at s is ``m'v`` with ``m_j = s**j``, so that G_c is a Hankel matrix and
+has 2k + 1 distinct entries, ``moments[c, j]`` the sum of ``w s**j``. An average of f over
+part of a cell has for ``m_j`` the mean of ``s**j`` there; then moments are the upper
+triangle of G_c. All that the functions here know of the difference is the table ``pair``.
 
 Elimination runs from the last cell to the first, marginals from the first to the last;
 the factor ``(gain, rho)`` is therefore a generative Markov chain for the coefficients.

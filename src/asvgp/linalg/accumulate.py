@@ -174,6 +174,48 @@ def accumulate(degree, x, y, w, lower, scale, table, totals):
         add_row(degree, table, np.intp(cells[0, 0]), local[0, 0], weights[0, 0], values[0, 0])
 
 
+@numba.njit(cache=True, nogil=True)
+def accumulate_averages(degree, x, width, y, w, lower, scale, table, totals):
+    """`accumulate` for averages over ``[x, x + width]``, each inside one cell.
+
+    A row of the table holds ``sum w m_i m_j`` for i <= j, row by row, and ``sum w y m_j``,
+    with m_j the mean of s**j over the interval. An interval that rounding lets reach out of
+    its cell takes the cell's polynomial there, which its neighbour's meets smoothly.
+    """
+    k = len(degree)
+    last = table.shape[0] - 1
+    mean = np.ones(k + 1)
+    for n in range(x.shape[0]):
+        if np.isnan(y[n]):
+            totals[1] += 1.0
+            continue
+        weight = w[n] if w.shape[0] > 0 else 1.0
+        start = (x[n] - lower) * scale
+        length = width[n] * scale
+        c = max(min(int(start + 0.5 * length), last), 0)
+        s = start - c
+        # The mean of s**j is that of all products s**i t**(j - i) of the two ends.
+        power, total = 1.0, 1.0
+        for j in range(1, k + 1):
+            power *= s
+            total = total * (s + length) + power
+            mean[j] = total / (j + 1)
+        column = 0
+        for i in range(k + 1):
+            for j in range(i, k + 1):
+                table[c, column] += weight * mean[i] * mean[j]
+                column += 1
+        for i in range(k + 1):
+            table[c, column + i] += weight * y[n] * mean[i]
+        totals[0] += weight * y[n] * y[n]
+        totals[2] += np.log(weight)
+
+
+def average_table(rows: int, degree: int):
+    """A table of zeros for `accumulate_averages`."""
+    return np.zeros((rows, (degree + 1) * (degree + 4) // 2))
+
+
 def aligned_table(rows: int, degree: int):
     """A table of zeros whose rows start at cache lines where their width allows."""
     width = row_width(degree)

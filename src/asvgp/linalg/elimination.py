@@ -13,13 +13,13 @@ from asvgp.linalg.cell import mirror, pull_back, push_forward
 
 
 @numba.njit(cache=True, nogil=True)
-def factor(states, innovations, shift, power, element, moments, precision, gain, rho):
-    """Eliminate the innovations of ``sum_c element + precision * Hankel(moments_c)``.
+def factor(states, innovations, shift, pair, element, moments, precision, gain, rho):
+    """Eliminate the innovations of ``sum_c element + precision * G_c``.
 
     Fills ``gain`` and ``rho`` and returns the (n, n) quadratic form that is left on the
     state at the first knot, so that for every spline
 
-        sum_c v_c' (element + precision * Hankel_c) v_c
+        sum_c v_c' (element + precision * G_c) v_c
             = x_0' C x_0 + sum_{c, i} rho_ci (e_ci + gain_ci @ (x_c, e_c1, ..., e_c,i-1))**2.
     """
     n = len(states)
@@ -31,7 +31,7 @@ def factor(states, innovations, shift, power, element, moments, precision, gain,
         pull_back(states, innovations, shift, carried, half, joint)
         for i in range(size):
             for j in range(i, size):
-                joint[i, j] += element[i, j] + precision * moments[c, power[i] + power[j]]
+                joint[i, j] += element[i, j] + precision * moments[c, pair[i, j]]
         for e in range(size - 1, n - 1, -1):
             rho[c, e - n] = joint[e, e]
             inverse = 1.0 / joint[e, e]
@@ -109,7 +109,7 @@ def means(states, innovations, shift, gain, offset, start, total, coef):
 
 
 @numba.njit(cache=True, nogil=True)
-def marginals(states, innovations, shift, power, gain, rho, moments, start, total, cov):
+def marginals(states, innovations, shift, pair, gain, rho, moments, start, total, cov):
     """Covariance of every cell's coefficients, from the covariance of the first state.
 
     Adds the sum of the cell covariances to ``total`` and returns its trace against the
@@ -137,10 +137,10 @@ def marginals(states, innovations, shift, power, gain, rho, moments, start, tota
                 variance -= cross * gain[c, e - n, i]
             cell[e, e] = variance
         for i in range(size):
-            trace += cell[i, i] * moments[c, 2 * power[i]]
+            trace += cell[i, i] * moments[c, pair[i, i]]
             total[i, i] += cell[i, i]
             for j in range(i + 1, size):
-                trace += 2.0 * cell[i, j] * moments[c, power[i] + power[j]]
+                trace += 2.0 * cell[i, j] * moments[c, pair[i, j]]
                 total[i, j] += cell[i, j]
         if keep:
             for i in range(size):

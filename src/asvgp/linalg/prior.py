@@ -82,11 +82,11 @@ def factor(states, shift, element, d_element, gain, rho, d_gain, d_rho):
 
 @numba.njit(cache=True, nogil=True)
 def marginals(
-    states, shift, first, gain, rho, d_gain, d_rho, start, d_start, cumulative, d_trace, cov
+    states, shift, first, gain, rho, d_gain, d_rho, start, d_start, pair, cumulative, d_trace, cov
 ):
     """Traces ``tr(K^-1 G)`` and their tangents, and the cell covariances where wanted.
 
-    ``cumulative`` holds the running sums of the moments, (n + 1, 2k + 1). Fills
+    ``cumulative`` holds the running sums of the moments, a row more than these. Fills
     ``d_trace`` and, where it has a row per cell, ``cov``; returns the trace.
     """
     k = len(states)
@@ -141,7 +141,7 @@ def marginals(
         after = first if settled else c + 1
         for i in range(k + 1):
             for j in range(k + 1):
-                weight = cumulative[after, i + j] - cumulative[c, i + j]
+                weight = cumulative[after, pair[i, j]] - cumulative[c, pair[i, j]]
                 trace += cell[i, j] * weight
                 for q in range(parameters):
                     d_trace[q] += d_cell[q, i, j] * weight

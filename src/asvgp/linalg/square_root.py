@@ -57,8 +57,8 @@ def triangularise(work, rows, columns):
 
 
 @numba.njit(cache=True, nogil=True)
-def data_roots(moments, targets, tolerance, roots, scores):
-    """Per cell, ``roots' roots = Hankel(moments)`` and ``roots' scores = targets``.
+def data_roots(pair, moments, targets, tolerance, roots, scores):
+    """Per cell, ``roots' roots = G`` and ``roots' scores = targets``.
 
     A Cholesky factorisation with pivoting on the relative size of what is left, stopped
     where that is rounding: a cell with one distinct x has one row.
@@ -72,14 +72,14 @@ def data_roots(moments, targets, tolerance, roots, scores):
         for i in range(size):
             order[i] = i
             for j in range(size):
-                left[i, j] = moments[c, i + j]
+                left[i, j] = moments[c, pair[i, j]]
                 roots[c, i, j] = 0.0
         for step in range(size):
             best = -1
             best_ratio = tolerance
             for r in range(step, size):
                 i = order[r]
-                own = moments[c, 2 * i]
+                own = moments[c, pair[i, i]]
                 if own > 0.0 and left[i, i] > best_ratio * own:
                     best_ratio = left[i, i] / own
                     best = r
@@ -165,7 +165,7 @@ def factor(
 
 
 @numba.njit(cache=True, nogil=True)
-def marginals(states, innovations, shift, power, gain, rho, moments, start, total, cov):
+def marginals(states, innovations, shift, pair, gain, rho, moments, start, total, cov):
     """`asvgp.linalg.elimination.marginals`, propagating a root of the covariance.
 
     ``start`` is a root of the first state's covariance, ``start @ start.T``.
@@ -198,7 +198,7 @@ def marginals(states, innovations, shift, power, gain, rho, moments, start, tota
                 cell[j, i] = value
         for i in range(size):
             for j in range(size):
-                trace += cell[i, j] * moments[c, power[i] + power[j]]
+                trace += cell[i, j] * moments[c, pair[i, j]]
                 total[i, j] += cell[i, j]
                 if keep:
                     cov[c, i, j] = cell[i, j]
