@@ -19,6 +19,7 @@ from asvgp.kernels import Kernel, in_time
 from asvgp.paths import draw_paths, sample
 from asvgp.posterior import Posterior
 from asvgp.stats import Statistics
+from asvgp.summary import Facts, line_facts
 from asvgp.times import TimeAxis
 from asvgp.validation import check_degree, check_domain, check_num_basis, finite_range
 
@@ -140,6 +141,10 @@ class Line:
     def leave_one_out(self, posterior: Posterior, points: LinePoints, y, weights) -> LeaveOneOut:
         """Predictions of the training data, each without itself."""
         return leave_one_out(posterior, points.x, y, weights, points.covariates, points.width)
+
+    def facts(self, posterior: Posterior, objective: str) -> Facts:
+        """What a summary asks."""
+        return line_facts(posterior)
 
     def labelled(self, kernel: Kernel) -> Kernel:
         """A kernel as the user would write it."""

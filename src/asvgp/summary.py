@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil, exp, floor, log10
 
@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from asvgp.basis import Array
 from asvgp.checking import component_degrees_of_freedom, effective_degrees_of_freedom
-from asvgp.inference.bound import lower_bound
+from asvgp.inference.bound import Bound, lower_bound
 from asvgp.inference.model import Model
 from asvgp.inference.prior import data_variance
 from asvgp.kernels import Kernel, Sum
 from asvgp.parallel import one_blas_thread
+from asvgp.posterior import Posterior
 from asvgp.stats import Statistics
 from asvgp.times import Duration
 
@@ -65,6 +66,7 @@ def standard_errors(
     objective: str = "elbo",
     free: Sequence[bool] | None = None,
     at_bounds: Collection[str] = (),
+    bound: Callable[[Kernel, float], Bound] | None = None,
 ) -> StandardErrors:
     """Standard errors of log-hyperparameters: the inverse of the objective's negative Hessian.
 
@@ -81,6 +83,8 @@ def standard_errors(
     at_bounds : collection of str
         Names of those that training left on a bound. They are taken as known, as are those
         on one of the kernel's ``bounds``.
+    bound : callable, optional
+        Another bound of kernel and noise than that of one input.
 
     Returns
     -------
@@ -109,8 +113,8 @@ def standard_errors(
     notes = ["" if is_free else "fixed" for is_free in estimated]
     for i, name in enumerate(names):
         ends = kernel.bounds.get(name, (0.0, np.inf))
-        bound = name in at_bounds or any(np.isclose(values[i], end, rtol=1e-6) for end in ends)
-        if bound and estimated[i]:
+        stuck = name in at_bounds or any(np.isclose(values[i], end, rtol=1e-6) for end in ends)
+        if stuck and estimated[i]:
             notes[i], estimated[i] = "at bound", False
     rows = np.flatnonzero(estimated).tolist()
     theta = np.log(values)
@@ -119,6 +123,8 @@ def standard_errors(
         moved = theta.copy()
         moved[row] += step
         changed = _with_values(kernel, np.exp(moved[:-1]))
+        if bound is not None:
+            return bound(changed, exp(moved[-1])).gradient[rows]
         return lower_bound(changed, exp(moved[-1]), stats, degree, objective).gradient[rows]
 
     covariance = np.full((size, size), np.nan)
@@ -264,6 +270,30 @@ def _round_up(number: float) -> int:
 
 
 @dataclass(frozen=True)
+class Facts:
+    """What a summary asks of the structure of a model."""
+
+    degrees: tuple[int, ...]
+    structure: tuple[str, ...]
+    freedom: float
+    component_freedom: tuple[float, ...]
+    verdict: BasisVerdict
+    bound: Callable[[Kernel, float], Bound] | None = None
+
+
+def line_facts(posterior: Posterior) -> Facts:
+    """Of a model of one input."""
+    degrees = posterior.model.degrees
+    return Facts(
+        tuple(degrees),
+        (),
+        effective_degrees_of_freedom(posterior),
+        tuple(component_degrees_of_freedom(posterior).tolist()),
+        basis_verdict(posterior.kernel, posterior.noise, posterior.stats, degrees),
+    )
+
+
+@dataclass(frozen=True)
 class Summary:
     """A fitted model in numbers; print it, or take `as_dict`."""
 
@@ -273,8 +303,9 @@ class Summary:
     observations: int
     missing: int
     outputs: int
-    num_basis: int
+    num_basis: int | tuple[int, ...]
     degrees: tuple[int, ...]
+    structure: tuple[str, ...]
     domain: tuple
     hyperparameters: tuple[dict, ...]
     effects: tuple[dict, ...]
@@ -302,17 +333,21 @@ class Summary:
     def _head(self) -> str:
         missing = f" ({self.missing:,} missing)" if self.missing else ""
         degrees = self.degrees if len(set(self.degrees)) > 1 else self.degrees[:1]
-        lower, upper = (_number(end) for end in self.domain)
+        domains = self.domain if isinstance(self.domain[0], tuple) else (self.domain,)
+        spans = [f"{_number(lower)} to {_number(upper)}" for lower, upper in domains]
+        counts = self.num_basis if isinstance(self.num_basis, tuple) else (self.num_basis,)
+        many = "" if len(self.components) == 1 or len(counts) > 1 else " each"
         rows = [
             *_wrapped("Kernel", " + ".join(self.components)),
             _pair("Observations", f"{self.observations:,}{missing}", "Outputs", self.outputs),
             _pair(
                 "Basis functions",
-                f"{self.num_basis:,}" + (" each" if len(self.components) > 1 else ""),
+                " x ".join(f"{count:,}" for count in counts) + many,
                 "Spline degree",
                 ", ".join(map(str, degrees)),
             ),
-            *_wrapped("Domain", f"{lower} to {upper}"),
+            *(line for text in self.structure for line in _wrapped("Structure", text)),
+            *_wrapped("Domain", "; ".join(spans)),
         ]
         return "\n".join(rows)
 
@@ -405,14 +440,21 @@ def summary(gp) -> Summary:
     check_is_fitted(gp)
     kernel, noise, posterior = gp.kernel_, gp.noise_variance_, gp.posterior_
     stats = posterior.stats  # on the resolution chosen
-    degrees, report = posterior.model.degrees, gp.optimization_
+    structure, report = gp._seen().structure, gp.optimization_
+    facts = structure.facts(posterior, gp.objective)
     given = gp.optimizer is None
     size = len(kernel.parameters) + 1
-    model = (posterior.kernel, noise, stats, degrees)
     errors = standard_errors(
-        *model, gp.objective, [False] * size if given else None, report.at_bounds
+        posterior.kernel,
+        noise,
+        stats,
+        facts.degrees,
+        gp.objective,
+        [False] * size if given else None,
+        report.at_bounds,
+        facts.bound,
     )
-    labels = [type(component).__name__ for component in kernel.components]
+    labels = [_kind(component) for component in kernel.components]
     if len(labels) > 1:
         labels = [f"{i} {label}" for i, label in enumerate(labels, start=1)]
     owners = [
@@ -421,9 +463,9 @@ def summary(gp) -> Summary:
         for _ in component.parameters
     ]
     kinds = [
-        Duration if isinstance(getattr(component, name), Duration) else float
+        Duration if isinstance(value, Duration) else float
         for component in kernel.components
-        for name in component.parameters
+        for value in component.listed
     ]
     rows = []
     for i, (name, owner) in enumerate(zip(errors.names, [*owners, "noise"], strict=True)):
@@ -441,26 +483,32 @@ def summary(gp) -> Summary:
         )
     return Summary(
         kernel=repr(kernel),
-        components=tuple(type(component).__name__ for component in kernel.components),
+        components=tuple(_kind(component) for component in kernel.components),
         objective=gp.objective,
         observations=stats.count,
         missing=stats.missing,
         outputs=len(stats.squares),
         num_basis=gp.num_basis_,
-        degrees=tuple(degrees),
+        degrees=facts.degrees,
+        structure=facts.structure,
         domain=tuple(gp.domain_),
         hyperparameters=tuple(rows),
         effects=tuple(_effect_rows(gp)),
         noise_variance=noise,
-        degrees_of_freedom=effective_degrees_of_freedom(posterior),
-        component_degrees_of_freedom=tuple(component_degrees_of_freedom(posterior).tolist()),
+        degrees_of_freedom=facts.freedom,
+        component_degrees_of_freedom=facts.component_freedom,
         elbo=gp.elbo_,
         evidence_upper_bound=gp.evidence_upper_bound_,
-        basis=basis_verdict(*model),
+        basis=facts.verdict,
         converged=report.converged,
         convergence=str(report),
         timings=dict(gp.timings_),
     )
+
+
+def _kind(component) -> str:
+    """A component by its kernels' names."""
+    return " x ".join(type(factor).__name__ for factor in component.factors)
 
 
 def _effect_rows(gp):

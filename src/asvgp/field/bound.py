@@ -251,6 +251,17 @@ class _Forms:
         return trace, energy, [(axis, 1.0, form)]
 
 
+def freedoms(assembly: Assembly, kernel: Kernel, solution: Solution) -> tuple[float, list[float]]:
+    """Effective degrees of freedom, of all and of every term: functions less ``tr(P^-1 K)``."""
+    forms = _Forms(assembly, Priors(assembly, kernel), solution)
+    plan = assembly.plan
+    terms = [
+        forms.sizes[number] - forms.term(number)[0]
+        for number in range(len(plan.terms) + len(plan.smooths))
+    ]
+    return sum(terms) + plan.effects - forms.effects_trace, terms
+
+
 def field_upper_bound(assembly: Assembly, kernel: Kernel, noise: float) -> float:
     """An upper bound on the log evidence, from one more factorisation."""
     priors, stats = Priors(assembly, kernel), assembly.stats

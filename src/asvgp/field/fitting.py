@@ -40,6 +40,7 @@ from asvgp.inference.train import Problem
 from asvgp.kernels import Kernel
 
 _STAGES = 12
+DEAR = 20_000  # functions from which on a bound takes a good part of a second
 
 
 class FieldObjective(Objective):
@@ -257,9 +258,12 @@ def climb(
         watch = problem.watch
         target.watch = lambda done, value: watch(assembly.size, done, value)
     settings = problem.settings
-    # What an iteration may gain unnoticed: nothing that a datum would miss.
-    tolerance = max(settings.tolerance, 1e-7 * assembly.stats.count)
-    settings = LBFGS(settings.max_iterations, tolerance, settings.restarts)
+    # What an iteration may gain unnoticed: nothing that a prediction would show. A bound of
+    # many functions is dear, and the next resolution changes the optimum by more.
+    share = 1e-7 if assembly.size < DEAR else 2e-5
+    tolerance = max(settings.tolerance, share * assembly.stats.count)
+    iterations = settings.max_iterations if assembly.size < DEAR else 25
+    settings = LBFGS(min(settings.max_iterations, iterations), tolerance, settings.restarts)
     report = Report(False, "interrupted; the best state so far is kept", interrupted=True)
     try:
         starts = [warm] if warm is not None else _ranked(target, problem, assembly)

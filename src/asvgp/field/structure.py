@@ -14,12 +14,14 @@ from asvgp.field.engine import engine_for
 from asvgp.field.fitting import fit_field
 from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior, Points
+from asvgp.field.report import field_facts
 from asvgp.field.sampling import FieldPath, sample
 from asvgp.field.stats import FieldStatistics
 from asvgp.inference.fitting import Fit
 from asvgp.inference.train import Problem
 from asvgp.inputs import read_columns
 from asvgp.kernels import Constant, Kernel, in_time
+from asvgp.summary import Facts
 from asvgp.times import TimeAxis
 from asvgp.validation import check_domain, finite_range
 
@@ -353,6 +355,10 @@ class Field:
             density = -0.5 * np.log(2.0 * np.pi * total) - 0.5 * z**2
         parts = table - residual, np.broadcast_to(std, mean.shape), residual, z, density
         return LeaveOneOut(*((part[0] for part in parts) if single else parts))
+
+    def facts(self, posterior: FieldPosterior, objective: str) -> Facts:
+        """What a summary asks."""
+        return field_facts(posterior, objective)
 
     def labelled(self, kernel: Kernel) -> Kernel:
         """A kernel as the user would write it."""

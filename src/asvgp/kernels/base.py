@@ -271,6 +271,11 @@ class Component(Kernel):
         return (self,)
 
     @property
+    def listed(self) -> tuple[float, ...]:
+        """The hyperparameters as given, durations as such."""
+        return tuple(getattr(self, parameter) for parameter in self.parameters)
+
+    @property
     def factors(self) -> tuple[Self, ...]:
         """Itself at variance one: a product of one."""
         return (self.replace(variance=1.0, fixed=(), bounds={}),)

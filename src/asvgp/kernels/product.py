@@ -80,6 +80,11 @@ class Product(Kernel):
         return (*names, "variance")
 
     @property
+    def listed(self) -> tuple[float, ...]:
+        """The hyperparameters as given, durations as such."""
+        return (*(v for factor in self.factors for v in factor.listed[:-1]), self.variance)
+
+    @property
     def values(self) -> Array:
         """The hyperparameters, in the order of ``parameters``."""
         parts = [factor.values[:-1] for factor in self.factors]
