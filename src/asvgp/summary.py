@@ -346,13 +346,19 @@ class Summary:
                 "Spline degree",
                 ", ".join(map(str, degrees)),
             ),
-            *(line for text in self.structure for line in _wrapped("Structure", text)),
+            *(
+                line
+                for number, text in enumerate(self.structure)
+                for line in _wrapped("" if number else "Structure", text)
+            ),
             *_wrapped("Domain", "; ".join(spans)),
         ]
         return "\n".join(rows)
 
     def _table(self) -> str:
-        layout = "{:<11}{:<12}{:>13}{:>9}{:>25} {}"
+        owner = max(10, *(len(row["component"]) for row in self.hyperparameters))
+        name = max(11, *(len(row["name"]) for row in self.hyperparameters))
+        layout = f"{{:<{owner + 1}}}{{:<{name + 1}}}{{:>13}}{{:>9}}{{:>25}} {{}}"
         head = ("component", "parameter", "estimate", "s.e. log", "95 % interval", "")
         rows, shown = [layout.format(*head)], None
         for row in self.hyperparameters:
