@@ -152,7 +152,8 @@ def measure(name, repeats):
     )
     print(f"  solve            {solving:8.4f} s  {2 * factor.nbytes / solving / 1e9:.1f} GB/s")
     print(
-        f"  memory           {factor.nbytes / 1e6:8.1f} MB  (non-zeros {cost.factor_nonzeros * 8e-6:.1f})"
+        f"  memory           {factor.nbytes / 1e6:8.1f} MB  "
+        f"(non-zeros {cost.factor_nonzeros * 8e-6:.1f})"
     )
     print(f"  log determinant  {error:8.1e} off")
     for other in others:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -183,7 +184,7 @@ def dense_stiffness(case: Case, assembly: Assembly) -> np.ndarray:
         for axis in axes:
             value = np.kron(value, axis.matrix.toarray())
         blocks.append(value)
-    return block_diag(*blocks, assembly.column_stiffness(case.kernel))
+    return np.asarray(block_diag(*blocks, assembly.column_stiffness(case.kernel)))
 
 
 def test_gram_and_right_hand_side_are_those_of_the_functions(case):
@@ -200,7 +201,7 @@ def test_gram_and_right_hand_side_are_those_of_the_functions(case):
 
 
 def test_factor_is_that_of_the_dense_matrix(case):
-    X, y, w = case.data()
+    X, _, w = case.data()
     assembly = case.assembly()
     functions = dense_functions(case, X)
     dense = functions.T @ (w[:, None] * functions) / NOISE + dense_stiffness(case, assembly)
@@ -222,7 +223,7 @@ def test_bounds_enclose_the_evidence_and_converge(case):
         bound = field_bound(assembly, case.kernel, NOISE)
         assert bound.elbo <= evidence <= field_upper_bound(assembly, case.kernel, NOISE)
         gaps.append(evidence - bound.elbo)
-    assert all(b < 0.75 * a for a, b in zip(gaps[:-1], gaps[1:], strict=True))
+    assert all(b < 0.75 * a for a, b in pairwise(gaps))
 
 
 @pytest.mark.parametrize("objective", ["elbo", "evidence"])
@@ -258,7 +259,7 @@ def exact(case: Case, new):
 
 def spline_exact(case: Case, new):
     """The same with the splines' part of the covariances, for any functional of theirs."""
-    X, y, w = case.data()
+    X, _, w = case.data()
     assembly = case.assembly()
     inverse = np.linalg.inv(
         dense_functions(case, X).T @ (w[:, None] * dense_functions(case, X)) / NOISE
@@ -302,7 +303,7 @@ def test_predictions_converge_inside_and_beyond_the_domain(case):
 
 
 def test_terms_add_up_and_know_their_uncertainty(case):
-    X, y, w = case.data()
+    X, _, w = case.data()
     new = NEW[:, : case.columns]
     finer = case.finer(2 if len(case.plan.inputs) == 3 else 6)
     posterior = FieldPosterior(case.kernel, NOISE, finer.assembly())
@@ -326,7 +327,7 @@ def test_derivatives_are_limits_of_differences():
     posterior = FieldPosterior(case.kernel, NOISE, case.assembly())
     new, step = NEW[:, :2], 1e-4
     mean, variance = posterior.functionals(case.points(new), {0: 1})
-    ends = np.concatenate([new + [step, 0.0], new - [step, 0.0]])
+    ends = np.concatenate([new + np.array([step, 0.0]), new - np.array([step, 0.0])])
     got = posterior.predict(case.points(ends))[0][0]
     np.testing.assert_allclose(mean[0], (got[:9] - got[9:]) / (2 * step), atol=1e-4)
     cov = posterior.covariance(case.points(ends))
@@ -387,7 +388,12 @@ def test_estimator_on_two_inputs():
 
 def test_streams_and_merges_on_two_inputs():
     X, y, _ = surface(300)
-    settings = dict(num_basis=12, noise_variance=0.01, optimizer=None, domain=[(0, 1), (0, 1)])
+    settings = {
+        "num_basis": 12,
+        "noise_variance": 0.01,
+        "optimizer": None,
+        "domain": [(0, 1), (0, 1)],
+    }
     whole = GPRegressor(Matern32(0.5), **settings).fit(X, y)
     parts = GPRegressor(Matern32(0.5), **settings)
     for rows in np.array_split(np.random.default_rng(0).permutation(300), 3):
@@ -402,7 +408,7 @@ def test_streams_and_merges_on_two_inputs():
 
 
 def test_automatic_resolution_on_two_inputs():
-    X, y, truth = surface(3000)
+    X, y, _ = surface(3000)
     gp = GPRegressor(Matern32()).fit(X, y - 3.0)
     fixed = GPRegressor(Matern32(), num_basis=60).fit(X, y - 3.0)
     assert (fixed.elbo_ - gp.elbo_) / 3000 < 0.02

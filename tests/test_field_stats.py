@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asvgp.field import one_pass as field_pass, parallel
+from asvgp import parallel
 from asvgp.basis import Grid, bspline_coefficients
-from asvgp.field.stats import FieldStatistics
+from asvgp.field import one_pass as field_pass
 from asvgp.field.nesting import refinement
+from asvgp.field.stats import FieldStatistics
 from asvgp.stats import Statistics
 from tests.dense import design
 

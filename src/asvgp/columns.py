@@ -15,6 +15,35 @@ SEPARABLE = 3  # inputs up to which a kernel without dim is a product over them
 MOST_INPUTS = 4  # of products together
 
 
+@dataclass(frozen=True, eq=False)
+class Gridded:
+    """X as the axes of a grid, whose points are all combinations of them.
+
+    Examples
+    --------
+    >>> Gridded.of((np.arange(3.0), np.arange(4.0))).shape
+    (3, 4)
+    >>> Gridded.of([np.arange(3.0), np.arange(3.0)]) is None
+    True
+    """
+
+    axes: tuple
+
+    @classmethod
+    def of(cls, X) -> Gridded | None:
+        """The grid that a tuple of one-dimensional arrays stands for, None for other X."""
+        if isinstance(X, Gridded):
+            return X
+        if isinstance(X, tuple) and X and all(len(getattr(x, "shape", ())) == 1 for x in X):
+            return cls(X)
+        return None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the grid."""
+        return tuple(len(axis) for axis in self.axes)
+
+
 class Table:
     """X as columns, whatever brought it; nothing is copied.
 
@@ -26,19 +55,25 @@ class Table:
     """
 
     def __init__(self, X):
+        self.values: Any = X
+        if isinstance(X, Gridded):
+            self.frame, self.width, self.names = False, len(X.axes), None
+            return
         self.frame = hasattr(X, "columns")
         if sparse.issparse(X) or (not self.frame and getattr(X, "ndim", 1) > 1):
             # What scikit-learn would refuse, it refuses in its own words.
             check_array(X, dtype=None, ensure_all_finite=False)  # pyright: ignore[reportArgumentType]
         if not hasattr(X, "shape") or getattr(X, "ndim", 2) == 1:
             X = X if hasattr(X, "dtype") else np.asarray(X)
-        self.values: Any = X
+        self.values = X
         shape = getattr(X, "shape", (0,))
         self.width = int(shape[1]) if len(shape) > 1 else 1
         self.names = [str(name) for name in self.values.columns] if self.frame else None
 
     def column(self, number: int):
-        """One column, in the type it came in."""
+        """One column, in the type it came in; of gridded data, an axis."""
+        if isinstance(self.values, Gridded):
+            return self.values.axes[number]
         if self.frame:
             frame = self.values
             return frame.iloc[:, number] if hasattr(frame, "iloc") else frame.to_series(number)
@@ -165,13 +200,13 @@ def match(kernel: Kernel, table: Table) -> Layout:
         parts = tuple(part.replace(dim=None) for part in parts)
         numbers = [None] * len(numbers)
     names = None if table.names is None else tuple(table.names)
-    if isinstance(kernel, Sum) or len(parts) > 1:
-        effects = tuple(
-            replace(effect, dim=number) if isinstance(effect, Linear) else effect
-            for effect, number in zip(kernel.effects, numbers, strict=True)
-        )
-        return Layout(Sum(parts, effects), kernel, names, inputs, smooths, linear)
-    return Layout(parts[0], kernel, names, inputs, smooths, linear)
+    if not isinstance(kernel, Sum) and len(parts) == 1:
+        return Layout(parts[0], kernel, names, inputs, smooths, linear)
+    effects = tuple(
+        replace(effect, dim=number) if isinstance(effect, Linear) else effect
+        for effect, number in zip(kernel.effects, numbers, strict=True)
+    )
+    return Layout(Sum(parts, effects), kernel, names, inputs, smooths, linear)
 
 
 def _spelt_out(part, table: Table, free: list[int]) -> list:

@@ -88,7 +88,7 @@ def run(n: int = 2_000_000, picture: str | None = "demo.png", seed: int = 0) -> 
     numbers |= {
         "observations": float(len(t)),
         "held out": float(len(test_t)),
-        "basis functions": float(gp.num_basis_),
+        "basis functions": float(np.prod(gp.num_basis_)),
         "ELBO per datum": gp.elbo_ / len(t),
         "upper bound per datum": gp.evidence_upper_bound_ / len(t),
         "noise standard deviation (truth 0.25)": float(np.sqrt(gp.noise_variance_)),

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 from asvgp.basis import Array
-from asvgp.columns import Layout, Table
+from asvgp.columns import Gridded, Layout, Table
 from asvgp.times import TimeAxis, as_duration, is_time
 from asvgp.validation import check_weights, finite_range
 
@@ -57,7 +57,7 @@ def read_columns(
     _refuse_masked(X)
     table = Table(X)
     times = any(axis is not None for axis in axes)
-    if estimator is not None and (times or table.frame):
+    if estimator is not None and (times or table.frame or isinstance(X, Gridded)):
         _keep_names(estimator, table, reset)
     elif estimator is not None:
         X = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite=False)
@@ -79,6 +79,36 @@ def read_columns(
     return out
 
 
+def as_rows(X, y, *weights) -> tuple:
+    """Gridded data row by row; what is not gridded, as it came.
+
+    Values (and weights) on a grid are flattened, the axes stay as they are.
+    """
+    grid = Gridded.of(X)
+    if grid is None:
+        return X, y, *weights
+    shape = grid.shape
+    values = np.ma.asarray(y, dtype=float).filled(np.nan) if np.ma.is_masked(y) else np.asarray(y)
+    if isinstance(X, tuple):
+        if values.shape[: len(shape)] != shape or values.ndim > len(shape) + 1:
+            raise ValueError(
+                f"X has axes of lengths {shape}, so y must have that shape, or {(*shape, 'outputs')}, "
+                f"not {values.shape}."
+            )
+        values = values.reshape(-1, *values.shape[len(shape) :])
+        weights = tuple(_on_grid(w, shape) for w in weights)
+    return (grid.axes[0] if len(shape) == 1 else grid), values, *weights
+
+
+def _on_grid(weight, shape: tuple[int, ...]):
+    """Weights of a grid's points as those of rows."""
+    if weight is None or np.ndim(weight) == 0:
+        return weight
+    if np.shape(weight) != shape:
+        raise ValueError(f"X has axes of lengths {shape}, the weights have {np.shape(weight)}.")
+    return np.asarray(weight).ravel()
+
+
 def _column_name(table: Table, number: int) -> str:
     return f"column {repr(table.names[number]) if table.names else number} of X"
 
@@ -91,7 +121,7 @@ def _numbers(column, name: str) -> Array:
 
 
 def _refuse_masked(X) -> None:
-    if np.ma.is_masked(X):
+    if not isinstance(X, Gridded) and np.ma.is_masked(X):
         rows = np.flatnonzero(np.ma.getmaskarray(X).reshape(len(X), -1).any(axis=1))
         more = ", ..." if len(rows) > 5 else ""
         raise ValueError(

@@ -32,7 +32,7 @@ class LinePoints(NamedTuple):
     width: Array | None = None  # of the intervals that y is averaged over
 
     @property
-    def count(self) -> int:
+    def count(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Number of rows."""
         return len(self.x)
 

@@ -132,9 +132,9 @@ class Assembly:
             axis.matrix.toarray() / kernel.components[term].variance
             for axis, term in zip(self.plan.smooth_axes(kernel), self.plan.smooths, strict=True)
         ]
-        return (
-            block_diag(*blocks, np.diag(self.precision)) if self.plan.columns else np.empty((0, 0))
-        )
+        if not self.plan.columns:
+            return np.empty((0, 0))
+        return np.asarray(block_diag(*blocks, np.diag(self.precision)))
 
     def factor(self, kernel: Kernel, noise: float) -> Factor:
         """P at these hyperparameters, factored."""

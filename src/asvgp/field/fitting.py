@@ -146,7 +146,7 @@ def fit_field(
             noise = noise_estimate(plan, without_effects(plan, stats))
         state = (problem.kernel, noise)
     schedule = _Schedule(problem, stats, plan, auto, engine or Cpu())
-    report, levels = Report(), []
+    report, levels, bound = Report(), [], None
     factors = first_factors(plan) if trained and warm is None else schedule.target(state)
     assembly = schedule.assembly(factors, state)
     for _ in range(_STAGES):
@@ -162,6 +162,7 @@ def fit_field(
             break
         assembly = following
     middle = time.perf_counter()
+    assert state is not None and bound is not None
     posterior = FieldPosterior(*state, assembly)
     upper = max(bound.elbo, field_upper_bound(assembly, *state))
     levels[-1] = replace(levels[-1], upper_bound=upper)

@@ -67,8 +67,8 @@ class Plan:
             factors = {factor.dim: factor for factor in kernel.components[term].factors}
             out.append(
                 [
-                    Axis(factors.get(name), *rest)
-                    for name, *rest in zip(
+                    Axis(factors.get(column), grid, degree, level, power)
+                    for column, grid, degree, level, power in zip(
                         self.inputs, self.grids, degrees, levels, self.powers, strict=True
                     )
                 ]

@@ -218,6 +218,17 @@ class FieldStatistics:
         }
         return cls(grids, degrees, smooths=(), linear=0, **no_columns, **sums)
 
+    def with_intercept(self) -> FieldStatistics:
+        """The same with one column, of ones; there must be none yet."""
+        first = (..., *(slice(k + 1) for k in self.degrees), None)
+        return replace(
+            self,
+            linear=1,
+            cross=np.ascontiguousarray(self.moments[first]),
+            column_gram=np.array([[self.weight]]),
+            column_targets=self.sums[:, None],
+        )
+
     @classmethod
     def empty(
         cls,

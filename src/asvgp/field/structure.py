@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import floor, log2
+from dataclasses import dataclass
+from math import floor, log2, prod
+from typing import Any
 
 import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.checking import LeaveOneOut
-from asvgp.columns import Layout
+from asvgp.columns import Gridded, Layout
 from asvgp.field.engine import engine_for
 from asvgp.field.fitting import fit_field
 from asvgp.field.plan import Plan
@@ -30,13 +32,39 @@ SMOOTH_CELLS = 256  # of an automatic smooth
 MOST_COLUMNS = 4096  # of all smooths together
 
 
-class FieldPoints(tuple):
-    """Columns of the main block, of the smooths and of the effects, each a list of arrays."""
+@dataclass(frozen=True, eq=False)
+class FieldPoints:
+    """Columns of the main block, of the smooths and of the effects, each a list of arrays.
+
+    Of points on a grid, ``shape`` is the grid's and the main block's columns are its axes.
+    """
+
+    main: list[Array]
+    smooths: list[Array]
+    effects: list[Array]
+    shape: tuple[int, ...] | None = None
 
     @property
     def count(self) -> int:
         """Number of rows."""
-        return len(next(column for part in self for column in part))
+        if self.shape is not None:
+            return prod(self.shape)
+        return len((*self.main, *self.smooths)[0])
+
+    def expanded(self) -> FieldPoints:
+        """The same points with their coordinates written out."""
+        if self.shape is None:
+            return self
+        return FieldPoints(spread(self.main, self.shape), self.smooths, self.effects)
+
+
+def spread(axes: Sequence[Array], shape: tuple[int, ...]) -> list[Array]:
+    """Coordinates of all points of a grid, an array for each of its axes."""
+    out = []
+    for d, axis in enumerate(axes):
+        wide = axis.reshape([-1 if e == d else 1 for e in range(len(shape))])
+        out.append(np.broadcast_to(wide, shape).ravel())
+    return out
 
 
 class Field:
@@ -70,14 +98,18 @@ class Field:
         if width is not None:
             raise ValueError("Averages over intervals (width) are for models of one input.")
         columns = read_columns(estimator, X, layout, self.axes, reset)
-        rows = len(columns[layout.used[0]])
+        shape = X.shape if isinstance(X, Gridded) else None
+        if shape and (layout.smooths or layout.linear):
+            columns = dict(enumerate(spread([columns[d] for d in range(len(shape))], shape)))
+            shape = None
+        rows = prod(shape) if shape else len(columns[layout.used[0]])
         effects = [
             np.broadcast_to(1.0, (rows,)) if isinstance(effect, Constant) else columns[effect.dim]  # pyright: ignore[reportAttributeAccessIssue]
             for effect in layout.kernel.effects
         ]
         inputs = [columns[number] for number in layout.used]
         main = len(layout.inputs)
-        return FieldPoints((inputs[:main], inputs[main:], effects))
+        return FieldPoints(inputs[:main], inputs[main:], effects, shape)
 
     def degrees(self, estimator) -> tuple[int, ...]:
         """Spline degree of every factor of every term."""
@@ -124,7 +156,7 @@ class Field:
 
     def prepare(self, estimator, points: FieldPoints, outputs: int, stats: FieldStatistics | None):
         """Statistics on grids that hold the points: empty ones, or those given, grown."""
-        main, smooths, effects = points
+        main, smooths, effects = points.main, points.smooths, points.effects
         ranges = [finite_range(x, self._name(i)) for i, x in enumerate((*main, *smooths))]
         domains = self._domains(estimator, (*main, *smooths), ranges, stats is None)
         split = len(main)
@@ -212,7 +244,7 @@ class Field:
     def covers(self, stats: FieldStatistics, points: FieldPoints) -> bool:
         """Whether all points are inside the statistics' domain."""
         grids = [*stats.grids, *(grid for grid, _ in stats.smooths)]
-        for x, grid in zip((*points[0], *points[1]), grids, strict=True):
+        for x, grid in zip((*points.main, *points.smooths), grids, strict=True):
             lower, upper = finite_range(x)
             if lower < grid.lower or upper > grid.upper:
                 return False
@@ -220,7 +252,9 @@ class Field:
 
     def accumulate(self, points: FieldPoints, y, stats: FieldStatistics, weights, progress=None):
         """Statistics of new data, on the grids of ``stats``."""
-        main, smooths, effects = points
+        if points.shape is not None:
+            return self._from_grid(points, points.shape, y, stats, weights)
+        main, smooths, effects = points.main, points.smooths, points.effects
         return FieldStatistics.from_data(
             tuple(main) or None,
             y,
@@ -232,6 +266,16 @@ class Field:
             linear_columns=tuple(effects) if effects else None,
             progress=progress,
         )
+
+    @staticmethod
+    def _from_grid(points: FieldPoints, shape: tuple[int, ...], y, stats, weights):
+        """Statistics of gridded data, beside which at most an intercept stands."""
+        y = np.asarray(y)
+        values = y.reshape(shape) if y.ndim == 1 else y.T.reshape(-1, *shape)
+        if weights is not None:
+            weights = np.asarray(weights).reshape(shape)
+        new = FieldStatistics.from_grid(values, points.main, stats.grids, stats.degrees, weights)
+        return new.with_intercept() if points.effects else new
 
     def fit(self, estimator, problem: Problem, stats: FieldStatistics, warm) -> Fit:
         """Train on statistics."""
@@ -255,7 +299,8 @@ class Field:
 
     def _points(self, points: FieldPoints, orders: Mapping[int, int] | None = None) -> Points:
         """Points as matrices; of the effects, their derivatives where asked."""
-        main, smooths, effects = points
+        points = points.expanded()
+        main, smooths, effects = points.main, points.smooths, points.effects
 
         def matrix(columns) -> Array:
             if not len(columns):
@@ -281,7 +326,7 @@ class Field:
                 for k, v in order.items()
             }
         elif isinstance(order, Sequence | np.ndarray):
-            orders = dict(enumerate(order))
+            orders: dict[Any, int] = dict(enumerate(order))
         else:
             raise ValueError(
                 f"There are {len(self.layout.used)} inputs: say along which to differentiate, "

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class Sum(Kernel):
     [2.0]
     """
 
-    parts: tuple[Component, ...]
+    parts: tuple[Component | Product, ...]
     fixed_effects: tuple[Effect, ...] = ()
 
     @property
@@ -46,7 +47,7 @@ class Sum(Kernel):
         return self.fixed_effects
 
     @property
-    def components(self) -> tuple[Component, ...]:
+    def components(self) -> tuple[Any, ...]:
         """The summands."""
         return self.parts
 

@@ -9,11 +9,11 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from asvgp.basis import Array, Grid
+from asvgp.basis import Array
 from asvgp.times import Duration, as_duration
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Kernel(ABC):
 
     @property
     @abstractmethod
-    def components(self) -> tuple[Component, ...]:
+    def components(self) -> tuple[Any, ...]:
         """The processes whose sum this kernel describes."""
 
     @property
@@ -70,7 +70,7 @@ class Kernel(ABC):
         """A copy with hyperparameters changed, within bounds; fixed ones stay as they are."""
 
     @abstractmethod
-    def limits(self, grid: Grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
+    def limits(self, grid: Any, spread: float, power: float) -> dict[str, tuple[float, float]]:
         """Bounds of training where the user gave none, for y of this variance and power."""
 
     @abstractmethod
@@ -166,7 +166,7 @@ class Component(Kernel):
 
     if TYPE_CHECKING:  # of all of them, in the order that suits each
         variance: float
-        dim: int | str | None
+        dim: Any  # a column's number or name, or None
 
     parameters: ClassVar[tuple[str, ...]]
     scales: ClassVar[tuple[str, ...]]  # those in the units of the input

@@ -113,7 +113,7 @@ class Product(Kernel):
                 allowed[name] = float(np.clip(value, lower, upper))
         return self.replace(**allowed)
 
-    def limits(self, grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
+    def limits(self, grid: Any, spread: float, power: float) -> dict[str, tuple[float, float]]:
         """The factors' own, ``grid`` being a mapping from inputs to grids."""
         out: dict[str, tuple[float, float]] = {}
         for factor in self.factors:

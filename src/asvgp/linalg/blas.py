@@ -9,6 +9,9 @@ used, the upper one of a C-contiguous array.
 The number of threads is that of the process (`asvgp.parallel.one_blas_thread`).
 """
 
+# pyright: reportArgumentType=false
+# (what numba declares as types of external functions, it takes as values)
+
 import llvmlite.binding
 import numba
 import numpy as np

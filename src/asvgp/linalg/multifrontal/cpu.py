@@ -21,6 +21,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.linalg.multifrontal import sweeps
+from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.linalg.multifrontal.plan import Offset, plan
 from asvgp.linalg.multifrontal.sweeps import Slots
 from asvgp.linalg.multifrontal.symbolic import Tree
@@ -31,27 +32,6 @@ _SERIAL = 5e7  # fewer operations are not worth a thread
 
 _Above = Callable[[int, int], None]  # level and box
 _Subtree = Callable[[int], None]  # box of the level of the subtrees' roots
-
-
-class NotPositiveDefinite(np.linalg.LinAlgError):
-    """A front whose pivots are not positive definite.
-
-    Attributes
-    ----------
-    level, box : int
-        Where it is in the tree (level 0 are the leaves).
-    pivots : array of int
-        Numbers of the functions eliminated there.
-    failed : int
-        The one among them at which the elimination broke down.
-    """
-
-    def __init__(self, level: int, box: int, pivots: np.ndarray, failed: int) -> None:
-        super().__init__(
-            f"function {failed} cannot be eliminated: the matrix is not positive definite on "
-            f"the {len(pivots)} pivots of box {box} on level {level}"
-        )
-        self.level, self.box, self.pivots, self.failed = level, box, pivots, failed
 
 
 class CpuFactor:

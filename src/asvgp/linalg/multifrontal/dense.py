@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import get_lapack_funcs, solve_triangular
 
 from asvgp.basis import Array
+
+_potrf, _potrs, _potri = get_lapack_funcs(("potrf", "potrs", "potri"), dtype=np.float64)
 
 
 class DenseFactor:
@@ -35,7 +37,7 @@ class DenseFactor:
         self.index = np.arange(len(matrix))[None] if leaf_index is None else leaf_index
         matrix *= scale[:, None]
         matrix *= scale
-        self.root, info = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
+        self.root, info = _potrf(matrix, lower=1, clean=1, overwrite_a=1)
         if info:
             raise np.linalg.LinAlgError(f"leading minor {info} is not positive definite")
         self.log_det = 2.0 * float(np.log(np.diag(self.root)).sum() - np.log(scale).sum())
@@ -55,16 +57,16 @@ class DenseFactor:
     def solve(self, right: Array) -> Array:
         """``P^-1 right``."""
         scale = self.scale if right.ndim == 1 else self.scale[:, None]
-        return scale * lapack.dpotrs(self.root, right * scale, lower=1)[0].reshape(right.shape)
+        return scale * _potrs(self.root, right * scale, lower=1)[0].reshape(right.shape)
 
     def sample(self, normals: Array) -> Array:
         """Draws with covariance ``P^-1`` from standard normals."""
         scale = self.scale if normals.ndim == 1 else self.scale[:, None]
-        return scale * solve_triangular(self.root, normals, lower=True, trans="T")
+        return scale * solve_triangular(self.root, normals, lower=True, trans=1)
 
     def inverse(self) -> Array:
         """``P^-1``."""
-        lower = lapack.dpotri(self.root, lower=1)[0]
+        lower = _potri(self.root, lower=1)[0]
         whole = np.tril(lower) + np.tril(lower, -1).T
         return whole * np.outer(self.scale, self.scale)
 

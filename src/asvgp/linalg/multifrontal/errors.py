@@ -15,17 +15,22 @@ class NotPositiveDefinite(np.linalg.LinAlgError):
         Number of its box on the level.
     pivots : array of int
         The functions that should have been eliminated there.
+    failed : int, optional
+        The one among them at which the elimination broke down, where that is known.
     """
 
-    def __init__(self, level: int, box: int, pivots: NDArray[np.integer]) -> None:
-        self.level, self.box, self.pivots = level, box, pivots
+    def __init__(
+        self, level: int, box: int, pivots: NDArray[np.integer], failed: int | None = None
+    ) -> None:
+        self.level, self.box, self.pivots, self.failed = level, box, pivots, failed
         functions = ", ".join(str(number) for number in pivots[:6])
         if len(pivots) > 6:
             functions += f", ... ({len(pivots)} in all)"
         super().__init__(
             f"The matrix is not positive definite: elimination failed at level {level}, "
             f"box {box}, functions {functions}."
+            + ("" if failed is None else f" Function {failed} broke it.")
         )
 
     def __reduce__(self):
-        return type(self), (self.level, self.box, self.pivots)
+        return type(self), (self.level, self.box, self.pivots, self.failed)

@@ -17,7 +17,7 @@ def gather(parts: Tensor, rows: Tensor, columns: Tensor, out: Tensor, share: int
         each if each.stride(2) == 1 else each.contiguous() for each in (parts, rows, columns)
     )
     with torch.cuda.device(out.device) if out.is_cuda else torch.no_grad():
-        _gather_tile[(n * tiles[0] * tiles[1],)](
+        _gather_tile[(n * tiles[0] * tiles[1],)](  # pyright: ignore[reportIndexIssue]
             parts, rows, columns, out, num_rows, num_columns, *tiles, share,
             *parts.stride()[:2], *out.stride()[:2], *rows.stride()[:2], *columns.stride()[:2],
             PARTS=rows.shape[1], TILE=TILE,  # pyright: ignore[reportArgumentType]
