@@ -9,11 +9,12 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.checking import LeaveOneOut
+from asvgp.columns import Gridded
 from asvgp.functionals import integrate
 from asvgp.inference.fitting import Fit
 from asvgp.inference.optimise import Report
 from asvgp.inference.resolution import Level
-from asvgp.inputs import Seen, read_targets, read_weights
+from asvgp.inputs import Seen, as_rows, read_targets, read_weights
 from asvgp.kernels import Effect, Kernel
 from asvgp.posterior import Posterior
 from asvgp.stats import Statistics
@@ -34,6 +35,24 @@ class EffectEstimate(NamedTuple):
     name: str
     estimate: float | Array
     std: float
+
+
+def _on_grid(found, shape: tuple[int, ...], covariance: bool):
+    """Predictions row by row in the shape of a grid; covariances stay as they are."""
+    if not isinstance(found, tuple):
+        return found.reshape(*shape, *found.shape[1:])
+    out = []
+    for number, part in enumerate(found):
+        if isinstance(part, list):
+            parts = [
+                p._replace(mean=_on_grid(p.mean, shape, False), std=_on_grid(p.std, shape, False))
+                for p in part
+            ]
+            out.append(parts)
+        else:
+            keep = covariance and number == 1
+            out.append(part if keep else _on_grid(part, shape, False))
+    return tuple(out)
 
 
 class Answers(ABC):
@@ -63,13 +82,15 @@ class Answers(ABC):
 
         Parameters
         ----------
-        X : array-like of shape (n,) or (n, 1)
+        X : array-like of shape (n,) or (n, columns), or tuple of one-dimensional arrays
+            A tuple holds the axes of a grid: means and standard deviations have its shape.
         return_std, return_cov : bool
             At most one of them.
         include_noise : bool
             Uncertainty of a new observation (of weight one) rather than of f.
-        derivative : int
-            Of f, as often as the kernel is differentiable; per second where X holds times.
+        derivative : int, or dict of columns and orders
+            Of f, as often as the kernel is differentiable; per second where X holds times. With
+            several inputs say along which: ``{"lon": 1}``.
         components : bool
             Also every component's and every fixed effect's mean and standard deviation.
 
@@ -92,6 +113,12 @@ class Answers(ABC):
             raise ValueError("At most one of return_std and return_cov can be asked for.")
         if derivative and include_noise:
             raise ValueError("A derivative is of f: there is no noise to include.")
+        if isinstance(X, tuple) and (grid := Gridded.of(X)) is not None:
+            flat = grid.axes[0] if len(grid.shape) == 1 else grid
+            found = self.predict(
+                flat, return_std, return_cov, include_noise, derivative, components
+            )
+            return _on_grid(found, grid.shape, return_cov)
         structure, posterior = self._seen().structure, self._fitted().posterior
         points = structure.read(self, X)
         noise = self.noise_variance_ if include_noise else 0.0
@@ -209,6 +236,7 @@ class Answers(ABC):
 
         Weights and widths as in `fit`; what is predicted is what was observed, averages too.
         """
+        X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
         structure, posterior = self._seen().structure, self._fitted().posterior
         points = structure.read(self, X, width=width)
         y = read_targets(y, points.count)
@@ -239,6 +267,7 @@ class Answers(ABC):
         >>> gp.fit([0, 1, 2], [1.0, 0.0, -1.0]).log_predictive_density([99.0], [0.0]).round(3)
         array([-0.967])
         """
+        X, y = as_rows(X, y)
         mean, std = self.predict(X, return_std=True, include_noise=True)
         y = read_targets(y, len(mean))
         if y.shape != mean.shape:

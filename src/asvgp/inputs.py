@@ -18,6 +18,11 @@ def read_inputs(
     estimator, X, layout: Layout, axis: TimeAxis | None, reset: bool = False
 ) -> tuple[Array, Array | None]:
     """The splines' input in the type it came in, times as seconds, and the covariates."""
+    if isinstance(X, Gridded):
+        raise ValueError(
+            f"X has {len(X.axes)} axes of a grid, but the model has one input with a process: give "
+            "X as rows."
+        )
     _refuse_masked(X)
     table = Table(X)
     if axis is not None:
@@ -92,8 +97,8 @@ def as_rows(X, y, *weights) -> tuple:
     if isinstance(X, tuple):
         if values.shape[: len(shape)] != shape or values.ndim > len(shape) + 1:
             raise ValueError(
-                f"X has axes of lengths {shape}, so y must have that shape, or {(*shape, 'outputs')}, "
-                f"not {values.shape}."
+                f"X has axes of lengths {shape}: y must have that shape, or one axis more for "
+                f"several outputs, not {values.shape}."
             )
         values = values.reshape(-1, *values.shape[len(shape) :])
         weights = tuple(_on_grid(w, shape) for w in weights)

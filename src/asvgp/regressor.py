@@ -15,7 +15,7 @@ from asvgp.inference.fitting import Fit
 from asvgp.inference.optimise import LBFGS
 from asvgp.inference.start import mean_weight, signal_power
 from asvgp.inference.train import Problem
-from asvgp.inputs import Seen, read_targets, read_weights
+from asvgp.inputs import Seen, as_rows, read_targets, read_weights
 from asvgp.kernels import Constant, Kernel, Matern32
 from asvgp.parallel import one_blas_thread
 from asvgp.progress import Progress
@@ -118,10 +118,12 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n,) or (n, 1)
-            Numbers or times, in any order.
+        X : array-like of shape (n,) or (n, columns), or tuple of one-dimensional arrays
+            Numbers or times, in any order. A tuple holds the axes of a grid, one a column;
+            their combinations are never written out.
         y : array-like of shape (n,) or (n, outputs)
-            NaN means missing. Several outputs share kernel, noise and X.
+            NaN means missing. Several outputs share kernel, noise and X. On a grid, values of
+            its shape, or of that and a last axis of outputs.
         sample_weight : array-like of shape (n,), optional
             Inverse relative noise variances: observation i has noise variance
             ``noise_variance_ / sample_weight[i]``.
@@ -187,6 +189,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         700
         """
         data = self._seen()
+        X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
         points = data.structure.read(self, X, width=width)
         y = read_targets(y, points.count)
         data.check_convention(noise_variance)
@@ -247,6 +250,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         """One pass over new data into the statistics."""
         begin = time.perf_counter()
         check_settings(self)
+        X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
         data = vars(self).get("_data")
         structure = data.structure if data else structure_of(self.kernel, X)
         structure.degrees(self)

@@ -162,7 +162,8 @@ def fit_field(
             break
         assembly = following
     middle = time.perf_counter()
-    assert state is not None and bound is not None
+    assert state is not None
+    assert bound is not None
     posterior = FieldPosterior(*state, assembly)
     upper = max(bound.elbo, field_upper_bound(assembly, *state))
     levels[-1] = replace(levels[-1], upper_bound=upper)
