@@ -58,6 +58,7 @@ class Answers(ABC):
         include_noise=False,
         derivative=0,
         components=False,
+        noise_variance=None,
     ):
         """Posterior mean, with standard deviation or covariance, anywhere on the line.
 
@@ -75,6 +76,9 @@ class Answers(ABC):
             Of f, as often as the kernel is differentiable; per second where X holds times.
         components : bool
             Also every component's and every fixed effect's mean and standard deviation.
+        noise_variance : float or array-like of shape (n,), optional
+            With ``include_noise``: that of the new observations, by default the model's.
+            Needed where the data came with known noise variances.
 
         Returns
         -------
@@ -97,7 +101,7 @@ class Answers(ABC):
             raise ValueError("A derivative is of f: there is no noise to include.")
         posterior = self._fitted().posterior
         x, covariates = self._inputs(X)
-        noise = self.noise_variance_ if include_noise else 0.0
+        noise = self._new_noise(noise_variance, len(x)) if include_noise else 0.0
 
         def evaluate(component: int | None, variance: bool):
             if derivative:
@@ -125,11 +129,12 @@ class Answers(ABC):
                 parts.append(
                     ComponentPrediction(kernel, self._shaped(part), self._spread(spread, part))
                 )
-            if (effects := posterior.effects) is not None:
-                design = posterior.effect_values(x, covariates, power=derivative)
+            if posterior.effects is not None:
+                beta, spread_of = posterior.effects.given
+                design = posterior.effect_values(x, covariates, power=derivative, centred=False)
                 for number, effect in enumerate(self.kernel_.effects):
-                    part = np.outer(effects.beta[number], design[:, number])
-                    spread = design[:, number] ** 2 * effects.covariance[number, number]
+                    part = np.outer(beta[number], design[:, number])
+                    spread = design[:, number] ** 2 * spread_of[number, number]
                     parts.append(
                         ComponentPrediction(effect, self._shaped(part), self._spread(spread, part))
                     )
@@ -142,6 +147,19 @@ class Answers(ABC):
         x, covariates = read_inputs(self, X, data.layout, data.axis)
         finite_range(x)
         return x, covariates
+
+    def _new_noise(self, noise_variance, rows: int):
+        """Noise variance of new observations."""
+        if noise_variance is not None:
+            weights = read_weights(None, noise_variance, rows)
+            assert weights is not None
+            return 1.0 / weights
+        if self._seen().known_noise:
+            raise ValueError(
+                "The data came with known noise variances, so that of a new observation is not "
+                "the model's to say: give noise_variance."
+            )
+        return self.noise_variance_
 
     def _shaped(self, values):
         """(outputs, n) as scikit-learn has it."""
@@ -187,6 +205,8 @@ class Answers(ABC):
         result = self._shaped(mean)
         result = result[0] if scalar else result
         if return_cov:
+            if not self._seen().single:
+                spread = np.repeat(spread[:, :, None], len(mean), axis=2)
             return result, spread
         if return_std:
             std = self._spread(spread, mean)
@@ -212,7 +232,8 @@ class Answers(ABC):
         """Posterior sample paths over the domain, as callable `scipy.interpolate.BSpline` objects.
 
         A list of ``n_samples``; with several outputs a path is vector-valued. The argument
-        of a path is in the units of X, seconds since the first time where X holds times.
+        of a path is in the units of X, seconds since ``time_origin_`` where X holds times;
+        outside the domain it is NaN.
         ``component`` counts from zero. Linear effects of other columns are left out.
         """
         return draw_paths(self._fitted().posterior, n_samples, random_state, component)
@@ -227,6 +248,7 @@ class Answers(ABC):
         data = self._seen()
         x, covariates = read_inputs(self, X, data.layout, data.axis)
         y = read_targets(y, len(x))
+        data.check_convention(noise_variance)
         weights = read_weights(sample_weight, noise_variance, len(x))
         width = read_widths(width, len(x), data.axis)
         return leave_one_out(self._fitted().posterior, x, y, weights, covariates, width)
@@ -235,13 +257,15 @@ class Answers(ABC):
         """What was fitted and whether to believe it; print it."""
         return summary(self)
 
-    def log_predictive_density(self, X, y):
+    def log_predictive_density(self, X, y, noise_variance=None):
         """Log density of new observations under the posterior, one number per row.
 
         Parameters
         ----------
         X : array-like of shape (n,) or (n, 1)
         y : array-like of shape (n,) or (n, outputs)
+        noise_variance : float or array-like of shape (n,), optional
+            As in `predict`.
 
         Returns
         -------
@@ -255,7 +279,9 @@ class Answers(ABC):
         >>> gp.fit([0, 1, 2], [1.0, 0.0, -1.0]).log_predictive_density([99.0], [0.0]).round(3)
         array([-0.967])
         """
-        mean, std = self.predict(X, return_std=True, include_noise=True)
+        mean, std = self.predict(
+            X, return_std=True, include_noise=True, noise_variance=noise_variance
+        )
         y = read_targets(y, len(mean))
         if y.shape != mean.shape:
             raise ValueError(f"y has shape {y.shape}, the predictions have {mean.shape}.")
@@ -275,11 +301,18 @@ class Answers(ABC):
         effects = self._fitted().posterior.effects
         if effects is None:
             return []
-        errors = np.sqrt(np.diag(effects.covariance))
+        beta, covariance = effects.given
+        errors = np.sqrt(np.diag(covariance))
         single = self._seen().single
+        own = getattr(self.kernel_.components[0], "dim", None)
+        timed = self._seen().axis is not None
+        names = [
+            effect.name + (" per second" if timed and getattr(effect, "dim", 0) == own else "")
+            for effect in self.kernel_.effects
+        ]
         return [
-            EffectEstimate(effect.name, float(beta[0]) if single else beta, float(error))
-            for effect, beta, error in zip(self.kernel_.effects, effects.beta, errors, strict=True)
+            EffectEstimate(name, float(value[0]) if single else value, float(error))
+            for name, value, error in zip(names, beta, errors, strict=True)
         ]
 
     @property
@@ -291,6 +324,17 @@ class Answers(ABC):
     def elbo_(self) -> float:
         """Lower bound on the log evidence."""
         return self._fitted().elbo
+
+    @property
+    def evidence_(self) -> float:
+        """Log evidence of the spline field itself: what ``objective="evidence"`` maximises."""
+        return self._fitted().evidence
+
+    @property
+    def time_origin_(self):
+        """The time that seconds are counted from, in paths; None where X holds numbers."""
+        axis = self._seen().axis
+        return None if axis is None else axis.origin
 
     @property
     def evidence_upper_bound_(self) -> float:

@@ -15,8 +15,8 @@ from asvgp.basis import Grid
 from asvgp.columns import Table, match
 from asvgp.inference.fitting import Fit, fit_statistics
 from asvgp.inference.optimise import LBFGS
-from asvgp.inference.resolution import finest_cells, halvings
-from asvgp.inference.start import mean_weight, signal_power
+from asvgp.inference.resolution import MOST, finest_cells, halvings
+from asvgp.inference.start import mean_weight
 from asvgp.inference.train import Problem
 from asvgp.inputs import Seen, read_inputs, read_range, read_targets, read_weights, read_widths
 from asvgp.intervals import check_uncut, cut, finest_uncut
@@ -159,6 +159,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             for name in ("_data", "_fit_now", "_warm"):
                 vars(self).pop(name, None)
             self._absorb(X, y, sample_weight, noise_variance, width)
+            self._check_variation(self._data.stats, y)
             self._fitted()
         return self
 
@@ -214,7 +215,9 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"These data cannot be forgotten, because they were never added: knots cut "
                 f"{len(rows)} of {len(x)} intervals, the first in row {rows[0]}."
             )
-        old = Statistics.from_data(x, y, grid, data.stats.degree, weights, None, covariates, width)
+        old = Statistics.from_data(
+            x, y, grid, data.stats.degree, weights, None, covariates, width, like=data.stats
+        )
         self._replace(data._replace(stats=data.stats - old))
         return self
 
@@ -231,6 +234,8 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         >>> a.merge(b).stats_.count
         1000
         """
+        if not isinstance(other, GPRegressor):
+            raise TypeError(f"merge takes another GPRegressor, got {type(other).__name__}.")
         mine, theirs = self._seen(), other._seen()
         if mine.known_noise != theirs.known_noise:
             raise ValueError(
@@ -275,8 +280,16 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             first = table.column(layout.input)
             axis = TimeAxis.from_values(first) if is_time(first) else None
         else:
-            layout, axis = data.layout, data.axis
-        check_units(self.kernel, axis is not None)
+            axis = data.axis
+            layout = match(self.kernel, Table(X))
+            known = data.layout
+            if (layout.input, layout.linear) != (known.input, known.linear):
+                raise ValueError(
+                    "The kernel has changed since the first data, and needs other columns of X: "
+                    f"{known.given!r} then, {self.kernel!r} now. Call fit to begin anew."
+                )
+            data = data._replace(layout=layout)
+        check_units(self.kernel, axis is not None, self.optimizer is None)
         x, covariates = read_inputs(self, X, layout, axis, reset=data is None)
         y = read_targets(y, len(x))
         weights = read_weights(sample_weight, noise_variance, len(x))
@@ -292,8 +305,10 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             if width is not None and num_basis is None:
                 grid = finest_uncut(x, width, grid, degree, axis, domain is not None)
             outputs = 1 if y.ndim == 1 else y.shape[1]
+            centres = self._centres(y, covariates, outputs)
+            convention = self._convention(noise_variance is not None, axis)
             data = Seen(
-                Statistics.empty(grid, degree, outputs, len(layout.linear)),
+                Statistics.empty(grid, degree, outputs, len(layout.linear), *centres, convention),
                 axis,
                 layout,
                 noise_variance is not None,
@@ -309,22 +324,69 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         progress = Progress(self.progress)
         try:
             new = Statistics.from_data(
-                x, y, grid, degree, weights, progress.passing(len(x)), covariates, width
+                x,
+                y,
+                grid,
+                degree,
+                weights,
+                progress.passing(len(x)),
+                covariates,
+                width,
+                like=data.stats,
             )
         finally:
             progress.close()
-        self._check_finite(new, y)
         total = new if data.stats.count == 0 else data.stats + new
-        if data.stats.count == 0:
-            self._check_variation(total, y)
+        self._check_finite(new, y)
         self._replace(
             data._replace(stats=total, seconds=data.seconds + time.perf_counter() - begin)
         )
 
     def _grown(self, stats: Statistics, lower: float, upper: float) -> Statistics:
-        """The statistics on a grid that holds the new inputs too."""
-        multiple = halvings(stats.grid.cells) if self.num_basis == "auto" else 1
-        return stats.extend(lower, upper, multiple)
+        """The statistics on a grid that holds the new inputs too.
+
+        An automatic grid keeps within its largest number of cells, by wider ones.
+        """
+        grid = stats.grid
+
+        def needed(width: float) -> float:
+            return (max(upper, grid.upper) - min(lower, grid.lower)) / width
+
+        if self.num_basis != "auto":
+            check_num_basis(int(min(needed(grid.spacing), 1e15)) + stats.degree, stats.degree)
+            return stats.extend(lower, upper)
+        wider = 1
+        while needed(wider * grid.spacing) > MOST and wider < grid.cells:
+            wider *= 2
+        if needed(wider * grid.spacing) > MOST:
+            times = needed(grid.upper - grid.lower)
+            raise ValueError(
+                f"The new X reach from {lower:g} to {upper:g}, {times:.3g} times the domain so "
+                f"far, {grid.lower:g} to {grid.upper:g}. Mend those X, or give a domain from the "
+                "start."
+            )
+        if wider > 1:
+            stats = stats.coarsen(wider)
+        return stats.extend(lower, upper, halvings(stats.grid.cells))
+
+    def _centres(self, y, covariates, outputs: int):
+        """Numbers near the means of y and the covariates, where there is an intercept."""
+        if not any(isinstance(effect, Constant) for effect in self.kernel.effects):
+            return None, None
+        some = slice(0, 4096)
+
+        def means(values, columns: int):
+            rows = np.asarray(values[some], dtype=float).reshape(-1, columns)
+            rows = rows[np.isfinite(rows).all(axis=1)]
+            return rows.mean(axis=0) if len(rows) else np.zeros(columns)
+
+        beside = None if covariates is None else means(covariates, covariates.shape[1])
+        return means(y, outputs), beside
+
+    @staticmethod
+    def _convention(known_noise: bool, axis: TimeAxis | None) -> str:
+        weights = "known noise variances" if known_noise else "relative weights"
+        return weights if axis is None else f"{weights}, time since {axis.origin} ({axis.tz})"
 
     def _replace(self, data: Seen) -> None:
         """New statistics: what was learnt from the old is a start, no more."""
@@ -358,6 +420,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
             if data.stats.count == 0:
                 raise ValueError("There are no observations left to fit.")
+            self._check_variation(data.stats)
             try:
                 with one_blas_thread:
                     fitted = fit_statistics(
@@ -405,7 +468,13 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=4,
             )
-        power, weight = signal_power(stats), mean_weight(stats)
+
+    def _check_variation(self, stats: Statistics, y=None) -> None:
+        """Whether there is something to train on, of a size that double precision can hold."""
+        weight = mean_weight(stats)
+        means = stats.sums / stats.weight
+        spread = stats.squares / stats.weight - (means - stats.centre) ** 2
+        power = float(np.max(means**2 + spread))
         if not (power == 0.0 and self.noise_variance != "auto") and not (
             1e-250 < power * weight < 1e250
         ):
@@ -414,30 +483,27 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "which double precision cannot work with. Rescale y, or drop what is zero "
                 "throughout."
             )
-
-    def _check_variation(self, stats: Statistics, y) -> None:
-        """Whether there is something to train on."""
         if self.optimizer is None:
             return
-        means = stats.targets[:, :, 0].sum(axis=1) / stats.weight
-        spread = stats.squares / stats.weight - means**2
-        if np.all(spread <= 1e-9 * means**2):  # the sums only raise the suspicion
-            low, high = np.nanmin(y), np.nanmax(y)
-            if low == high:
+        # Sums only raise the suspicion; where y is at hand it decides.
+        share = 1e-13 if y is None else 1e-9
+        if np.all(spread <= share * stats.squares / stats.weight):
+            low, high = (means.min(), means.max()) if y is None else (np.nanmin(y), np.nanmax(y))
+            if low == high or (y is None and len(means) > 1):
                 raise ValueError(
                     f"y is constant ({low:g}, n_samples = {stats.count}): there is nothing to "
                     "train a kernel on. Fix the hyperparameters with optimizer=None and a "
                     "noise_variance."
                 )
         constant = any(isinstance(effect, Constant) for effect in self.kernel.effects)
-        if np.any(means**2 > 1e4 * spread) and not constant:
+        if np.any(means**2 > 1e4 * spread) and not constant and y is not None:
             worst = int(np.argmax(means**2 / np.maximum(spread, 1e-300)))
             warnings.warn(
                 f"y has a mean of {means[worst]:g}, more than a hundred times its standard "
                 "deviation, and the prior mean is zero. Add an intercept to the kernel: + "
                 "Constant().",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
     def __sklearn_is_fitted__(self) -> bool:

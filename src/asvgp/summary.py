@@ -406,12 +406,11 @@ def summary(gp) -> Summary:
     kernel, noise, posterior = gp.kernel_, gp.noise_variance_, gp.posterior_
     stats = posterior.stats  # on the resolution chosen
     degrees, report = posterior.model.degrees, gp.optimization_
-    given = gp.optimizer is None
-    size = len(kernel.parameters) + 1
+    given, known = gp.optimizer is None, gp._seen().known_noise
+    free = [name not in kernel.fixed and not given for name in kernel.parameters]
+    free.append(not given and not known)
     model = (posterior.kernel, noise, stats, degrees)
-    errors = standard_errors(
-        *model, gp.objective, [False] * size if given else None, report.at_bounds
-    )
+    errors = standard_errors(*model, gp.objective, free, report.at_bounds)
     labels = [type(component).__name__ for component in kernel.components]
     if len(labels) > 1:
         labels = [f"{i} {label}" for i, label in enumerate(labels, start=1)]
@@ -436,7 +435,13 @@ def summary(gp) -> Summary:
                 "log_error": float(errors.log_errors[i]),
                 "lower": kind(errors.lower[i]),
                 "upper": kind(errors.upper[i]),
-                "note": "as given" if given else errors.notes[i],
+                "note": (
+                    "known"
+                    if owner == "noise" and known
+                    else "as given"
+                    if given
+                    else errors.notes[i]
+                ),
             }
         )
     return Summary(
