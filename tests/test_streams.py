@@ -300,3 +300,34 @@ def _missed_covariance(posterior: Posterior, x):
     functions = design(x, posterior.grid, 2)
     captured = functions @ np.linalg.solve(gram(posterior.model.priors[0]), functions.T)
     return posterior.kernel.components[0](x) - captured
+
+
+def test_domains_keep_their_zone():
+    t = pd.date_range("2024-01-01", periods=200, freq="h", tz="Europe/Berlin")
+    y = np.sin(np.arange(200.0) / 9.0)
+    gp = GPRegressor(Matern32("5 hours"), num_basis=40).fit(t, y)
+    lower, upper = gp.domain_
+    assert (lower, upper) == (t[0], t[-1])
+    assert lower.utcoffset().total_seconds() == 3600
+    again = GPRegressor(Matern32("5 hours"), num_basis=40, domain=gp.domain_).fit(t, y)
+    np.testing.assert_allclose(again.predict(t), gp.predict(t), atol=1e-6)
+
+
+def test_text_is_no_time():
+    with pytest.raises(TypeError, match="to_datetime"):
+        GPRegressor(Matern32("1 day")).fit(["2024-01-01", "2024-01-02"], [0.0, 1.0])
+    with pytest.raises(TypeError, match="to_datetime"):
+        GPRegressor().fit(np.array(["2024-01-01", "2024-01-02"]), [0.0, 1.0])
+
+
+def test_merging_other_zones_or_kinds_is_refused():
+    t = pd.date_range("2024-01-01", periods=100, freq="h")
+    y = np.sin(np.arange(100.0))
+    settings = {"num_basis": 20, "noise_variance": 0.1, "optimizer": None}
+    plain = GPRegressor(Matern32("5 hours"), **settings).fit(t, y)
+    zoned = GPRegressor(Matern32("5 hours"), **settings).fit(t.tz_localize("UTC"), y)
+    numbers = GPRegressor(Matern32(5.0), **settings).fit(np.arange(100.0), y)
+    with pytest.raises(ValueError, match="zones"):
+        plain.merge(zoned)
+    with pytest.raises(ValueError, match="of numbers"):
+        plain.merge(numbers)

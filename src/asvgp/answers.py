@@ -352,7 +352,7 @@ class Answers(ABC):
         """The interval of the splines."""
         data = self._seen()
         ends = (data.stats.grid.lower, data.stats.grid.upper)
-        return ends if data.axis is None else tuple(data.axis.to_times(np.array(ends)))
+        return ends if data.axis is None else data.axis.span(*ends)
 
     @property
     def stats_(self) -> Statistics:

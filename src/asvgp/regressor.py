@@ -18,7 +18,15 @@ from asvgp.inference.optimise import LBFGS
 from asvgp.inference.resolution import MOST, finest_cells, halvings
 from asvgp.inference.start import mean_weight
 from asvgp.inference.train import Problem
-from asvgp.inputs import Seen, read_inputs, read_range, read_targets, read_weights, read_widths
+from asvgp.inputs import (
+    Seen,
+    read_inputs,
+    read_range,
+    read_targets,
+    read_weights,
+    read_widths,
+    refuse_text,
+)
 from asvgp.intervals import check_uncut, cut, finest_uncut
 from asvgp.kernels import Constant, Kernel, Matern32, check_units
 from asvgp.parallel import one_blas_thread
@@ -243,9 +251,17 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "their statistics do not add."
             )
         if mine.axis != theirs.axis:
+            if mine.axis is None or theirs.axis is None:
+                raise ValueError("One of the models is of times and the other of numbers.")
+            if mine.axis.tz != theirs.axis.tz:
+                raise ValueError(
+                    f"The models' times are in different zones, {mine.axis.tz} and "
+                    f"{theirs.axis.tz}. Bring the data to one of them."
+                )
             raise ValueError(
-                f"The models count time from different origins, {mine.axis} and {theirs.axis}. "
-                "Give both the same domain."
+                f"The models count time from different origins, {mine.axis.origin} and "
+                f"{theirs.axis.origin}: the first times they saw. Fit the second with partial_fit "
+                "on the first instead."
             )
         if (mine.layout.input, mine.layout.linear) != (theirs.layout.input, theirs.layout.linear):
             raise ValueError(
@@ -278,6 +294,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             table = Table(X)
             layout = match(self.kernel, table)
             first = table.column(layout.input)
+            refuse_text(first)
             axis = TimeAxis.from_values(first) if is_time(first) else None
         else:
             axis = data.axis
