@@ -17,7 +17,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from asvgp import SHO, GPRegressor, Matern12, Matern32
+from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32
 
 OUT = Path(__file__).parent.parent / "images"
 
@@ -41,16 +41,19 @@ def mauna_loa():
     co2 = data["co2_ppm"].astype(float)
     split, end = np.datetime64("1990-01-01"), np.datetime64("1995-01-01")
     train, test = t < split, (t >= split) & (t < end)
-    centre = co2[train].mean()
     kernel = (
         Matern32("10 years")
         + SHO("365.25 days", quality=100.0, fixed="period")
         + SHO("182.625 days", quality=100.0, fixed="period")
+        + Constant()
+        + Linear()
     )
-    gp = GPRegressor(kernel, num_basis=2000).fit(t[train], co2[train] - centre)
+    gp = GPRegressor(kernel, num_basis=2000).fit(t[train], co2[train])
     mean, std = gp.predict(t[test], return_std=True, include_noise=True)
-    inside = np.mean(np.abs(co2[test] - centre - mean) < 1.96 * std)
+    inside = np.mean(np.abs(co2[test] - mean) < 1.96 * std)
+    error = np.sqrt(np.mean((co2[test] - mean) ** 2))
     print(f"Mauna Loa: {inside:.1%} of {test.sum()} later weeks inside the 95 % band")
+    print(f"root mean square error {error:.2f} ppm")
     print(gp.summary())
     grid = np.arange(np.datetime64("1958-03-29"), end, np.timedelta64(7, "D"))
     figure, axes = plt.subplots(3, 1, figsize=(10, 9), layout="constrained")
@@ -60,7 +63,7 @@ def mauna_loa():
         ax.plot(t[seen & train], co2[seen & train], ".", ms=2, color="0.5", label="fitted")
         ax.plot(t[seen & test], co2[seen & test], ".", ms=2, color="C3", label="measured later")
         show = grid >= start
-        band(ax, grid[show], mean[show] + centre, std[show], color="C0")
+        band(ax, grid[show], mean[show], std[show], color="C0")
         ax.axvline(split, color="0.3", lw=0.8, ls=":")
         ax.set(ylabel="CO₂ (ppm)", xlim=(start, end))
     axes[0].legend(loc="upper left", markerscale=4, frameon=False)

@@ -74,6 +74,7 @@ class Answers(ABC):
         include_noise=False,
         derivative=0,
         components=False,
+        noise_variance=None,
     ):
         """Posterior mean, with standard deviation or covariance, anywhere on the line.
 
@@ -93,6 +94,9 @@ class Answers(ABC):
             several inputs say along which: ``{"lon": 1}``.
         components : bool
             Also every component's and every fixed effect's mean and standard deviation.
+        noise_variance : float or array-like of shape (n,), optional
+            With ``include_noise``: that of the new observations, by default the model's.
+            Needed where the data came with known noise variances.
 
         Returns
         -------
@@ -116,12 +120,18 @@ class Answers(ABC):
         if isinstance(X, tuple) and (grid := Gridded.of(X)) is not None:
             flat = grid.axes[0] if len(grid.shape) == 1 else grid
             found = self.predict(
-                flat, return_std, return_cov, include_noise, derivative, components
+                flat,
+                return_std,
+                return_cov,
+                include_noise,
+                derivative,
+                components,
+                noise_variance,
             )
             return _on_grid(found, grid.shape, return_cov)
         structure, posterior = self._seen().structure, self._fitted().posterior
         points = structure.read(self, X)
-        noise = self.noise_variance_ if include_noise else 0.0
+        noise = self._new_noise(noise_variance, points.count) if include_noise else 0.0
 
         def evaluate(component: int | None, variance: bool):
             return structure.predict(posterior, points, variance, component, derivative)
@@ -152,6 +162,19 @@ class Answers(ABC):
                 )
             results.append(parts)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _new_noise(self, noise_variance, rows: int):
+        """Noise variance of new observations."""
+        if noise_variance is not None:
+            weights = read_weights(None, noise_variance, rows)
+            assert weights is not None
+            return 1.0 / weights
+        if self._seen().known_noise:
+            raise ValueError(
+                "The data came with known noise variances, so that of a new observation is not "
+                "the model's to say: give noise_variance."
+            )
+        return self.noise_variance_
 
     def _shaped(self, values):
         """(outputs, n) as scikit-learn has it."""
@@ -199,6 +222,8 @@ class Answers(ABC):
         result = self._shaped(mean)
         result = result[0] if scalar else result
         if return_cov:
+            if not self._seen().single:
+                spread = np.repeat(spread[:, :, None], len(mean), axis=2)
             return result, spread
         if return_std:
             std = self._spread(spread, mean)
@@ -223,7 +248,8 @@ class Answers(ABC):
         """Posterior sample paths over the domain, as callable `scipy.interpolate.BSpline` objects.
 
         A list of ``n_samples``; with several outputs a path is vector-valued. The argument
-        of a path is in the units of X, seconds since the first time where X holds times.
+        of a path is in the units of X, seconds since ``time_origin_`` where X holds times;
+        outside the domain it is NaN.
         ``component`` counts from zero. Linear effects of other columns are left out.
         """
         structure, posterior = self._seen().structure, self._fitted().posterior
@@ -237,23 +263,26 @@ class Answers(ABC):
         Weights and widths as in `fit`; what is predicted is what was observed, averages too.
         """
         X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
-        structure, posterior = self._seen().structure, self._fitted().posterior
-        points = structure.read(self, X, width=width)
+        data, posterior = self._seen(), self._fitted().posterior
+        points = data.structure.read(self, X, width=width)
         y = read_targets(y, points.count)
+        data.check_convention(noise_variance)
         weights = read_weights(sample_weight, noise_variance, points.count)
-        return structure.leave_one_out(posterior, points, y, weights)
+        return data.structure.leave_one_out(posterior, points, y, weights)
 
     def summary(self) -> Summary:
         """What was fitted and whether to believe it; print it."""
         return summary(self)
 
-    def log_predictive_density(self, X, y):
+    def log_predictive_density(self, X, y, noise_variance=None):
         """Log density of new observations under the posterior, one number per row.
 
         Parameters
         ----------
         X : array-like of shape (n,) or (n, 1)
         y : array-like of shape (n,) or (n, outputs)
+        noise_variance : float or array-like of shape (n,), optional
+            As in `predict`.
 
         Returns
         -------
@@ -268,7 +297,9 @@ class Answers(ABC):
         array([-0.967])
         """
         X, y = as_rows(X, y)
-        mean, std = self.predict(X, return_std=True, include_noise=True)
+        mean, std = self.predict(
+            X, return_std=True, include_noise=True, noise_variance=noise_variance
+        )
         y = read_targets(y, len(mean))
         if y.shape != mean.shape:
             raise ValueError(f"y has shape {y.shape}, the predictions have {mean.shape}.")
@@ -287,9 +318,14 @@ class Answers(ABC):
         data, posterior = self._seen(), self._fitted().posterior
         beta, covariance, _ = data.structure.effects(posterior, None, 0)
         errors = np.sqrt(np.diag(covariance))
+        timed = data.structure.timed(self.kernel_)
+        names = [
+            effect.name + (" per second" if getattr(effect, "dim", 0) in timed else "")
+            for effect in self.kernel_.effects
+        ]
         return [
-            EffectEstimate(effect.name, float(own[0]) if data.single else own, float(error))
-            for effect, own, error in zip(self.kernel_.effects, beta, errors, strict=True)
+            EffectEstimate(name, float(value[0]) if data.single else value, float(error))
+            for name, value, error in zip(names, beta, errors, strict=True)
         ]
 
     @property
@@ -301,6 +337,17 @@ class Answers(ABC):
     def elbo_(self) -> float:
         """Lower bound on the log evidence."""
         return self._fitted().elbo
+
+    @property
+    def evidence_(self) -> float:
+        """Log evidence of the spline field itself: what ``objective="evidence"`` maximises."""
+        return self._fitted().evidence
+
+    @property
+    def time_origin_(self):
+        """The time that seconds are counted from, in paths; None where X holds numbers."""
+        axis = self._seen().axis
+        return None if axis is None else axis.origin
 
     @property
     def evidence_upper_bound_(self) -> float:

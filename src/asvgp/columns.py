@@ -63,8 +63,10 @@ class Table:
         if sparse.issparse(X) or (not self.frame and getattr(X, "ndim", 1) > 1):
             # What scikit-learn would refuse, it refuses in its own words.
             check_array(X, dtype=None, ensure_all_finite=False)  # pyright: ignore[reportArgumentType]
-        if not hasattr(X, "shape") or getattr(X, "ndim", 2) == 1:
-            X = X if hasattr(X, "dtype") else np.asarray(X)
+        if not hasattr(X, "shape"):
+            X = np.asarray(X)
+        if getattr(X, "ndim", 1) == 0:
+            raise ValueError(f"X must be rows, of shape (n,) or (n, columns), got {X!r}: say [x].")
         self.values = X
         shape = getattr(X, "shape", (0,))
         self.width = int(shape[1]) if len(shape) > 1 else 1

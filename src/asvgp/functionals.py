@@ -285,7 +285,7 @@ def _check_order(posterior: Posterior, order: int, component: int | None) -> int
             advice = f"take a smoother kernel in its place, such as {_SMOOTHER[order]}"
         smooth = [i for i, other in enumerate(components) if other.order >= order]
         if component is None and smooth:
-            advice += f", or ask for the derivative of component {smooth[0]} alone"
+            advice += f", or take asvgp.functionals.derivative of component {smooth[0]} alone"
         raise ValueError(
             f"The derivative of order {order} of f does not exist: {name} has {known}, and beyond "
             f"that its variance is infinite. Remedy: {advice}."

@@ -135,6 +135,16 @@ def _refuse_masked(X) -> None:
         )
 
 
+def refuse_text(column) -> None:
+    """Times as strings are not times yet."""
+    values = column[:1].tolist() if hasattr(column, "tolist") else list(column[:1])
+    if values and isinstance(values[0], str):
+        raise TypeError(
+            f"X holds text ({values[0]!r}). Give numbers, or times: pandas.to_datetime(X), or "
+            "numpy.array(X, dtype='datetime64[s]')."
+        )
+
+
 def _covariates(columns: list, table: Table, layout: Layout) -> Array | None:
     """The columns of linear effects, checked for being finite numbers."""
     if not columns:

@@ -24,6 +24,7 @@ TOLERANCE = 1e-6
 _FINEST = 1e-4  # of the shortest interval: a finer lattice is none
 _TRIES = 1000  # distances of knots, beginning with the widest interval
 _FEW = 8
+_WIDEST = 4.0  # of the longest interval: knots farther apart would be coincidence
 
 
 def cut(x: Array, width: Array, grid: Grid) -> Array:
@@ -60,8 +61,8 @@ def aligned_grid(x: Array, width: Array, lower: float, upper: float, most: int) 
     if unit is None:
         return None
     spacing, offset = _spacing(*(_whole(v / unit) for v in (x - origin, width)))
-    if not spacing:
-        return None
+    if not spacing or unit * spacing > _WIDEST * float(width.max()):
+        return None  # where intervals only happen to fit, the knots say too little of f
     spacing *= max(1, ceil((upper - lower) / (unit * spacing * most) - TOLERANCE))
     first = floor(((lower - origin) / unit - offset) / spacing + TOLERANCE)
     begin = origin + unit * (offset + spacing * first)

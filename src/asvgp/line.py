@@ -11,11 +11,11 @@ from asvgp.checking import LeaveOneOut, leave_one_out
 from asvgp.columns import Layout
 from asvgp.functionals import derivative, derivative_covariance
 from asvgp.inference.fitting import Fit, fit_statistics
-from asvgp.inference.resolution import finest_cells, halvings
+from asvgp.inference.resolution import MOST, finest_cells, halvings
 from asvgp.inference.train import Problem
 from asvgp.inputs import read_inputs, read_range, read_widths
 from asvgp.intervals import check_uncut, cut, finest_uncut
-from asvgp.kernels import Kernel, in_time
+from asvgp.kernels import Constant, Kernel, in_time
 from asvgp.paths import draw_paths, sample
 from asvgp.posterior import Posterior
 from asvgp.stats import Statistics
@@ -55,13 +55,33 @@ class Line:
         """What two models must share for their statistics to add."""
         return self.axis, self.layout.inputs, self.layout.linear
 
+    @property
+    def columns(self):
+        """Columns of X that are used."""
+        return self.layout.inputs, self.layout.linear
+
+    def with_layout(self, layout: Layout) -> Line:
+        """The same inputs under another kernel."""
+        return Line(layout, self.axis)
+
+    def timed(self, kernel: Kernel) -> tuple:
+        """Columns that are times, as a kernel names them."""
+        return () if self.axis is None else (kernel.components[0].factors[0].dim,)
+
     def read(self, estimator, X, reset: bool = False, width=None) -> LinePoints:
         """New inputs, of the kind seen."""
         x, covariates = read_inputs(estimator, X, self.layout, self.axis, reset)
         finite_range(x)
         return LinePoints(x, covariates, read_widths(width, len(x), self.axis))
 
-    def prepare(self, estimator, points: LinePoints, outputs: int, stats: Statistics | None):
+    def prepare(
+        self,
+        estimator,
+        points: LinePoints,
+        y: Array,
+        stats: Statistics | None,
+        known_noise: bool = False,
+    ) -> Statistics:
         """Statistics on a grid that holds the points: empty ones, or those given, grown."""
         x, _, width = points
         degree = max(check_degree(estimator.degree, self.layout.kernel))
@@ -75,12 +95,36 @@ class Line:
             grid = Grid(*ends, cells)
             if width is not None and num_basis is None:
                 grid = finest_uncut(x, width, grid, degree, self.axis, domain is not None)
-            stats = Statistics.empty(grid, degree, outputs, len(self.layout.linear))
+            outputs = 1 if y.ndim == 1 else y.shape[1]
+            centres = self._centres(y, points.covariates, outputs)
+            convention = self._convention(known_noise)
+            columns = len(self.layout.linear)
+            stats = Statistics.empty(grid, degree, outputs, columns, *centres, convention)
         elif domain is None:
-            stats = stats.extend(*ends, halvings(stats.grid.cells) if num_basis is None else 1)
+            stats = _grown(stats, *ends, num_basis is None)
         if width is not None:
             check_uncut(x, width, stats.grid, degree, self.axis)
         return stats
+
+    def _centres(self, y, covariates, outputs: int):
+        """Numbers near the means of y and the covariates, where there is an intercept."""
+        if not any(isinstance(effect, Constant) for effect in self.layout.kernel.effects):
+            return None, None
+        some = slice(0, 4096)
+
+        def means(values, columns: int):
+            rows = np.asarray(values[some], dtype=float).reshape(-1, columns)
+            rows = rows[np.isfinite(rows).all(axis=1)]
+            return rows.mean(axis=0) if len(rows) else np.zeros(columns)
+
+        beside = None if covariates is None else means(covariates, covariates.shape[1])
+        return means(y, outputs), beside
+
+    def _convention(self, known_noise: bool) -> str:
+        weights = "known noise variances" if known_noise else "relative weights"
+        if self.axis is None:
+            return weights
+        return f"{weights}, time since {self.axis.origin} ({self.axis.tz})"
 
     def covers(self, stats: Statistics, points: LinePoints) -> bool:
         """Whether all points are inside the statistics' domain, and no interval is cut."""
@@ -93,7 +137,7 @@ class Line:
         """Statistics of new data, on the grid of ``stats``."""
         x, covariates, width = points
         return Statistics.from_data(
-            x, y, stats.grid, stats.degree, weights, progress, covariates, width
+            x, y, stats.grid, stats.degree, weights, progress, covariates, width, like=stats
         )
 
     def fit(self, estimator, problem: Problem, stats: Statistics, warm) -> Fit:
@@ -127,8 +171,10 @@ class Line:
             return np.empty((0, 1)), np.empty((0, 0)), np.empty((0, 0))
         design = np.empty((0, 0))
         if points is not None:
-            design = posterior.effect_values(points.x, points.covariates, power=order or 0)
-        return found.beta, found.covariance, design
+            design = posterior.effect_values(
+                points.x, points.covariates, power=order or 0, centred=False
+            )
+        return *found.given, design
 
     def sample(self, posterior: Posterior, points: LinePoints, n_samples: int, random_state):
         """Joint draws, (outputs, n, samples)."""
@@ -158,4 +204,31 @@ class Line:
     def domain(self, stats: Statistics) -> tuple:
         """The interval of the splines."""
         ends = (stats.grid.lower, stats.grid.upper)
-        return ends if self.axis is None else tuple(self.axis.to_times(np.array(ends)))
+        return ends if self.axis is None else self.axis.span(*ends)
+
+
+def _grown(stats: Statistics, lower: float, upper: float, auto: bool) -> Statistics:
+    """The statistics on a grid that holds the new inputs too.
+
+    An automatic grid keeps within its largest number of cells, by wider ones.
+    """
+    grid = stats.grid
+
+    def needed(width: float) -> float:
+        return (max(upper, grid.upper) - min(lower, grid.lower)) / width
+
+    if not auto:
+        check_num_basis(int(min(needed(grid.spacing), 1e15)) + stats.degree, stats.degree)
+        return stats.extend(lower, upper)
+    wider = 1
+    while needed(wider * grid.spacing) > MOST and wider < grid.cells:
+        wider *= 2
+    if needed(wider * grid.spacing) > MOST:
+        times = needed(grid.upper - grid.lower)
+        raise ValueError(
+            f"The new X reach from {lower:g} to {upper:g}, {times:.3g} times the domain so far, "
+            f"{grid.lower:g} to {grid.upper:g}. Mend those X, or give a domain from the start."
+        )
+    if wider > 1:
+        stats = stats.coarsen(wider)
+    return stats.extend(lower, upper, halvings(stats.grid.cells))

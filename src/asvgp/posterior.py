@@ -128,12 +128,17 @@ class Posterior:
         return self.with_effects(mean, var, design)
 
     def effect_values(
-        self, x: Array, covariates: Array | None = None, component: int | None = None, power=0
+        self,
+        x: Array,
+        covariates: Array | None = None,
+        component: int | None = None,
+        power: int = 0,
+        centred: bool = True,
     ) -> Array:
         """Z at the inputs, (n, effects), or a derivative of it along the input.
 
-        Zero for a component, which has no part in the effects, and without ``covariates``
-        for those that need them.
+        Zero for a component, which has no part in the effects. Without ``covariates`` the
+        columns that need them are taken as zero. ``centred`` as `Design` has them.
         """
         out = np.zeros((len(x), len(self.kernel.effects)))
         columns = iter(() if covariates is None or power else covariates.T)
@@ -143,6 +148,8 @@ class Posterior:
                 out[:, i] = next(columns, 0.0)
             elif own >= power:
                 out[:, i] = np.asarray(x, dtype=float) ** (own - power)
+        if centred and component is None and not power and self.effects is not None:
+            out -= self.effects.design.centres
         return out
 
     def with_effects(self, mean: Array, spread: Array, design: Array) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from asvgp.answers import Answers
 from asvgp.inference.fitting import Fit
 from asvgp.inference.optimise import LBFGS
-from asvgp.inference.start import mean_weight, signal_power
+from asvgp.inference.start import mean_weight
 from asvgp.inference.train import Problem
 from asvgp.inputs import Seen, as_rows, read_targets, read_weights
 from asvgp.kernels import Constant, Kernel, Matern32
@@ -158,6 +158,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             for name in ("_data", "_fit_now", "_warm"):
                 vars(self).pop(name, None)
             self._absorb(X, y, sample_weight, noise_variance, width)
+            self._check_variation(self._data.stats, y)
             self._fitted()
         return self
 
@@ -223,6 +224,8 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         >>> a.merge(b).stats_.count
         1000
         """
+        if not isinstance(other, GPRegressor):
+            raise TypeError(f"merge takes another GPRegressor, got {type(other).__name__}.")
         mine, theirs = self._seen(), other._seen()
         if mine.known_noise != theirs.known_noise:
             raise ValueError(
@@ -230,9 +233,17 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "their statistics do not add."
             )
         if mine.axis != theirs.axis:
+            if mine.axis is None or theirs.axis is None:
+                raise ValueError("One of the models is of times and the other of numbers.")
+            if mine.axis.tz != theirs.axis.tz:
+                raise ValueError(
+                    f"The models' times are in different zones, {mine.axis.tz} and "
+                    f"{theirs.axis.tz}. Bring the data to one of them."
+                )
             raise ValueError(
-                f"The models count time from different origins, {mine.axis} and {theirs.axis}. "
-                "Give both the same domain."
+                f"The models count time from different origins, {mine.axis.origin} and "
+                f"{theirs.axis.origin}: the first times they saw. Fit the second with partial_fit "
+                "on the first instead."
             )
         if mine.structure.key != theirs.structure.key:
             raise ValueError(
@@ -259,18 +270,25 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_settings(self)
         X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
         data = vars(self).get("_data")
-        structure = data.structure if data else structure_of(self.kernel, X)
+        structure = structure_of(self.kernel, X, self.optimizer is None)
+        if data is not None:
+            if structure.columns != data.structure.columns:
+                raise ValueError(
+                    "The kernel has changed since the first data, and needs other columns of X: "
+                    f"{data.layout.given!r} then, {self.kernel!r} now. Call fit to begin anew."
+                )
+            structure = data.structure.with_layout(structure.layout)
+            data = data._replace(structure=structure)
         structure.degrees(self)
         points = structure.read(self, X, reset=data is None, width=width)
         y = read_targets(y, points.count)
         weights = read_weights(sample_weight, noise_variance, points.count)
-        outputs = 1 if y.ndim == 1 else y.shape[1]
         if data is None:
-            stats = structure.prepare(self, points, outputs, None)
+            stats = structure.prepare(self, points, y, None, noise_variance is not None)
             data = Seen(stats, structure, noise_variance is not None, y.ndim == 1)
         else:
             data.check_convention(noise_variance)
-            data = data._replace(stats=structure.prepare(self, points, outputs, data.stats))
+            data = data._replace(stats=structure.prepare(self, points, y, data.stats))
         progress = Progress(self.progress)
         try:
             new = structure.accumulate(
@@ -278,10 +296,8 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         finally:
             progress.close()
-        self._check_finite(new, y)
         total = new if data.stats.count == 0 else data.stats + new
-        if data.stats.count == 0:
-            self._check_variation(total, y)
+        self._check_finite(new, y)
         self._replace(
             data._replace(stats=total, seconds=data.seconds + time.perf_counter() - begin)
         )
@@ -318,6 +334,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
             if data.stats.count == 0:
                 raise ValueError("There are no observations left to fit.")
+            self._check_variation(data.stats)
             try:
                 with one_blas_thread:
                     warm = vars(self).get("_warm")
@@ -360,7 +377,13 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=4,
             )
-        power, weight = signal_power(stats), mean_weight(stats)
+
+    def _check_variation(self, stats: Statistics, y=None) -> None:
+        """Whether there is something to train on, of a size that double precision can hold."""
+        weight = mean_weight(stats)
+        means = stats.sums / stats.weight
+        spread = stats.squares / stats.weight - (means - stats.centre) ** 2
+        power = float(np.max(means**2 + spread))
         if not (power == 0.0 and self.noise_variance != "auto") and not (
             1e-250 < power * weight < 1e250
         ):
@@ -369,30 +392,27 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "which double precision cannot work with. Rescale y, or drop what is zero "
                 "throughout."
             )
-
-    def _check_variation(self, stats: Statistics, y) -> None:
-        """Whether there is something to train on."""
         if self.optimizer is None:
             return
-        means = stats.sums / stats.weight
-        spread = stats.squares / stats.weight - means**2
-        if np.all(spread <= 1e-9 * means**2):  # the sums only raise the suspicion
-            low, high = np.nanmin(y), np.nanmax(y)
-            if low == high:
+        # Sums only raise the suspicion; where y is at hand it decides.
+        share = 1e-13 if y is None else 1e-9
+        if np.all(spread <= share * stats.squares / stats.weight):
+            low, high = (means.min(), means.max()) if y is None else (np.nanmin(y), np.nanmax(y))
+            if low == high or (y is None and len(means) > 1):
                 raise ValueError(
                     f"y is constant ({low:g}, n_samples = {stats.count}): there is nothing to "
                     "train a kernel on. Fix the hyperparameters with optimizer=None and a "
                     "noise_variance."
                 )
         constant = any(isinstance(effect, Constant) for effect in self.kernel.effects)
-        if np.any(means**2 > 1e4 * spread) and not constant:
+        if np.any(means**2 > 1e4 * spread) and not constant and y is not None:
             worst = int(np.argmax(means**2 / np.maximum(spread, 1e-300)))
             warnings.warn(
                 f"y has a mean of {means[worst]:g}, more than a hundred times its standard "
                 "deviation, and the prior mean is zero. Add an intercept to the kernel: + "
                 "Constant().",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -25,6 +25,7 @@ from asvgp.linalg.accumulate import (
     accumulate_averages,
     aligned_table,
     average_table,
+    merge_cells,
 )
 from asvgp.linalg.square_root import RANK_TOLERANCE, data_roots
 from asvgp.parallel import as_doubles, each_chunk, each_share
@@ -60,6 +61,13 @@ class Statistics:
     widths, width_weights : ndarray of shape (widths,)
         The distinct widths of the intervals averaged over, zero for observations of f itself,
         and the sum of the weights of each. Empty where all are of f itself.
+    centre, column_centre : ndarray of shape (outputs,) and (columns,)
+        What was taken off y and off the columns before they were summed: where a large mean
+        is to be estimated anyway, its digits need not be carried along. Statistics with
+        different centres add all the same.
+    convention : str
+        What the weights mean and where the input is counted from, in words; statistics with
+        different ones do not add.
 
     Examples
     --------
@@ -87,6 +95,9 @@ class Statistics:
     products: Array = field(default_factory=lambda: np.empty((0, 0)))
     widths: Array = field(default_factory=lambda: np.empty(0))
     width_weights: Array = field(default_factory=lambda: np.empty(0))
+    centre: Array = field(default_factory=lambda: np.empty(0))
+    column_centre: Array = field(default_factory=lambda: np.empty(0))
+    convention: str = ""
 
     @classmethod
     def from_data(
@@ -99,10 +110,12 @@ class Statistics:
         progress: Advance | None = None,
         covariates=None,
         width=None,
+        like: Statistics | None = None,
     ) -> Statistics:
         """One pass over x, y and the columns of ``covariates``, in any order, on all cores.
 
-        With ``width``, one number a row, y is an average over ``[x, x + width]``. Rows in
+        With ``width``, one number a row, y is an average over ``[x, x + width]``. Centres and
+        convention are those of ``like``. Rows in
         which an output is NaN are left out and counted. The values are taken as checked
         otherwise: x finite and inside the grid, intervals inside one cell each, weights
         positive and finite.
@@ -116,6 +129,10 @@ class Statistics:
         scale = grid.cells / (grid.upper - grid.lower)
         split = 2 * degree + 1 if width is None else (degree + 1) * (degree + 2) // 2
         end = split + degree + 1
+        centres = np.zeros(rows)
+        if like is not None:
+            centres = np.concatenate([like.centre, like.column_centre])
+        centred = bool(centres.any())
 
         def share(start: int, stop: int) -> tuple[list[Array], Array, Array]:
             make = aligned_table if width is None else average_table
@@ -129,6 +146,8 @@ class Statistics:
                     absent = np.isnan(values).any(axis=0)
                     values = np.concatenate([values, as_doubles(beside[begin:end].T)])
                     values[:, absent] = np.nan
+                if centred:
+                    values = values - centres[:, None]
                 if sample_weight is not None:
                     weights = as_doubles(sample_weight[begin:end])
                 where = (grid.lower, scale)
@@ -177,10 +196,22 @@ class Statistics:
             targets[outputs:],
             products,
             *spread,
+            centres[:outputs],
+            centres[outputs:],
+            "" if like is None else like.convention,
         )
 
     @classmethod
-    def empty(cls, grid: Grid, degree: int, outputs: int = 1, columns: int = 0) -> Statistics:
+    def empty(
+        cls,
+        grid: Grid,
+        degree: int,
+        outputs: int = 1,
+        columns: int = 0,
+        centre: Array | None = None,
+        column_centre: Array | None = None,
+        convention: str = "",
+    ) -> Statistics:
         """The statistics of no data."""
         return cls(
             grid,
@@ -191,9 +222,16 @@ class Statistics:
             0,
             columns=np.zeros((columns, grid.cells, degree + 1)),
             products=np.zeros((outputs + columns, columns)),
+            centre=np.zeros(outputs) if centre is None else centre,
+            column_centre=np.zeros(columns) if column_centre is None else column_centre,
+            convention=convention,
         )
 
     def __post_init__(self) -> None:
+        if not len(self.centre):
+            object.__setattr__(self, "centre", np.zeros(len(self.squares)))
+        if len(self.column_centre) != len(self.columns):
+            object.__setattr__(self, "column_centre", np.zeros(len(self.columns)))
         if not len(self.columns):  # in the shapes that the sums below expect
             object.__setattr__(self, "columns", np.empty((0, *self.targets.shape[1:])))
             object.__setattr__(self, "products", np.empty((len(self.squares), 0)))
@@ -208,7 +246,9 @@ class Statistics:
     def __sub__(self, other: Statistics) -> Statistics:
         """The statistics without data that were added before.
 
-        An error where ``other`` holds what was never added: negative sums show it.
+        An error where ``other`` holds what was never added, as far as sums can show it: no
+        weight, square or count may become negative, nor more be left of y in a cell than its
+        squares allow. Other data of the same cells and magnitude go unnoticed.
         """
         if not isinstance(other, Statistics):
             return NotImplemented
@@ -217,21 +257,74 @@ class Statistics:
         # What is left of a cell that lost all its data is rounding, of either sign.
         weight = self.moments[:, 0]
         empty = np.abs(left.moments[:, 0]) <= 1e-11 * weight
-        left.moments[empty] = 0.0
-        left.targets[:, empty] = 0.0
-        left.columns[:, empty] = 0.0
-        short = np.flatnonzero(left.moments[:, 0] < 0.0)
-        unknown = np.any(left.width_weights < 0.0) or np.any(left.squares < -1e-9 * self.squares)
-        if left.count < 0 or len(short) or unknown:
+        short = np.flatnonzero(left.moments[:, 0] < -1e-11 * weight)
+        if left.count < 0 or len(short) or left._contradicts(self, empty):
             where = f", cell {short[0]} the first of {len(short)}" if len(short) else ""
             raise ValueError(
                 f"These data cannot be forgotten, because they were never added: {other.count} "
                 f"observations from {self.count}{where}. Forget exactly what was added, with the "
                 "same weights and widths."
             )
+        left.moments[empty] = 0.0
+        left.targets[:, empty] = 0.0
+        left.columns[:, empty] = 0.0
         return left
 
+    def _contradicts(self, before: Statistics, empty: Array) -> bool:
+        """Whether no data can have these sums, beyond rounding of those before."""
+        squares = np.diag(before.products[len(self.squares) :])
+        left_squares = np.diag(self.products[len(self.squares) :])
+        weight = np.where(empty, 0.0, self.moments[:, 0])
+        for sums, own, whole in (
+            (self.targets, self.squares, before.squares),
+            (self.columns, left_squares, squares),
+        ):
+            tolerance = 1e-9 * np.sqrt(np.outer(np.abs(whole), before.moments[:, 0]))
+            if np.any(np.abs(sums[:, empty, 0]) > tolerance[:, empty] + 1e-300):
+                return True
+            explained = np.divide(
+                sums[:, :, 0] ** 2, weight, out=np.zeros(sums.shape[:2]), where=weight > 0.0
+            )
+            if np.any(explained.sum(axis=1) > own + 1e-9 * np.abs(whole)):
+                return True
+        total = float(weight.sum())
+        if self.count == 0:
+            return total > 1e-9 * before.weight
+        # The mean of logarithms is at most the logarithm of the mean.
+        most = np.log(total / self.count) if total > 0.0 else -np.inf
+        return bool(
+            np.any(self.width_weights < -1e-11 * before.weight)
+            or self.log_weights / self.count > most + 1e-9 * (1.0 + abs(most))
+        )
+
+    def recentred(self, centre: Array, column_centre: Array) -> Statistics:
+        """The same statistics with other numbers taken off y and the columns."""
+        shift, column_shift = self.centre - centre, self.column_centre - column_centre
+        if not shift.any() and not column_shift.any():
+            return self
+        base = self.moments[:, self.pair[0]]  # sums of w s**j
+        sums = np.concatenate([self.targets[:, :, 0], self.columns[:, :, 0]]).sum(axis=1)
+        shifts = np.concatenate([shift, column_shift])
+        outputs = len(shift)
+        return replace(
+            self,
+            targets=self.targets + shift[:, None, None] * base,
+            columns=self.columns + column_shift[:, None, None] * base,
+            squares=self.squares + 2.0 * shift * sums[:outputs] + shift**2 * self.weight,
+            products=self.products
+            + np.outer(shifts, sums[outputs:])
+            + np.outer(sums, column_shift)
+            + np.outer(shifts, column_shift) * self.weight,
+            centre=centre,
+            column_centre=column_centre,
+        )
+
     def _check_compatible(self, other: Statistics) -> None:
+        if self.convention != other.convention:
+            raise ValueError(
+                "Statistics combine only where weights mean the same and inputs are counted from "
+                f"the same origin: {self.convention!r} against {other.convention!r}."
+            )
         mine = (self.grid, self.degree, len(self.squares), len(self.columns))
         theirs = (other.grid, other.degree, len(other.squares), len(other.columns))
         if mine != theirs:
@@ -242,6 +335,7 @@ class Statistics:
             )
 
     def _combined(self, other: Statistics, sign: int) -> Statistics:
+        other = other.recentred(self.centre, self.column_centre)
         moments, others = self.moments, other.moments
         widths, width_weights = self.widths, self.width_weights
         if moments.shape != others.shape:
@@ -296,9 +390,8 @@ class Statistics:
 
         def merged(sums: Array, rescaling: Callable, power: int) -> Array:
             out = np.zeros((len(sums), grid.cells, sums.shape[2]))
-            for i in range(factor):
-                part = sums[:, i::factor]
-                out[:, : part.shape[1]] += part @ rescaling(power, i, factor).T
+            maps = np.stack([rescaling(power, i, factor) for i in range(factor)])
+            merge_cells(np.ascontiguousarray(sums), maps, out)
             return out
 
         moments, k = self.moments[None], self.degree
@@ -317,7 +410,7 @@ class Statistics:
     @property
     def sums(self) -> Array:
         """Weighted sums of y, (outputs,)."""
-        return self.targets[:, :, 0].sum(axis=1)
+        return self.targets[:, :, 0].sum(axis=1) + self.centre * self.weight
 
     @property
     def pair(self) -> Array:

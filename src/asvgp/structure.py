@@ -6,12 +6,13 @@ from typing import Any
 
 from asvgp.columns import Table, match
 from asvgp.field.structure import Field
+from asvgp.inputs import refuse_text
 from asvgp.kernels import Kernel, check_units
 from asvgp.line import Line
 from asvgp.times import TimeAxis, is_time
 
 
-def structure_of(kernel: Kernel, X) -> Any:
+def structure_of(kernel: Kernel, X, untrained: bool = False) -> Any:
     """The structure, a `Line` or a `Field`, with what X says of its inputs' units.
 
     Examples
@@ -28,7 +29,8 @@ def structure_of(kernel: Kernel, X) -> Any:
     axes = []
     for number in layout.used:
         column = table.column(number)
+        refuse_text(column)
         axes.append(TimeAxis.from_values(column) if is_time(column) else None)
     times = {number for number, axis in zip(layout.used, axes, strict=True) if axis is not None}
-    check_units(layout.kernel, times)
+    check_units(layout.kernel, times, untrained)
     return Line(layout, axes[0]) if layout.single else Field(layout, tuple(axes))

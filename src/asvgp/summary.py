@@ -448,15 +448,16 @@ def summary(gp) -> Summary:
     stats = posterior.stats  # on the resolution chosen
     structure, report = gp._seen().structure, gp.optimization_
     facts = structure.facts(posterior, gp.objective)
-    given = gp.optimizer is None
-    size = len(kernel.parameters) + 1
+    given, known = gp.optimizer is None, gp._seen().known_noise
+    free = [name not in kernel.fixed and not given for name in kernel.parameters]
+    free.append(not given and not known)
     errors = standard_errors(
         posterior.kernel,
         noise,
         stats,
         facts.degrees,
         gp.objective,
-        [False] * size if given else None,
+        free,
         report.at_bounds,
         facts.bound,
     )
@@ -484,7 +485,13 @@ def summary(gp) -> Summary:
                 "log_error": float(errors.log_errors[i]),
                 "lower": kind(errors.lower[i]),
                 "upper": kind(errors.upper[i]),
-                "note": "as given" if given else errors.notes[i],
+                "note": (
+                    "known"
+                    if owner == "noise" and known
+                    else "as given"
+                    if given
+                    else errors.notes[i]
+                ),
             }
         )
     return Summary(

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
@@ -185,6 +186,23 @@ class TimeAxis:
 
         each_share(len(times), share)
         return seconds
+
+    def span(self, lower: float, upper: float) -> tuple:
+        """The ends of an interval as times, in the zone of the data where they have one."""
+        ends = self.to_times(np.array([lower, upper]))
+        if self.tz is None:
+            return tuple(ends)
+        try:
+            zone = ZoneInfo(self.tz)
+        except (ZoneInfoNotFoundError, ValueError):  # a fixed offset, by another name
+            zone = UTC
+        # Aware datetimes know microseconds: outwards, so that nothing is left out.
+        micro = [ends[0].astype("M8[us]"), (ends[1] + np.timedelta64(999, "ns")).astype("M8[us]")]
+        epoch = datetime.fromtimestamp(0, UTC)
+        return tuple(
+            (epoch + timedelta(microseconds=int(time.astype(np.int64)))).astimezone(zone)
+            for time in micro
+        )
 
     def to_times(self, seconds) -> Array:
         """Instants in UTC, datetime64[ns], of seconds since the origin; NaT for NaN."""

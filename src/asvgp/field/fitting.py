@@ -172,7 +172,7 @@ def fit_field(
     levels[-1] = replace(levels[-1], upper_bound=upper)
     end = time.perf_counter()
     timings = {"training": middle - begin, "posterior": end - middle}
-    return Fit(*state, posterior, bound.elbo, upper, report, levels, timings)  # pyright: ignore[reportArgumentType]
+    return Fit(*state, posterior, bound.elbo, upper, bound.fit, report, levels, timings)  # pyright: ignore[reportArgumentType]
 
 
 class _Schedule:

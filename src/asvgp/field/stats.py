@@ -291,6 +291,11 @@ class FieldStatistics:
         return self.moments[(..., *[0] * len(self.grids))]
 
     @property
+    def centre(self) -> Array:
+        """What was taken off y before it was summed: nothing."""
+        return np.zeros(len(self.squares))
+
+    @property
     def sums(self) -> Array:
         """Weighted sums of y, (outputs,)."""
         first = (..., *([0] * len(self.grids)))

@@ -98,6 +98,21 @@ class Field:
         """What two models must share for their statistics to add."""
         return self.axes, self.layout.used, self.layout.linear
 
+    @property
+    def columns(self):
+        """Columns of X that are used."""
+        return self.layout.used, self.layout.linear
+
+    def with_layout(self, layout: Layout) -> Field:
+        """The same inputs under another kernel."""
+        return Field(layout, self.axes)
+
+    def timed(self, kernel: Kernel) -> tuple:
+        """Columns that are times, as a kernel names them."""
+        pairs = zip(self.layout.used, self.axes, strict=True)
+        numbers = [number for number, axis in pairs if axis is not None]
+        return tuple(self.layout.names[n] if self.layout.names else n for n in numbers)
+
     # ------------------------------------------------------------ reading
 
     def read(self, estimator, X, reset: bool = False, width=None) -> FieldPoints:
@@ -162,8 +177,16 @@ class Field:
 
     # ------------------------------------------------------------ statistics
 
-    def prepare(self, estimator, points: FieldPoints, outputs: int, stats: FieldStatistics | None):
+    def prepare(
+        self,
+        estimator,
+        points: FieldPoints,
+        y: Array,
+        stats: FieldStatistics | None,
+        known_noise: bool = False,
+    ) -> FieldStatistics:
         """Statistics on grids that hold the points: empty ones, or those given, grown."""
+        outputs = 1 if y.ndim == 1 else y.shape[1]
         main, smooths, effects = points.main, points.smooths, points.effects
         ranges = [finite_range(x, self._name(i)) for i, x in enumerate((*main, *smooths))]
         domains = self._domains(estimator, (*main, *smooths), ranges, stats is None)

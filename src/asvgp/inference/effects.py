@@ -43,7 +43,11 @@ class Design:
     products, with_y : ndarray of shape (effects, effects) and (effects, outputs)
         Weighted products of the other columns with each other and with y.
     precision : ndarray of shape (effects,)
-        The diagonal of T.
+        The diagonal of T, for columns as given.
+    centres : ndarray of shape (effects,)
+        What is taken off each column here; with an intercept the model is the same.
+    intercept : int, optional
+        Which effect is the intercept.
     """
 
     stats: Statistics
@@ -52,6 +56,8 @@ class Design:
     products: Array
     with_y: Array
     precision: Array
+    centres: Array
+    intercept: int | None
 
     @classmethod
     def of(cls, kernel: Kernel, stats: Statistics) -> Design | None:
@@ -65,8 +71,13 @@ class Design:
 
     @classmethod
     def _make(cls, kernel: Kernel, stats: Statistics) -> Design:
+        constant = [isinstance(effect, Constant) for effect in kernel.effects]
+        intercept = constant.index(True) if any(constant) else None
+        if intercept is None:  # then nothing may be taken off
+            stats = stats.recentred(0.0 * stats.centre, 0.0 * stats.column_centre)
         grid, outputs = stats.grid, len(stats.squares)
         size = len(kernel.effects)
+        centres = np.zeros(size)
         shape = (size, grid.cells, stats.degree + 1)
         taylor, sums = np.zeros(shape), np.zeros(shape)
         other = np.full(size, -1)
@@ -75,34 +86,56 @@ class Design:
             if isinstance(effect, Constant):
                 taylor[i, :, 0] = 1.0
             elif isinstance(effect, Linear) and effect.dim in inputs:
-                taylor[i, :, 0] = grid.knots[:-1]
+                centres[i] = 0.0 if intercept is None else 0.5 * (grid.lower + grid.upper)
+                taylor[i, :, 0] = grid.knots[:-1] - centres[i]
                 taylor[i, :, 1] = grid.spacing
             else:
                 other[i] = other.max() + 1
                 sums[i] = stats.columns[other[i]]
+                centres[i] = stats.column_centre[other[i]]
         known = np.flatnonzero(other >= 0)
         products, with_y = np.zeros((size, size)), np.zeros((size, outputs))
         rows = outputs + other[known]
         products[np.ix_(known, known)] = stats.products[rows][:, other[known]]
         with_y[known] = stats.products[:outputs][:, other[known]].T
-        bare = cls(stats, taylor, sums, products, with_y, np.ones(size))
+        bare = cls(stats, taylor, sums, products, with_y, np.ones(size), centres, intercept)
         return replace(bare, precision=bare._precisions(kernel))
 
     def _precisions(self, kernel: Kernel) -> Array:
         """Of the priors given, or of priors too wide to matter."""
-        stats = self.stats
-        power = float(stats.squares.max()) / max(stats.weight, 1e-300) or 1.0
-        constant = [isinstance(effect, Constant) for effect in kernel.effects]
-        means = self.targets[:, :, 0].sum(axis=1) / stats.weight
-        squares = np.diag(self.gram) / stats.weight
+        stats, weight = self.stats, max(self.stats.weight, 1e-300)
+        means_y = stats.sums / weight
+        power = float(
+            np.max(stats.squares / weight + 2.0 * stats.centre * means_y - stats.centre**2)
+        )
+        power = max(power, float(np.max(means_y**2))) or 1.0
+        means = self.targets[:, :, 0].sum(axis=1) / weight
+        squares = np.diag(self.gram) / weight
         spreads = squares - means**2
-        constant_like = spreads <= 1e-12 * squares
-        scales = np.where(constant_like, np.where(squares > 0.0, squares, 1.0), spreads)
+        flat = spreads <= 1e-12 * squares
+        scales = np.where(flat, np.where(squares > 0.0, squares, 1.0), spreads)
         # An intercept at the origin of columns that vary little far from it can be large.
-        lever = 1.0 + sum(means[i] ** 2 / scales[i] for i, c in enumerate(constant) if not c)
+        constant = np.arange(len(scales)) == self.intercept
+        lever = 1.0 + np.sum(np.where(constant, 0.0, (means + self.centres) ** 2 / scales))
         widths = WIDE * power * np.where(constant, lever, 1.0 / scales)
         given = [effect.variance for effect in kernel.effects]
         return np.array([1.0 / (w if v is None else v) for v, w in zip(given, widths, strict=True)])
+
+    @cached_property
+    def to_given(self) -> Array:
+        """J: coefficients of the columns as given are J times those of the centred ones."""
+        matrix = np.eye(len(self.centres))
+        if self.intercept is not None:
+            matrix[self.intercept] -= self.centres
+        return matrix
+
+    @cached_property
+    def offset(self) -> Array:
+        """What the intercept as given has besides, (effects, outputs): the centre of y."""
+        out = np.zeros((len(self.centres), len(self.stats.squares)))
+        if self.intercept is not None:
+            out[self.intercept] = self.stats.centre
+        return out
 
     @cached_property
     def targets(self) -> Array:
@@ -135,7 +168,8 @@ class Design:
         stats, outputs = self.stats, len(self.stats.squares)
         nothing = np.zeros((outputs, *self.taylor.shape[1:]))
         with_y = self.inner(self.taylor, nothing, stats.targets, self.with_y)
-        scale = np.diag(self.gram) ** -0.5
+        diagonal = np.diag(self.gram)
+        scale = np.where(diagonal > 0.0, np.maximum(diagonal, 1e-300) ** -0.5, 0.0)
         ridge = self.gram * np.outer(scale, scale) + 1e-9 * np.eye(len(scale))
         beta = scale[:, None] * np.linalg.solve(ridge, scale[:, None] * with_y)
         explained = np.sum(beta * (2.0 * with_y - self.gram @ beta), axis=0)
@@ -157,8 +191,10 @@ class Estimate:
     Attributes
     ----------
     beta : ndarray of shape (effects, outputs)
+        Of the centred columns; the intercept is that of y as given.
     root : ndarray of shape (effects, effects)
         ``root @ root.T`` is the covariance of beta, the same for every output.
+    design : Design
     coefficients : ndarray of shape (outputs + effects, cells, n + S)
         The posterior mean of w given the mean of beta, and ``a``.
     explained : ndarray of shape (outputs,)
@@ -173,6 +209,7 @@ class Estimate:
 
     beta: Array
     root: Array
+    design: Design
     coefficients: Array
     explained: Array
     log_det: float
@@ -188,6 +225,12 @@ class Estimate:
     def covariance(self) -> Array:
         """Covariance of the coefficients."""
         return self.root @ self.root.T
+
+    @property
+    def given(self) -> tuple[Array, Array]:
+        """Coefficients of the columns as given, and their covariance."""
+        matrix = self.design.to_given
+        return matrix @ self.beta, matrix @ self.covariance @ matrix.T
 
     def left(self, means: Array, design: Array) -> Array:
         """``r`` of linear functionals, (n, effects), from their values of ``a`` and of Z."""
@@ -213,22 +256,29 @@ def estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
     residual = design.taylor - taylor[outputs:]
     rest = design.inner(residual, residual, design.sums, design.products) / noise
     misfit = design.inner(residual, -taylor[:outputs], design.stats.targets, design.with_y)
-    precision = np.diag(design.precision) + energy[outputs:, outputs:] + rest
-    right = energy[outputs:, :outputs] + misfit / noise
+    # The prior is of the coefficients as given, J beta + offset.
+    matrix, offset = design.to_given, design.offset
+    prior = matrix.T @ (design.precision[:, None] * matrix)
+    precision = prior + energy[outputs:, outputs:] + rest
+    pull = matrix.T @ (design.precision[:, None] * offset)
+    right = energy[outputs:, :outputs] + misfit / noise - pull
     scale = np.diag(precision) ** -0.5
     factor = np.linalg.cholesky(precision * np.outer(scale, scale))
     root = scale[:, None] * np.linalg.inv(factor).T
     half = root.T @ right
     beta = root @ half
     coef[:outputs] -= np.einsum("po,pci->oci", beta, coef[outputs:])
+    constant = np.sum(design.precision[:, None] * offset**2, axis=0)
+    given = matrix @ beta + offset
     return Estimate(
-        beta,
+        beta + offset,
         root,
+        design,
         coef,
-        np.sum(half**2, axis=0),
+        np.sum(half**2, axis=0) - constant,
         float(-2.0 * np.log(np.diag(root)).sum() - np.log(design.precision).sum()),
         float(np.sum(root * (rest @ root))),
-        float(np.sum(design.precision[:, None] * beta**2)),
+        float(np.sum(design.precision[:, None] * given**2)),
     )
 
 

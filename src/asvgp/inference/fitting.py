@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from asvgp.inference.bound import Bound, both_bounds
 from asvgp.inference.effects import without_effects
-from asvgp.inference.optimise import Report
+from asvgp.inference.optimise import SHORTEST, Report, is_scale
 from asvgp.inference.resolution import Level, choose
 from asvgp.inference.start import State, noise_estimate
 from asvgp.inference.train import Problem, train
-from asvgp.kernels import Kernel
+from asvgp.kernels import Constant, Kernel
 from asvgp.posterior import Posterior
 from asvgp.stats import Statistics
 
@@ -27,6 +27,8 @@ class Fit:
         On the resolution that was chosen.
     elbo, upper : float
         Bounds on the log evidence.
+    evidence : float
+        Of the spline field itself.
     report : Report
         How training went.
     resolution : list of Level
@@ -40,6 +42,7 @@ class Fit:
     posterior: Posterior
     elbo: float
     upper: float
+    evidence: float
     report: Report
     resolution: list[Level]
     timings: dict[str, float] = field(default_factory=dict)
@@ -55,6 +58,9 @@ def fit_statistics(
     fit.
     """
     begin = time.perf_counter()
+    if not any(isinstance(effect, Constant) for effect in problem.kernel.effects):
+        # Without an intercept to take it up, nothing may be taken off y.
+        stats = stats.recentred(0.0 * stats.centre, 0.0 * stats.column_centre)
     given = None
     if not trained:
         noise = problem.noise
@@ -69,6 +75,12 @@ def fit_statistics(
     else:
         state, report = train(problem, stats, warm)
         levels = []
+    pinned = [name for name in report.at_bounds if is_scale(name)]
+    if problem.objective == "evidence" and pinned:
+        report.notes.append(
+            f"{', '.join(pinned)} ended at the least that the knots can express, "
+            f"{SHORTEST:g} spacings: give a larger num_basis, or objective='elbo'"
+        )
     model = (*state, stats, problem.degree)
     middle = time.perf_counter()
     try:
@@ -81,7 +93,7 @@ def fit_statistics(
         levels = [Level.of(state[0], stats, lower, upper)]
     end = time.perf_counter()
     timings = {"training": middle - begin, "posterior": end - middle}
-    return Fit(*state, posterior, lower.elbo, upper, report, levels, timings)
+    return Fit(*state, posterior, lower.elbo, upper, lower.fit, report, levels, timings)
 
 
 def _factored(model) -> tuple[Posterior, Bound, float]:

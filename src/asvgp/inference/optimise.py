@@ -16,6 +16,8 @@ from asvgp.inference.start import State, mean_weight, signal_power, signal_sprea
 from asvgp.kernels import Kernel
 from asvgp.stats import Statistics
 
+SHORTEST = 4.0  # knot spacings to a lengthscale, where the evidence is maximised
+
 
 @dataclass(frozen=True)
 class LBFGS:
@@ -92,6 +94,11 @@ class Report:
         return "; ".join([text, *self.notes])
 
 
+def is_scale(name: str) -> bool:
+    """Whether a hyperparameter is a length along the input."""
+    return name.rpartition(".")[2] in ("lengthscale", "period")
+
+
 class Objective:
     """The bound as a function of the free log-hyperparameters.
 
@@ -130,6 +137,9 @@ class Objective:
         for i in self.free:
             name = self.kernel.parameters[i]
             lower, upper = self.kernel.bounds.get(name, wide[name])
+            if self.objective == "evidence" and name not in self.kernel.bounds and is_scale(name):
+                # On wider knots the splines are another process, which training would exploit.
+                lower = max(lower, min(SHORTEST * self.stats.grid.spacing, upper))
             limits.append((np.log(lower), np.log(upper)))
         if self.known_noise is not None:
             return [*limits, (np.log(self.known_noise), np.log(self.known_noise))]

@@ -13,7 +13,7 @@ import numpy as np
 
 from asvgp.inference.bound import Bound, both_bounds
 from asvgp.inference.effects import without_effects
-from asvgp.inference.optimise import Report
+from asvgp.inference.optimise import Report, is_scale
 from asvgp.inference.prior import data_variance
 from asvgp.inference.start import State, scatter
 from asvgp.inference.train import Problem, climb
@@ -93,7 +93,7 @@ def choose(
     ``warm`` is a state to begin with.
     """
     grids = [finest]
-    while grids[-1].grid.cells >= 2 * FIRST and grids[-1].grid.cells % 2 == 0:
+    while grids[-1].grid.cells >= 2 * FIRST:
         grids.append(grids[-1].coarsen())
     scatters = [scatter(without_effects(problem.kernel, stats)) for stats in grids]
     state, report = given or warm, Report()
@@ -111,7 +111,8 @@ def choose(
         levels.append(Level.of(state[0], stats, lower, upper))
         data = stats.count * len(stats.squares)
         gained = (reached[-1] - reached[-3]) / data if len(reached) > 2 else float("inf")
-        settled = gained < TOLERANCE and not _hides_structure(scatters)
+        pinned = problem.objective == "evidence" and any(map(is_scale, report.at_bounds))
+        settled = gained < TOLERANCE and not pinned and not _hides_structure(scatters)
         if not grids or report.interrupted or settled:
             last = (reached[-1] - reached[-2]) / data if len(reached) > 1 else 0.0
             if not grids and last > 10.0 * TOLERANCE and not report.interrupted:

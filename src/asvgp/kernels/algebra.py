@@ -109,6 +109,17 @@ class Sum(Kernel):
             return [self.replace_parts([option]) for option in options]
         share = variance / len(self.parts)
         options = [self.replace_parts(p.replace_free({"variance": share}) for p in self.parts)]
+        # Scales that nobody gave are tried at all lengths, beside those that were given.
+        unset = [bool(part.unset) for part in self.parts]
+        if any(unset) and not all(unset):
+            for length in lengths:
+                parts = [
+                    part.candidates([length], [], share)[0]
+                    if free
+                    else part.replace_free({"variance": share})
+                    for part, free in zip(self.parts, unset, strict=True)
+                ]
+                options.append(self.replace_parts(parts))
         alike = [type(a) is type(b) and a.values[0] == b.values[0] for a, b in pairwise(self.parts)]
         if any(alike):
             spread = np.geomspace(max(lengths), min(lengths), len(self.parts) + 2)[1:-1]
@@ -149,17 +160,19 @@ def in_time(kernel: Kernel, columns=None) -> Kernel:
     return kernel.replace_parts(parts) if isinstance(kernel, Sum) else parts[0]
 
 
-def check_units(kernel: Kernel, times) -> None:
-    """Durations against times, numbers against numbers; the default of one may mean either.
+def check_units(kernel: Kernel, times, untrained: bool = False) -> None:
+    """Durations against times, numbers against numbers; what was not given may mean either.
 
-    ``times`` holds the columns that are times.
+    Unless it is to stay as it is: ``untrained``, or fixed. ``times`` holds the columns that
+    are times.
     """
     only = len(kernel.components[0].factors) == 1 and kernel.components[0].factors[0].dim is None
     for part in (factor for component in kernel.components for factor in component.factors):
         time = bool(times) if only else part.dim in times
         for name in part.scales:
             value = getattr(part, name)
-            if time and not isinstance(value, Duration) and value != 1.0:
+            free = name in part.unset and not untrained and name not in part.fixed
+            if time and not isinstance(value, Duration) and not free:
                 raise ValueError(
                     f"{part!r}: {name} has no unit, but X holds times. Say for example "
                     f"{name}='{value:g} days'."
@@ -167,5 +180,5 @@ def check_units(kernel: Kernel, times) -> None:
             if not time and isinstance(value, Duration):
                 raise ValueError(
                     f"{part!r}: {name} is a duration, but X holds numbers. Give {name} in the "
-                    "units of X, or X as times."
+                    "units of X, or X as times (strings: pandas.to_datetime)."
                 )

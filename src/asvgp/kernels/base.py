@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from asvgp.kernels.effects import Effect
 
 
+class Unset(float):
+    """The default of a scale: one, but nobody said so."""
+
+
 @dataclass(frozen=True)
 class MarkovForm:
     """A stationary process ``L f = white noise`` in the units of some knot spacing.
@@ -185,7 +189,8 @@ class Component(Kernel):
                 ) from None
             if not (np.isfinite(number) and number > 0.0):
                 raise ValueError(f"{name}: {parameter} must be positive and finite, got {value!r}.")
-            object.__setattr__(self, parameter, number)
+            if not isinstance(value, Unset):
+                object.__setattr__(self, parameter, number)
         fixed = (self.fixed,) if isinstance(self.fixed, str) else self.fixed
         if not (isinstance(fixed, Sequence) and all(isinstance(f, str) for f in fixed)):
             raise TypeError(f"{name}: fixed must name hyperparameters, got {self.fixed!r}.")
@@ -228,6 +233,11 @@ class Component(Kernel):
     def default_degree(self) -> int:
         """The smallest spline degree whose functions the process can have."""
         return self.order + 1
+
+    @property
+    def unset(self) -> tuple[str, ...]:
+        """Scales that nobody has given."""
+        return tuple(name for name in self.scales if isinstance(getattr(self, name), Unset))
 
     @property
     def values(self) -> Array:

@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from asvgp.basis import Array, Grid
-from asvgp.kernels.base import Component, MarkovForm
+from asvgp.kernels.base import Component, MarkovForm, Unset
 
 
 @lru_cache
@@ -38,7 +38,7 @@ def _stationary(p: int) -> tuple[Array, Array]:
 class Matern(Component):
     """A Matérn kernel of half-integer order; use the subclasses."""
 
-    lengthscale: float = 1.0
+    lengthscale: float = Unset(1.0)
     variance: float = 1.0
     dim: int | str | None = None
 

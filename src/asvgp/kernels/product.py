@@ -80,6 +80,11 @@ class Product(Kernel):
         return (*names, "variance")
 
     @property
+    def unset(self) -> tuple[str, ...]:
+        """Scales that nobody has given."""
+        return tuple(_named(name, factor) for factor in self.factors for name in factor.unset)
+
+    @property
     def listed(self) -> tuple[float, ...]:
         """The hyperparameters as given, durations as such."""
         return (*(v for factor in self.factors for v in factor.listed[:-1]), self.variance)

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from asvgp.basis import Array, Grid
-from asvgp.kernels.base import Component, MarkovForm
+from asvgp.kernels.base import Component, MarkovForm, Unset
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,7 +41,7 @@ class SHO(Component):
     array([ 1.  , -0.85,  0.73])
     """
 
-    period: float = 1.0
+    period: float = Unset(1.0)
     quality: float = 1.0
     variance: float = 1.0
     dim: int | str | None = None
