@@ -158,7 +158,8 @@ class Room:
         each = 1.15 * plan_bytes(sample, kernel) / prod(grid.cells for grid in sample.grids)
         if each * cells * share**inputs <= self.limit:
             return scaled(min(0.95, (self.limit / (each * cells)) ** (1.0 / inputs)))
-        while max(grid.cells for grid in (less := scaled(share)).grids) > 1:
+        while share * max(grid.cells for grid in plan.grids) >= 1.0:
+            less = scaled(share)
             if self.fits(less, kernel):
                 return less
             share *= 0.93
