@@ -167,11 +167,17 @@ def check_units(kernel: Kernel, times, untrained: bool = False) -> None:
     are times.
     """
     only = len(kernel.components[0].factors) == 1 and kernel.components[0].factors[0].dim is None
-    for part in (factor for component in kernel.components for factor in component.factors):
+    parts = [
+        (factor, component.fixed)
+        for component in kernel.components
+        for factor in (component.factors if isinstance(component, Product) else (component,))
+    ]
+    for part, fixed in parts:
         time = bool(times) if only else part.dim in times
         for name in part.scales:
             value = getattr(part, name)
-            free = name in part.unset and not untrained and name not in part.fixed
+            held = name in fixed or f"{name}[{part.dim}]" in fixed
+            free = name in part.unset and not untrained and not held
             if time and not isinstance(value, Duration) and not free:
                 raise ValueError(
                     f"{part!r}: {name} has no unit, but X holds times. Say for example "
