@@ -440,7 +440,7 @@ def test_durations():
     assert gp.stats_.widths.tolist() == [0.0, 3600.0]
     auto = GPRegressor(Matern32("3 hours")).fit(pd.DatetimeIndex(t, tz="UTC"), y, width="1 hour")
     assert auto.stats_.grid.spacing == pytest.approx(3600.0)
-    assert auto.domain_[1] >= t[-1] + hour
+    assert auto.domain_[1] >= pd.Timestamp(t[-1] + hour, tz="UTC")
 
 
 def test_no_width_is_what_it_was():

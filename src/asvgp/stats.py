@@ -287,15 +287,14 @@ class Statistics:
             )
             if np.any(explained.sum(axis=1) > own + 1e-9 * np.abs(whole)):
                 return True
+        if np.any(self.width_weights < -1e-11 * before.weight):
+            return True
         total = float(weight.sum())
         if self.count == 0:
             return total > 1e-9 * before.weight
         # The mean of logarithms is at most the logarithm of the mean.
-        most = np.log(total / self.count) if total > 0.0 else -np.inf
-        return bool(
-            np.any(self.width_weights < -1e-11 * before.weight)
-            or self.log_weights / self.count > most + 1e-9 * (1.0 + abs(most))
-        )
+        most = float(np.log(total / self.count)) if total > 0.0 else -np.inf
+        return self.log_weights / self.count > most + 1e-9 * (1.0 + abs(most))
 
     def recentred(self, centre: Array, column_centre: Array) -> Statistics:
         """The same statistics with other numbers taken off y and the columns."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from asvgp.inference.bound import Bound, both_bounds
 from asvgp.inference.effects import without_effects
-from asvgp.inference.optimise import SHORTEST, Report, is_scale
+from asvgp.inference.optimise import Report, is_scale
 from asvgp.inference.resolution import Level, choose
 from asvgp.inference.start import State, noise_estimate
 from asvgp.inference.train import Problem, train
@@ -78,8 +78,8 @@ def fit_statistics(
     pinned = [name for name in report.at_bounds if is_scale(name)]
     if problem.objective == "evidence" and pinned:
         report.notes.append(
-            f"{', '.join(pinned)} ended at the least that the knots can express, "
-            f"{SHORTEST:g} spacings: give a larger num_basis, or objective='elbo'"
+            f"{', '.join(pinned)} ended at the least that the knots can express, a few "
+            "spacings: give a larger num_basis, or objective='elbo'"
         )
     model = (*state, stats, problem.degree)
     middle = time.perf_counter()

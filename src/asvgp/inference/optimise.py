@@ -16,7 +16,7 @@ from asvgp.inference.start import State, mean_weight, signal_power, signal_sprea
 from asvgp.kernels import Kernel
 from asvgp.stats import Statistics
 
-SHORTEST = 4.0  # knot spacings to a lengthscale, where the evidence is maximised
+SHORTEST = 4.0  # knot spacings to a lengthscale (half to a period) for the evidence
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,8 @@ class Objective:
             lower, upper = self.kernel.bounds.get(name, wide[name])
             if self.objective == "evidence" and name not in self.kernel.bounds and is_scale(name):
                 # On wider knots the splines are another process, which training would exploit.
-                lower = max(lower, min(SHORTEST * self.stats.grid.spacing, upper))
+                cells = SHORTEST if name.endswith("lengthscale") else SHORTEST / 2.0
+                lower = max(lower, min(cells * self.stats.grid.spacing, upper))
             limits.append((np.log(lower), np.log(upper)))
         if self.known_noise is not None:
             return [*limits, (np.log(self.known_noise), np.log(self.known_noise))]
