@@ -1,0 +1,136 @@
+"""A whole fit on a GPU: pass, training, a million predictions with variance; one bound in 3-D.
+
+    python benchmarks/field_gpu.py [--device cuda] [--points 10_000_000] [--functions 1000]
+                                   [--cube 100] [--degree 1]
+
+Prints seconds per stage, and for the cube of functions of three inputs one bound with its
+gradient and the peak of memory. Limit: the whole fit in ten seconds on an H200.
+"""
+
+import argparse
+import time
+
+import numpy as np
+
+from asvgp.basis import Grid
+from asvgp.field.assembly import Assembly
+from asvgp.field.bound import field_bound
+from asvgp.field.engine import engine_for
+from asvgp.field.fitting import fit_field
+from asvgp.field.plan import Plan
+from asvgp.field.posterior import Points
+from asvgp.field.stats import FieldStatistics
+from asvgp.inference.optimise import LBFGS
+from asvgp.inference.train import Problem
+from asvgp.kernels import Matern12, Matern32
+
+LIMIT = 10.0
+
+
+def waves(X, scale, seed=0, count=300):
+    """A rough random field: many waves of about the given wavelength."""
+    rng = np.random.default_rng(seed)
+    k = rng.standard_normal((count, X.shape[1])) / scale
+    phase, amplitude = rng.uniform(0, 2 * np.pi, count), (2.0 / count) ** 0.5
+    out = np.zeros(len(X), dtype=np.float32)
+    for wave, shift in zip(k, phase, strict=True):
+        out += amplitude * np.cos(X @ wave + shift)
+    return out
+
+
+class Clock:
+    """Seconds since the last look, the device having finished."""
+
+    def __init__(self, engine):
+        self.engine, self.last = engine, time.perf_counter()
+
+    def __call__(self) -> float:
+        torch = getattr(self.engine, "torch", None)
+        if torch is not None and self.engine.name.startswith("cuda"):
+            torch.cuda.synchronize()
+        now = time.perf_counter()
+        seconds, self.last = now - self.last, now
+        return seconds
+
+
+def square(device, points, functions):
+    """Two inputs."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0.0, 1.0, (points, 2))
+    scale = 20.0 / functions
+    y = waves(X, scale) + 0.3 * rng.standard_normal(points, dtype=np.float32)
+    for warm in (True, False):
+        cells = 48 if warm else functions - 2
+        some = slice(0, 20_000) if warm else slice(None)
+        engine = engine_for(device)
+        clock = Clock(engine)
+        grids = (Grid(0.0, 1.0, cells),) * 2
+        stats = FieldStatistics.from_data(X[some], y[some], grids, (2, 2))
+        one_pass = clock()
+        plan = Plan((0, 1), grids, (2, 2), (0,), ((2, 2),), ((0, 0),))
+        kernel = Matern32(dim=0) * Matern32(dim=1)
+        problem = Problem(kernel, None, 2, "elbo", LBFGS())
+        fit = fit_field(problem, stats, plan, auto=False, trained=True, engine=engine)
+        training = clock()
+        new = rng.uniform(0.0, 1.0, (1000 if warm else 1_000_000, 2))
+        none = np.empty((len(new), 0))
+        mean, variance = fit.posterior.predict(Points(new, none, none))
+        prediction = clock()
+    truth = waves(new, scale)
+    total = one_pass + training + prediction
+    z = (mean[0] - truth) / np.sqrt(variance)
+    print(
+        f"{points:,} points, {functions} x {functions} functions on {device}: pass "
+        f"{one_pass:.2f} s, training {training:.2f} s ({fit.report.evaluations} bounds), "
+        f"{len(new):,} predictions {prediction:.2f} s, whole {total:.2f} s  "
+        f"{'ok' if total < LIMIT else 'MISSED'}"
+    )
+    print(
+        f"  {fit.kernel}, noise {fit.noise:.4f}; error {np.std(mean[0] - truth):.4f}, "
+        f"{np.mean(np.abs(z) < 1.96):.1%} inside the 95 % band"
+    )
+
+
+def cube(device, functions, degree):
+    """Three inputs: one bound with its gradient."""
+    rng = np.random.default_rng(2)
+    X = rng.uniform(0.0, 1.0, (2_000_000, 3))
+    y = waves(X, 8.0 / functions, count=100) + 0.1 * rng.standard_normal(len(X))
+    engine = engine_for(device)
+    grids = (Grid(0.0, 1.0, functions - degree),) * 3
+    stats = FieldStatistics.from_data(X, y, grids, (degree,) * 3)
+    plan = Plan((0, 1, 2), grids, (degree,) * 3, (0,), ((degree,) * 3,), ((0, 0, 0),))
+    process = Matern12 if degree == 1 else Matern32
+    length = 6.0 / functions
+    kernel = process(length, dim=0) * process(length, dim=1) * process(length, dim=2)
+    clock = Clock(engine)
+    assembly = Assembly(kernel, plan, stats, engine)
+    _ = assembly.gram, assembly.right
+    made = clock()
+    if device.startswith("cuda"):
+        engine.torch.cuda.reset_peak_memory_stats()
+    first = field_bound(assembly, kernel, 0.02)
+    clock()
+    bound = field_bound(assembly, kernel, 0.02)
+    seconds = clock()
+    memory = ""
+    if device.startswith("cuda"):
+        memory = f", peak {engine.torch.cuda.max_memory_allocated() / 2**30:.1f} GiB"
+    assert np.isclose(first.elbo, bound.elbo)
+    print(
+        f"{functions}^3 functions of degree {degree} on {device}: assembly {made:.2f} s, bound and "
+        f"gradient {seconds:.2f} s{memory}"
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--points", type=int, default=10_000_000)
+    parser.add_argument("--functions", type=int, default=1000)
+    parser.add_argument("--cube", type=int, default=100)
+    parser.add_argument("--degree", type=int, default=1)
+    options = parser.parse_args()
+    square(options.device, options.points, options.functions)
+    if options.cube:
+        cube(options.device, options.cube, options.degree)
