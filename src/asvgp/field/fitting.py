@@ -9,12 +9,14 @@ from math import ceil, log2
 import numpy as np
 
 from asvgp.field.assembly import Assembly
+from asvgp.field.blocks import blocks
 from asvgp.field.bound import field_bound, field_upper_bound
 from asvgp.field.engine import Batched, Cpu
 from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior
 from asvgp.field.resolution import (
     coarsened,
+    finest_levels,
     first_factors,
     levels_for,
     most_cells,
@@ -41,20 +43,56 @@ from asvgp.kernels import Kernel
 
 _STAGES = 12
 DEAR = 20_000  # functions from which on a bound takes a good part of a second
+POLISH = 4e11  # operations of factors to spend on the last steps on everything
+STEP = 0.2  # of the first step from a state that is nearly right, in logarithms
 
 
 class FieldObjective(Objective):
-    """The bound of a field as a function of the free log-hyperparameters."""
+    """The bound of a field, or of parts of one, as a function of the free log-hyperparameters.
 
-    def __init__(self, problem: Problem, assembly: Assembly, known_noise: float | None = None):
-        self.assembly, self.plan = assembly, assembly.plan
+    Parameters
+    ----------
+    problem : Problem
+    assemblies : list of Assembly
+        The bound is the sum of theirs.
+    known_noise : float, optional
+    step : float
+        The optimiser's unit.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        assemblies: list[Assembly],
+        known_noise: float | None = None,
+        step: float = 1.0,
+    ):
+        self.assemblies, self.assembly = assemblies, assemblies[0]
+        self.plan, self.step = self.assembly.plan, 1.0
         super().__init__(
             problem.kernel,
-            assembly.stats,  # pyright: ignore[reportArgumentType]
+            self.assembly.stats,  # pyright: ignore[reportArgumentType]
             problem.degree,
             problem.objective,
             known_noise,
         )
+        self.step = step
+        self.limits = [(low / step, high / step) for low, high in self.limits]
+
+    def encode(self, state: State) -> Array:
+        """The free log-hyperparameters of a state in units of the step, inside the limits."""
+        kernel, noise = state
+        theta = np.log(np.append(kernel.values[self.free], noise)) / self.step
+        return np.clip(theta, *np.array(self.limits).T)
+
+    def decode(self, theta: Array) -> State:
+        """The state at a point."""
+        return super().decode(self.step * theta)
+
+    def slope(self, theta: Array) -> tuple[float, Array]:
+        """Value and gradient at a point."""
+        value, gradient = super().slope(theta)
+        return value, self.step * gradient
 
     def _limits(self) -> list[tuple[float, float]]:
         plain = without_effects(self.plan, self.assembly.stats)
@@ -115,7 +153,13 @@ class FieldObjective(Objective):
 
     def _bound(self, kernel: Kernel, noise: float) -> Bound:
         try:
-            return field_bound(self.assembly, kernel, noise, self.objective)
+            bounds = [field_bound(a, kernel, noise, self.objective) for a in self.assemblies]
+            return Bound(
+                sum(b.elbo for b in bounds),
+                sum(b.fit for b in bounds),
+                sum(b.missed for b in bounds),
+                np.sum([b.gradient for b in bounds], axis=0),
+            )
         except np.linalg.LinAlgError:
             if self.best[1] is None:
                 raise
@@ -148,12 +192,18 @@ def fit_field(
     schedule = _Schedule(problem, stats, plan, auto, engine or Cpu())
     report, levels = Report(), []
     factors = first_factors(plan) if trained and warm is None else schedule.target(state)
+    if trained and state is None and auto and problem.objective == "evidence":
+        state, report, factors = schedule.explore(factors, report)
     assembly = schedule.assembly(factors, state)
     for _ in range(_STAGES):
-        if trained:
-            state, report = climb(problem, assembly, state, report)
-        assert state is not None
-        bound = field_bound(assembly, *state, problem.objective)
+        if trained and warm is None and assembly.size >= DEAR and state is not None:
+            state, report, factors = schedule.on_parts(factors, state, report)
+            assembly = schedule.assembly(factors, state)
+        if trained and not report.interrupted:
+            state, report, bound = climb(problem, [assembly], state, report)
+        else:
+            assert state is not None
+            bound = field_bound(assembly, *state, problem.objective)
         report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
         levels.append(_level(assembly, bound, state))
         factors = schedule.following(factors, state)
@@ -184,6 +234,8 @@ class _Schedule:
         self.problem, self.stats, self.plan, self.auto = problem, stats, plan, auto
         self.engine = engine
         self.marginals = marginal_moments(plan, stats)
+        self.seen: set = set()
+        self.scatter = noise_estimate(plan, without_effects(plan, stats))
 
     def target(self, state: State | None) -> tuple[int, ...]:
         """Factors to end with, for known hyperparameters."""
@@ -203,12 +255,58 @@ class _Schedule:
 
     def _levels(self, state: State) -> tuple[tuple[int, ...], ...]:
         return levels_for(
-            *state, self.plan, self.marginals, self.stats.count, self.problem.objective
+            *state,
+            self.plan,
+            self.marginals,
+            self.stats.count,
+            self.problem.objective,
+            self.scatter,
         )
+
+    def explore(
+        self, factors: tuple[int, ...], report: Report
+    ) -> tuple[State | None, Report, tuple[int, ...]]:
+        """Train on boxes of a large field, as fine as the data; as it was where there are none."""
+        kernel, plan = self.problem.kernel, self.plan
+        finest = tuple(2**level for level in finest_levels(kernel, plan, self.stats.count))
+        assemblies = self._parts(coarsened(plan, finest), finest)
+        if not assemblies:
+            return None, report, factors
+        state, report, _ = climb(self.problem, assemblies, None, report)
+        return state, report, self.following(self.target(state), state)
+
+    def on_parts(
+        self, factors: tuple[int, ...], state: State, report: Report
+    ) -> tuple[State, Report, tuple[int, ...]]:
+        """Train on boxes at this resolution, and on as fine ones as they ask for, each once."""
+        while not report.interrupted:
+            plan = self._plan(factors, state)
+            key = factors, plan.levels
+            assemblies = [] if key in self.seen else self._parts(plan, factors)
+            if not assemblies:
+                break
+            self.seen.add(key)
+            state, report, _ = climb(self.problem, assemblies, state, report)
+            factors = self.following(factors, state)
+        return state, report, factors
+
+    def _parts(self, plan: Plan, factors: tuple[int, ...]) -> list[Assembly]:
+        """Boxes of the field, where it is large."""
+        kernel = self.problem.kernel
+        multiple = 2 ** max((level for own in plan.levels for level in own), default=0)
+        return [
+            Assembly(kernel, replace(plan, grids=part.grids), part, self.engine)
+            for part in blocks(kernel, plan, self.stats, factors, multiple)
+        ]
 
     def assembly(self, factors: tuple[int, ...], state: State | None) -> Assembly:
         """Statistics and plan of a stage, with levels that suit the state."""
         stats = self.stats.coarsen(factors) if any(f > 1 for f in factors) else self.stats
+        plan, stats = self._smooths(self._plan(factors, state), stats, state)
+        return Assembly(self.problem.kernel, plan, stats, self.engine)
+
+    def _plan(self, factors: tuple[int, ...], state: State | None) -> Plan:
+        """The plan of a stage."""
         plan = coarsened(self.plan, factors)
         if state is not None and plan.terms:
             wanted = self._levels(state)
@@ -220,8 +318,7 @@ class _Schedule:
                 for own in wanted
             )
             plan = replace(plan, levels=levels)
-        plan, stats = self._smooths(plan, stats, state)
-        return Assembly(self.problem.kernel, plan, stats, self.engine)
+        return plan
 
     def _smooths(self, plan: Plan, stats: FieldStatistics, state: State | None):
         """Smooths on cells that suit their lengths."""
@@ -250,24 +347,44 @@ class _Schedule:
 
 
 def climb(
-    problem: Problem, assembly: Assembly, warm: State | None, before: Report
-) -> tuple[State, Report]:
-    """Train on one resolution, from the best of many starts or from a coarser optimum."""
-    target = FieldObjective(problem, assembly, problem.noise if problem.known_noise else None)
+    problem: Problem,
+    assemblies: list[Assembly],
+    warm: State | None,
+    before: Report,
+) -> tuple[State, Report, Bound]:
+    """Train on one resolution, from the best of many starts or from a coarser optimum.
+
+    On several assemblies, parts of the field, of the sum of their bounds. Returns the bound
+    of the state, too.
+    """
+    size = sum(assembly.size for assembly in assemblies)
+    dear = size >= DEAR
+    target = FieldObjective(
+        problem,
+        assemblies,
+        problem.noise if problem.known_noise else None,
+        STEP if dear and warm is not None else 1.0,
+    )
     if problem.watch is not None:
         watch = problem.watch
-        target.watch = lambda done, value: watch(assembly.size, done, value)
+        target.watch = lambda done, value: watch(size, done, value)
     settings = problem.settings
     # What an iteration may gain unnoticed: nothing that a prediction would show. A bound of
     # many functions is dear, and the next resolution changes the optimum by more.
-    share = 1e-7 if assembly.size < DEAR else 2e-5
-    tolerance = max(settings.tolerance, share * assembly.stats.count)
-    iterations = settings.max_iterations if assembly.size < DEAR else 25
-    settings = LBFGS(min(settings.max_iterations, iterations), tolerance, settings.restarts)
+    share = 2e-5 if dear else 1e-7
+    count = sum(assembly.stats.count for assembly in assemblies)
+    tolerance = max(settings.tolerance, share * count)
+    iterations = settings.max_iterations
+    if dear:
+        work = sum(assembly.tree.factor_flops for assembly in assemblies if assembly.inputs)
+        iterations = min(iterations, int(np.clip(POLISH / max(work, 1.0), 4, 40)))
+    settings = LBFGS(iterations, tolerance, settings.restarts)
     report = Report(False, "interrupted; the best state so far is kept", interrupted=True)
     try:
-        starts = [warm] if warm is not None else _ranked(target, problem, assembly)
-        attempts = 1 + (settings.restarts if warm is None else 0)
+        starts, attempts = [warm], 1
+        if warm is None:
+            starts = _ranked(problem, target, assemblies[0])
+            attempts += max(settings.restarts, len(assemblies) > 1)
         for start in starts[:attempts]:
             attempt = maximise(target, start, settings)
             if report.interrupted or attempt.interrupted or attempt.objective > report.objective:
@@ -281,12 +398,14 @@ def climb(
         raise KeyboardInterrupt
     report.evaluations = before.evaluations + target.evaluations
     report.seconds += before.seconds
-    return state, report
+    return state, report, target.bound(state)
 
 
-def _ranked(target: FieldObjective, problem: Problem, assembly: Assembly) -> list[State]:
-    """Distinct starting states, the best first."""
+def _ranked(problem: Problem, target: FieldObjective, assembly: Assembly) -> list[State]:
+    """Distinct starting states by their bound on one assembly, the best first."""
     proposals = candidates(problem.kernel, problem.noise, assembly.plan, assembly.stats)
+    if len(target.assemblies) > 1:
+        target = FieldObjective(problem, [assembly], target.known_noise)
     states = list(dict.fromkeys(target.decode(target.encode(state)) for state in proposals))
     values = []
     for state in states:
