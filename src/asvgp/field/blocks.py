@@ -17,21 +17,27 @@ from asvgp.field.stats import FieldStatistics
 from asvgp.kernels import Constant, Kernel
 
 NUMBER = 4  # boxes
-SIDES = {2: 64, 3: 14, 4: 8}  # cells of a box along an input, by inputs
+SIDES = {2: 64, 3: 16, 4: 8}  # cells of a box along an input, by inputs
+ALIGNED = {2: 16, 3: 8, 4: 4}  # boxes begin at multiples of so many cells
 LARGE = 3  # of so many times the cells of all boxes on, they are worth it
 
 
+def highest_level(inputs: int) -> int:
+    """Splines on cells wider than this do not fit into boxes."""
+    return ALIGNED.get(inputs, 1).bit_length() - 1
+
+
 def blocks(
-    kernel: Kernel, plan: Plan, stats: FieldStatistics, factors: tuple[int, ...], multiple: int
+    kernel: Kernel, plan: Plan, stats: FieldStatistics, factors: tuple[int, ...]
 ) -> list[FieldStatistics]:
     """Statistics of boxes, on cells ``factors`` times as wide; none where they do not help.
 
-    Boxes begin at multiples of ``multiple`` of the wide cells, so that splines on cells so
-    much wider still fit in. They are spread over the domain, and hold data.
+    They are spread over the domain, hold data, and are always the same.
     """
     D = len(plan.inputs)
     if D not in SIDES or plan.smooths or not all(isinstance(e, Constant) for e in kernel.effects):
         return []
+    multiple = ALIGNED[D]
     shape = [-(-grid.cells // f) for grid, f in zip(stats.grids, factors, strict=True)]
     side = [multiple * max(1, min(SIDES[D], n) // multiple) for n in shape]
     if np.prod(shape) < LARGE * NUMBER * np.prod(side):

@@ -9,7 +9,7 @@ from math import ceil, log2
 import numpy as np
 
 from asvgp.field.assembly import Assembly
-from asvgp.field.blocks import blocks
+from asvgp.field.blocks import blocks, highest_level
 from asvgp.field.bound import field_bound, field_upper_bound
 from asvgp.field.engine import Batched, Cpu
 from asvgp.field.plan import Plan
@@ -44,6 +44,8 @@ from asvgp.kernels import Kernel
 _STAGES = 12
 DEAR = 20_000  # functions from which on a bound takes a good part of a second
 POLISH = 4e11  # operations of factors to spend on the last steps on everything
+SHORTEST = 2.0  # cells that a length must have under evidence
+LOSS = 0.05  # nats per datum that wider cells may lose
 STEP = 0.2  # of the first step from a state that is nearly right, in logarithms
 
 
@@ -148,7 +150,7 @@ class FieldObjective(Objective):
         place = self.plan.terms.index(term)
         for d, column in enumerate(self.plan.inputs):
             if parameter.endswith(f"[{column}]") or [f.dim for f in part.factors] == [column]:
-                return 3.0 * self.plan.grids[d].spacing * 2 ** self.plan.levels[place][d]
+                return SHORTEST * self.plan.grids[d].spacing * 2 ** self.plan.levels[place][d]
         return None
 
     def _bound(self, kernel: Kernel, noise: float) -> Bound:
@@ -192,13 +194,13 @@ def fit_field(
     schedule = _Schedule(problem, stats, plan, auto, engine or Cpu())
     report, levels = Report(), []
     factors = first_factors(plan) if trained and warm is None else schedule.target(state)
+    assembly = None
     if trained and state is None and auto and problem.objective == "evidence":
-        state, report, factors = schedule.explore(factors, report)
-    assembly = schedule.assembly(factors, state)
+        state, report, assembly = schedule.explore()
+    settled = assembly is not None
+    if assembly is None:
+        assembly = schedule.assembly(factors, state)
     for _ in range(_STAGES):
-        if trained and warm is None and assembly.size >= DEAR and state is not None:
-            state, report, factors = schedule.on_parts(factors, state, report)
-            assembly = schedule.assembly(factors, state)
         if trained and not report.interrupted:
             state, report, bound = climb(problem, [assembly], state, report)
         else:
@@ -206,9 +208,11 @@ def fit_field(
             bound = field_bound(assembly, *state, problem.objective)
         report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
         levels.append(_level(assembly, bound, state))
+        if settled or report.interrupted:
+            break
         factors = schedule.following(factors, state)
         following = schedule.assembly(factors, state)
-        if following.plan == assembly.plan or report.interrupted:
+        if following.plan == assembly.plan:
             break
         assembly = following
     middle = time.perf_counter()
@@ -234,7 +238,6 @@ class _Schedule:
         self.problem, self.stats, self.plan, self.auto = problem, stats, plan, auto
         self.engine = engine
         self.marginals = marginal_moments(plan, stats)
-        self.seen: set = set()
         self.scatter = noise_estimate(plan, without_effects(plan, stats))
 
     def target(self, state: State | None) -> tuple[int, ...]:
@@ -263,40 +266,50 @@ class _Schedule:
             self.scatter,
         )
 
-    def explore(
-        self, factors: tuple[int, ...], report: Report
-    ) -> tuple[State | None, Report, tuple[int, ...]]:
-        """Train on boxes of a large field, as fine as the data; as it was where there are none."""
-        kernel, plan = self.problem.kernel, self.plan
-        finest = tuple(2**level for level in finest_levels(kernel, plan, self.stats.count))
-        assemblies = self._parts(coarsened(plan, finest), finest)
-        if not assemblies:
-            return None, report, factors
-        state, report, _ = climb(self.problem, assemblies, None, report)
-        return state, report, self.following(self.target(state), state)
+    def explore(self) -> tuple[State | None, Report, Assembly | None]:
+        """Train on boxes of a large field, as fine as the data, then choose its levels.
 
-    def on_parts(
-        self, factors: tuple[int, ...], state: State, report: Report
-    ) -> tuple[State, Report, tuple[int, ...]]:
-        """Train on boxes at this resolution, and on as fine ones as they ask for, each once."""
-        while not report.interrupted:
-            plan = self._plan(factors, state)
-            key = factors, plan.levels
-            assemblies = [] if key in self.seen else self._parts(plan, factors)
-            if not assemblies:
+        On boxes a bound is cheap, so many starts can be tried and nothing has to be guessed
+        from coarse cells, which take what is short for noise. Levels that lose nothing there
+        lose nothing on the whole field. Nothing is returned where boxes are of no use.
+        """
+        kernel, report = self.problem.kernel, Report()
+        finest = finest_levels(kernel, self.plan, self.marginals, self.stats.count)
+        factors = tuple(2**level for level in finest)
+        plan = coarsened(self.plan, factors)
+        parts = self._parts(plan, factors)
+        if not parts:
+            return None, report, None
+        state = None
+        for some in (parts[:2], parts):
+            if not report.interrupted:
+                state, report, bound = climb(self.problem, some, state, report)
+        assert state is not None
+        count = sum(part.stats.count for part in parts)
+        wanted, most = self._levels(state), highest_level(len(finest))
+        for step in range(most + 1):
+            levels = tuple(
+                tuple(max(0, min(w - f, most) - step) for w, f in zip(own, finest, strict=True))
+                for own in wanted
+            )
+            plan = replace(plan, levels=levels)
+            if not any(map(any, levels)) or report.interrupted:
                 break
-            self.seen.add(key)
-            state, report, _ = climb(self.problem, assemblies, state, report)
-            factors = self.following(factors, state)
-        return state, report, factors
+            try:
+                bounds = [field_bound(a, *state, "evidence") for a in self._parts(plan, factors)]
+            except np.linalg.LinAlgError:
+                continue
+            if bounds and sum(b.fit for b in bounds) >= bound.fit - LOSS * count:
+                break
+        stats = self.stats.coarsen(factors) if any(f > 1 for f in factors) else self.stats
+        return state, report, Assembly(kernel, plan, stats, self.engine)
 
     def _parts(self, plan: Plan, factors: tuple[int, ...]) -> list[Assembly]:
         """Boxes of the field, where it is large."""
         kernel = self.problem.kernel
-        multiple = 2 ** max((level for own in plan.levels for level in own), default=0)
         return [
             Assembly(kernel, replace(plan, grids=part.grids), part, self.engine)
-            for part in blocks(kernel, plan, self.stats, factors, multiple)
+            for part in blocks(kernel, plan, self.stats, factors)
         ]
 
     def assembly(self, factors: tuple[int, ...], state: State | None) -> Assembly:
@@ -358,7 +371,7 @@ def climb(
     of the state, too.
     """
     size = sum(assembly.size for assembly in assemblies)
-    dear = size >= DEAR
+    dear = size >= DEAR or len(assemblies) > 1
     target = FieldObjective(
         problem,
         assemblies,
@@ -371,7 +384,7 @@ def climb(
     settings = problem.settings
     # What an iteration may gain unnoticed: nothing that a prediction would show. A bound of
     # many functions is dear, and the next resolution changes the optimum by more.
-    share = 2e-5 if dear else 1e-7
+    share = 5e-5 if dear else 1e-7
     count = sum(assembly.stats.count for assembly in assemblies)
     tolerance = max(settings.tolerance, share * count)
     iterations = settings.max_iterations
@@ -396,6 +409,11 @@ def climb(
     state = target.best[1] or warm
     if state is None:
         raise KeyboardInterrupt
+    if dear and not report.interrupted and iterations < problem.settings.max_iterations:
+        report.converged = True  # as far as is worth its time: the limit is not the user's
+        report.message = "converged" if "stopped after" not in report.message else (
+            f"converged on parts of the field, then {iterations} iterations on all of it"
+        )
     report.evaluations = before.evaluations + target.evaluations
     report.seconds += before.seconds
     return state, report, target.bound(state)

@@ -31,7 +31,7 @@ COARSEST = 4.0  # lengthscale in cells, at least
 CONDITION = 1e11
 TOLERANCE = 2e-3  # nats per datum that the bound may lose to one term along one input
 SHARE = 0.1  # of the scatter of neighbours, that one term may miss along one input
-DENSEST = 2.6  # cells per datum, under evidence
+DENSEST = 1.5  # cells per datum, under evidence
 
 
 def scale_of(process: Component) -> float:
@@ -92,7 +92,7 @@ def levels_for(
     """
     levels, floor = [], (0,) * len(plan.grids)
     if objective == "evidence":
-        floor = finest_levels(kernel, plan, count)
+        floor = finest_levels(kernel, plan, moments, count)
     for term, degrees in zip(plan.terms, plan.degrees, strict=True):
         part = kernel.components[term]
         factors = {factor.dim: factor for factor in part.factors}
@@ -114,8 +114,13 @@ def levels_for(
     return tuple(levels)
 
 
-def finest_levels(kernel: Kernel, plan: Plan, count: int) -> tuple[int, ...]:
-    """Levels below which there are more cells than data: wider first where lengths allow."""
+def finest_levels(
+    kernel: Kernel, plan: Plan, moments: list[Array], count: int
+) -> tuple[int, ...]:
+    """Levels below which there are more cells than data: wider first where lengths allow.
+
+    Data on a grid leave cells empty along an input that are narrower than its spacing.
+    """
     lengths = np.full(len(plan.grids), np.inf)
     for term in plan.terms:
         for factor in kernel.components[term].factors:
@@ -123,11 +128,18 @@ def finest_levels(kernel: Kernel, plan: Plan, count: int) -> tuple[int, ...]:
             lengths[d] = min(lengths[d], scale_of(factor) / plan.grids[d].spacing)
     levels = [0] * len(plan.grids)
     cells = np.array([float(grid.cells) for grid in plan.grids])
-    while cells.prod() > DENSEST * count and cells.max() > 2.0:
-        d = int(np.argmax(np.where(cells > 2.0, lengths, -1.0)))
+
+    def widen(d: int) -> None:
         levels[d] += 1
         cells[d] /= 2.0
         lengths[d] /= 2.0
+
+    for d, own in enumerate(moments):
+        occupied = np.count_nonzero(own[:, 0])
+        while cells[d] > max(DENSEST * occupied, 2.0):
+            widen(d)
+    while cells.prod() > DENSEST * count and cells.max() > 2.0:
+        widen(int(np.argmax(np.where(cells > 2.0, lengths, -1.0))))
     return tuple(levels)
 
 
