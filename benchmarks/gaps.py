@@ -105,7 +105,11 @@ def ours(kernel, X, y, T, truth) -> dict:
     middle = time.perf_counter()
     mean, std = gp.predict(T, return_std=True, include_noise=True)
     seconds = {"fit": middle - begin, "predict": time.perf_counter() - middle}
-    facts = {"kernel": repr(gp.kernel_), "noise": gp.noise_variance_, "evidence": gp.optimization_.objective}
+    facts = {
+        "kernel": repr(gp.kernel_),
+        "noise": gp.noise_variance_,
+        "evidence": gp.optimization_.objective,
+    }
     return scores(truth, mean, std) | seconds | facts
 
 
@@ -117,7 +121,10 @@ def gpboost(python: str, X, y, T, truth) -> dict:
         subprocess.run([python, "-c", GPBOOST, given, got], check=True, stdout=subprocess.DEVNULL)
         out = np.load(got)
         fit, predict = out["seconds"]
-        return scores(truth, out["mean"], out["std"]) | {"fit": float(fit), "predict": float(predict)}
+        return scores(truth, out["mean"], out["std"]) | {
+            "fit": float(fit),
+            "predict": float(predict),
+        }
 
 
 def line(name: str, row: dict) -> str:
@@ -136,8 +143,10 @@ def table(values: np.ndarray, python: str | None) -> dict:
     train, test = known & ~hidden.ravel(), known & hidden.ravel()
     y = values.ravel()
     data = places[train], y[train], places[test], y[test]
-    print(f"  {train.sum():,} values to train on, {test.sum():,} hidden; their deviation is "
-          f"{np.std(y[test]):.4g}")
+    print(
+        f"  {train.sum():,} values to train on, {test.sum():,} hidden; their deviation is "
+        f"{np.std(y[test]):.4g}"
+    )
     print(f"  {'model':<24} {'RMSE':>10} {'CRPS':>10} {'inside':>9} {'fit':>10} {'predict':>9}")
     rows = {}
     for name, kernel in kernels().items():

@@ -8,6 +8,7 @@ from math import ceil, log2
 
 import numpy as np
 
+from asvgp.basis import Array
 from asvgp.field.assembly import Assembly
 from asvgp.field.blocks import blocks, highest_level
 from asvgp.field.bound import field_bound, field_upper_bound
@@ -43,8 +44,9 @@ from asvgp.kernels import Kernel
 
 _STAGES = 12
 DEAR = 20_000  # functions from which on a bound takes a good part of a second
-POLISH = 4e11  # operations of factors to spend on the last steps on everything
+POLISH = 1.5e11  # operations of factors to spend on the last steps on everything
 SHORTEST = 2.0  # cells that a length must have under evidence
+QUIET = 1e-2  # noise, at least, in units of how much neighbours differ, under evidence
 LOSS = 0.05  # nats per datum that wider cells may lose
 STEP = 0.2  # of the first step from a state that is nearly right, in logarithms
 
@@ -124,6 +126,8 @@ class FieldObjective(Objective):
         if self.known_noise is not None:
             return [*limits, (np.log(self.known_noise), np.log(self.known_noise))]
         noise = mean_weight(self.assembly.stats) * power * np.array([1e-8, 1e2])
+        if self.objective == "evidence":
+            noise[0] = min(max(noise[0], QUIET * noise_estimate(self.plan, plain)), noise[1])
         return [*limits, (np.log(noise[0]), np.log(noise[1]))]
 
     def _longest(self):
@@ -217,7 +221,7 @@ def fit_field(
         assembly = following
     middle = time.perf_counter()
     posterior = FieldPosterior(*state, assembly)
-    upper = max(bound.elbo, field_upper_bound(assembly, *state))
+    upper = max(bound.elbo, field_upper_bound(assembly, *state, posterior.solution.log_det))
     levels[-1] = replace(levels[-1], upper_bound=upper)
     end = time.perf_counter()
     timings = {"training": middle - begin, "posterior": end - middle}
@@ -280,11 +284,9 @@ class _Schedule:
         parts = self._parts(plan, factors)
         if not parts:
             return None, report, None
-        state = None
-        for some in (parts[:2], parts):
-            if not report.interrupted:
-                state, report, bound = climb(self.problem, some, state, report)
-        assert state is not None
+        state, report, bound = climb(self.problem, parts[:2], None, report)
+        if not report.interrupted:
+            state, report, bound = climb(self.problem, parts, state, report)
         count = sum(part.stats.count for part in parts)
         wanted, most = self._levels(state), highest_level(len(finest))
         for step in range(most + 1):
@@ -390,14 +392,15 @@ def climb(
     iterations = settings.max_iterations
     if dear:
         work = sum(assembly.tree.factor_flops for assembly in assemblies if assembly.inputs)
-        iterations = min(iterations, int(np.clip(POLISH / max(work, 1.0), 4, 40)))
+        iterations = min(iterations, int(np.clip(POLISH / max(work, 1.0), 4, 25)))
     settings = LBFGS(iterations, tolerance, settings.restarts)
     report = Report(False, "interrupted; the best state so far is kept", interrupted=True)
     try:
-        starts, attempts = [warm], 1
         if warm is None:
             starts = _ranked(problem, target, assemblies[0])
-            attempts += max(settings.restarts, len(assemblies) > 1)
+            attempts = 1 + max(settings.restarts, len(assemblies) > 1)
+        else:
+            starts, attempts = [warm], 1
         for start in starts[:attempts]:
             attempt = maximise(target, start, settings)
             if report.interrupted or attempt.interrupted or attempt.objective > report.objective:
@@ -411,8 +414,10 @@ def climb(
         raise KeyboardInterrupt
     if dear and not report.interrupted and iterations < problem.settings.max_iterations:
         report.converged = True  # as far as is worth its time: the limit is not the user's
-        report.message = "converged" if "stopped after" not in report.message else (
-            f"converged on parts of the field, then {iterations} iterations on all of it"
+        report.message = (
+            "converged"
+            if "stopped after" not in report.message
+            else (f"converged on parts of the field, then {iterations} iterations on all of it")
         )
     report.evaluations = before.evaluations + target.evaluations
     report.seconds += before.seconds

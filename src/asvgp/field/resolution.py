@@ -55,8 +55,9 @@ def wanted_level(
 ) -> int:
     """How often the cells of a grid may be doubled for this process.
 
-    ``tolerated`` is the share of its variance that may be missed; ``moments`` are the marginal ones along this input, (cells, 2 powers + 1); ``finest`` is
-    the longest lengthscale in cells.
+    ``tolerated`` is the share of its variance that may be missed; ``moments`` are the
+    marginal ones along this input, (cells, 2 powers + 1); ``finest`` is the longest
+    lengthscale in cells.
     """
     ratio = scale_of(process) / grid.spacing
     most = int(log2(max(grid.cells / 2, 1)))
@@ -114,9 +115,7 @@ def levels_for(
     return tuple(levels)
 
 
-def finest_levels(
-    kernel: Kernel, plan: Plan, moments: list[Array], count: int
-) -> tuple[int, ...]:
+def finest_levels(kernel: Kernel, plan: Plan, moments: list[Array], count: int) -> tuple[int, ...]:
     """Levels below which there are more cells than data: wider first where lengths allow.
 
     Data on a grid leave cells empty along an input that are narrower than its spacing.
