@@ -31,7 +31,7 @@ COARSEST = 4.0  # lengthscale in cells, at least
 CONDITION = 1e11
 TOLERANCE = 2e-3  # nats per datum that the bound may lose to one term along one input
 SHARE = 0.1  # of the scatter of neighbours, that one term may miss along one input
-DENSEST = 1.5  # cells per datum, under evidence
+DENSEST, CROWDED = 1.5, 3.0  # cells per place along an input, and per datum, under evidence
 
 
 def scale_of(process: Component) -> float:
@@ -137,7 +137,7 @@ def finest_levels(kernel: Kernel, plan: Plan, moments: list[Array], count: int) 
         occupied = np.count_nonzero(own[:, 0])
         while cells[d] > max(DENSEST * occupied, 2.0):
             widen(d)
-    while cells.prod() > DENSEST * count and cells.max() > 2.0:
+    while cells.prod() > CROWDED * count and cells.max() > 2.0:
         widen(int(np.argmax(np.where(cells > 2.0, lengths, -1.0))))
     return tuple(levels)
 
