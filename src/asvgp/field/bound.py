@@ -262,11 +262,17 @@ def freedoms(assembly: Assembly, kernel: Kernel, solution: Solution) -> tuple[fl
     return sum(terms) + plan.effects - forms.effects_trace, terms
 
 
-def field_upper_bound(assembly: Assembly, kernel: Kernel, noise: float) -> float:
-    """An upper bound on the log evidence, from one more factorisation."""
+def field_upper_bound(
+    assembly: Assembly, kernel: Kernel, noise: float, log_det: float | None = None
+) -> float:
+    """An upper bound on the log evidence, from one more factorisation.
+
+    ``log_det`` is that of P, where it is known.
+    """
     priors, stats = Priors(assembly, kernel), assembly.stats
     missed = float(sum(priors.missed(derivatives=False)[0]))
-    log_det = assembly.factor(kernel, noise).log_det
+    if log_det is None:
+        log_det = assembly.factor(kernel, noise).log_det
     wide = noise + missed
     misfit = stats.squares.sum() / wide - Solution.of(assembly, kernel, wide).explained.sum()
     constant = stats.log_weights - stats.count * log(2.0 * pi * noise)

@@ -8,7 +8,9 @@ from math import ceil, log2
 
 import numpy as np
 
+from asvgp.basis import Array
 from asvgp.field.assembly import Assembly
+from asvgp.field.blocks import blocks, highest_level
 from asvgp.field.bound import field_bound, field_upper_bound
 from asvgp.field.engine import Batched, Cpu
 from asvgp.field.memory import Room
@@ -16,6 +18,7 @@ from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior
 from asvgp.field.resolution import (
     coarsened,
+    finest_levels,
     first_factors,
     levels_for,
     most_cells,
@@ -42,20 +45,59 @@ from asvgp.kernels import Kernel
 
 _STAGES = 12
 DEAR = 20_000  # functions from which on a bound takes a good part of a second
+POLISH = 1.5e11  # operations of factors to spend on the last steps on everything
+SHORTEST = 2.0  # cells that a length must have under evidence
+QUIET = 1e-2  # noise, at least, in units of how much neighbours differ, under evidence
+LOSS = 0.05  # nats per datum that wider cells may lose
+STEP = 0.2  # of the first step from a state that is nearly right, in logarithms
 
 
 class FieldObjective(Objective):
-    """The bound of a field as a function of the free log-hyperparameters."""
+    """The bound of a field, or of parts of one, as a function of the free log-hyperparameters.
 
-    def __init__(self, problem: Problem, assembly: Assembly, known_noise: float | None = None):
-        self.assembly, self.plan = assembly, assembly.plan
+    Parameters
+    ----------
+    problem : Problem
+    assemblies : list of Assembly
+        The bound is the sum of theirs.
+    known_noise : float, optional
+    step : float
+        The optimiser's unit.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        assemblies: list[Assembly],
+        known_noise: float | None = None,
+        step: float = 1.0,
+    ):
+        self.assemblies, self.assembly = assemblies, assemblies[0]
+        self.plan, self.step = self.assembly.plan, 1.0
         super().__init__(
             problem.kernel,
-            assembly.stats,  # pyright: ignore[reportArgumentType]
+            self.assembly.stats,  # pyright: ignore[reportArgumentType]
             problem.degree,
             problem.objective,
             known_noise,
         )
+        self.step = step
+        self.limits = [(low / step, high / step) for low, high in self.limits]
+
+    def encode(self, state: State) -> Array:
+        """The free log-hyperparameters of a state in units of the step, inside the limits."""
+        kernel, noise = state
+        theta = np.log(np.append(kernel.values[self.free], noise)) / self.step
+        return np.clip(theta, *np.array(self.limits).T)
+
+    def decode(self, theta: Array) -> State:
+        """The state at a point."""
+        return super().decode(self.step * theta)
+
+    def slope(self, theta: Array) -> tuple[float, Array]:
+        """Value and gradient at a point."""
+        value, gradient = super().slope(theta)
+        return value, self.step * gradient
 
     def _limits(self) -> list[tuple[float, float]]:
         plain = without_effects(self.plan, self.assembly.stats)
@@ -85,6 +127,8 @@ class FieldObjective(Objective):
         if self.known_noise is not None:
             return [*limits, (np.log(self.known_noise), np.log(self.known_noise))]
         noise = mean_weight(self.assembly.stats) * power * np.array([1e-8, 1e2])
+        if self.objective == "evidence":
+            noise[0] = min(max(noise[0], QUIET * noise_estimate(self.plan, plain)), noise[1])
         return [*limits, (np.log(noise[0]), np.log(noise[1]))]
 
     def _longest(self):
@@ -111,12 +155,18 @@ class FieldObjective(Objective):
         place = self.plan.terms.index(term)
         for d, column in enumerate(self.plan.inputs):
             if parameter.endswith(f"[{column}]") or [f.dim for f in part.factors] == [column]:
-                return 3.0 * self.plan.grids[d].spacing * 2 ** self.plan.levels[place][d]
+                return SHORTEST * self.plan.grids[d].spacing * 2 ** self.plan.levels[place][d]
         return None
 
     def _bound(self, kernel: Kernel, noise: float) -> Bound:
         try:
-            return field_bound(self.assembly, kernel, noise, self.objective)
+            bounds = [field_bound(a, kernel, noise, self.objective) for a in self.assemblies]
+            return Bound(
+                sum(b.elbo for b in bounds),
+                sum(b.fit for b in bounds),
+                sum(b.missed for b in bounds),
+                np.sum([b.gradient for b in bounds], axis=0),
+            )
         except np.linalg.LinAlgError:
             if self.best[1] is None:
                 raise
@@ -150,17 +200,25 @@ def fit_field(
     schedule = _Schedule(problem, stats, plan, auto, engine or Cpu(), room)
     report, levels, bound = Report(), [], None
     factors = first_factors(plan) if trained and warm is None else schedule.target(state)
-    assembly = schedule.assembly(factors, state)
+    assembly = None
+    if trained and state is None and auto and problem.objective == "evidence":
+        state, report, assembly = schedule.explore()
+    settled = assembly is not None
+    if assembly is None:
+        assembly = schedule.assembly(factors, state)
     for _ in range(_STAGES):
-        if trained:
-            state, report = climb(problem, assembly, state, report)
-        assert state is not None
-        bound = field_bound(assembly, *state, problem.objective)
+        if trained and not report.interrupted:
+            state, report, bound = climb(problem, [assembly], state, report)
+        else:
+            assert state is not None
+            bound = field_bound(assembly, *state, problem.objective)
         report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
         levels.append(_level(assembly, bound, state))
+        if settled or report.interrupted:
+            break
         factors = schedule.following(factors, state)
         following = schedule.assembly(factors, state)
-        if following.plan == assembly.plan or report.interrupted:
+        if following.plan == assembly.plan:
             break
         assembly = following
     report.notes += room.notes if room else []
@@ -168,7 +226,7 @@ def fit_field(
     assert state is not None
     assert bound is not None
     posterior = FieldPosterior(*state, assembly)
-    upper = max(bound.elbo, field_upper_bound(assembly, *state))
+    upper = max(bound.elbo, field_upper_bound(assembly, *state, posterior.solution.log_det))
     levels[-1] = replace(levels[-1], upper_bound=upper)
     end = time.perf_counter()
     timings = {"training": middle - begin, "posterior": end - middle}
@@ -190,6 +248,7 @@ class _Schedule:
         self.problem, self.stats, self.plan, self.auto = problem, stats, plan, auto
         self.engine, self.room = engine, room
         self.marginals = marginal_moments(plan, stats)
+        self.scatter = noise_estimate(plan, without_effects(plan, stats))
 
     def target(self, state: State | None) -> tuple[int, ...]:
         """Factors to end with, for known hyperparameters."""
@@ -224,8 +283,57 @@ class _Schedule:
 
     def _levels(self, state: State) -> tuple[tuple[int, ...], ...]:
         return levels_for(
-            *state, self.plan, self.marginals, self.stats.count, self.problem.objective
+            *state,
+            self.plan,
+            self.marginals,
+            self.stats.count,
+            self.problem.objective,
+            self.scatter,
         )
+
+    def explore(self) -> tuple[State | None, Report, Assembly | None]:
+        """Train on boxes of a large field, as fine as the data, then choose its levels.
+
+        On boxes a bound is cheap, so many starts can be tried and nothing has to be guessed
+        from coarse cells, which take what is short for noise. Levels that lose nothing there
+        lose nothing on the whole field. Nothing is returned where boxes are of no use.
+        """
+        kernel, report = self.problem.kernel, Report()
+        finest = finest_levels(kernel, self.plan, self.marginals, self.stats.count)
+        factors = tuple(2**level for level in finest)
+        plan = coarsened(self.plan, factors)
+        parts = self._parts(plan, factors)
+        if not parts:
+            return None, report, None
+        state, report, bound = climb(self.problem, parts[:2], None, report)
+        if not report.interrupted:
+            state, report, bound = climb(self.problem, parts, state, report)
+        count = sum(part.stats.count for part in parts)
+        wanted, most = self._levels(state), highest_level(len(finest))
+        for step in range(most + 1):
+            levels = tuple(
+                tuple(max(0, min(w - f, most) - step) for w, f in zip(own, finest, strict=True))
+                for own in wanted
+            )
+            plan = replace(plan, levels=levels)
+            if not any(map(any, levels)) or report.interrupted:
+                break
+            try:
+                bounds = [field_bound(a, *state, "evidence") for a in self._parts(plan, factors)]
+            except np.linalg.LinAlgError:
+                continue
+            if bounds and sum(b.fit for b in bounds) >= bound.fit - LOSS * count:
+                break
+        stats = self.stats.coarsen(factors) if any(f > 1 for f in factors) else self.stats
+        return state, report, Assembly(kernel, plan, stats, self.engine)
+
+    def _parts(self, plan: Plan, factors: tuple[int, ...]) -> list[Assembly]:
+        """Boxes of the field, where it is large."""
+        kernel = self.problem.kernel
+        return [
+            Assembly(kernel, replace(plan, grids=part.grids), part, self.engine)
+            for part in blocks(kernel, plan, self.stats, factors)
+        ]
 
     def assembly(self, factors: tuple[int, ...], state: State | None) -> Assembly:
         """Statistics and plan of a stage, with levels that suit the state."""
@@ -277,24 +385,45 @@ class _Schedule:
 
 
 def climb(
-    problem: Problem, assembly: Assembly, warm: State | None, before: Report
-) -> tuple[State, Report]:
-    """Train on one resolution, from the best of many starts or from a coarser optimum."""
-    target = FieldObjective(problem, assembly, problem.noise if problem.known_noise else None)
+    problem: Problem,
+    assemblies: list[Assembly],
+    warm: State | None,
+    before: Report,
+) -> tuple[State, Report, Bound]:
+    """Train on one resolution, from the best of many starts or from a coarser optimum.
+
+    On several assemblies, parts of the field, of the sum of their bounds. Returns the bound
+    of the state, too.
+    """
+    size = sum(assembly.size for assembly in assemblies)
+    dear = size >= DEAR or len(assemblies) > 1
+    target = FieldObjective(
+        problem,
+        assemblies,
+        problem.noise if problem.known_noise else None,
+        STEP if dear and warm is not None else 1.0,
+    )
     if problem.watch is not None:
         watch = problem.watch
-        target.watch = lambda done, value: watch(assembly.size, done, value)
+        target.watch = lambda done, value: watch(size, done, value)
     settings = problem.settings
     # What an iteration may gain unnoticed: nothing that a prediction would show. A bound of
     # many functions is dear, and the next resolution changes the optimum by more.
-    share = 1e-7 if assembly.size < DEAR else 2e-5
-    tolerance = max(settings.tolerance, share * assembly.stats.count)
-    iterations = settings.max_iterations if assembly.size < DEAR else 25
-    settings = LBFGS(min(settings.max_iterations, iterations), tolerance, settings.restarts)
+    share = 5e-5 if dear else 1e-7
+    count = sum(assembly.stats.count for assembly in assemblies)
+    tolerance = max(settings.tolerance, share * count)
+    iterations = settings.max_iterations
+    if dear:
+        work = sum(assembly.tree.factor_flops for assembly in assemblies if assembly.inputs)
+        iterations = min(iterations, int(np.clip(POLISH / max(work, 1.0), 4, 25)))
+    settings = LBFGS(iterations, tolerance, settings.restarts)
     report = Report(False, "interrupted; the best state so far is kept", interrupted=True)
     try:
-        starts = [warm] if warm is not None else _ranked(target, problem, assembly)
-        attempts = 1 + (settings.restarts if warm is None else 0)
+        if warm is None:
+            starts = _ranked(problem, target, assemblies[0])
+            attempts = 1 + max(settings.restarts, len(assemblies) > 1)
+        else:
+            starts, attempts = [warm], 1
         for start in starts[:attempts]:
             attempt = maximise(target, start, settings)
             if report.interrupted or attempt.interrupted or attempt.objective > report.objective:
@@ -306,14 +435,23 @@ def climb(
     state = target.best[1] or warm
     if state is None:
         raise KeyboardInterrupt
+    if dear and not report.interrupted and iterations < problem.settings.max_iterations:
+        report.converged = True  # as far as is worth its time: the limit is not the user's
+        report.message = (
+            "converged"
+            if "stopped after" not in report.message
+            else (f"converged on parts of the field, then {iterations} iterations on all of it")
+        )
     report.evaluations = before.evaluations + target.evaluations
     report.seconds += before.seconds
-    return state, report
+    return state, report, target.bound(state)
 
 
-def _ranked(target: FieldObjective, problem: Problem, assembly: Assembly) -> list[State]:
-    """Distinct starting states, the best first."""
+def _ranked(problem: Problem, target: FieldObjective, assembly: Assembly) -> list[State]:
+    """Distinct starting states by their bound on one assembly, the best first."""
     proposals = candidates(problem.kernel, problem.noise, assembly.plan, assembly.stats)
+    if len(target.assemblies) > 1:
+        target = FieldObjective(problem, [assembly], target.known_noise)
     states = list(dict.fromkeys(target.decode(target.encode(state)) for state in proposals))
     values = []
     for state in states:

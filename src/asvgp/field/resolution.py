@@ -7,6 +7,11 @@ limits on the lengthscale in cells. Fewer than `COARSEST` are no longer the proc
 too many the matrices lose their digits, and nothing is gained: K's condition number grows
 like the product over inputs of (lengthscale in cells)**(2 degree), and is kept below
 `CONDITION`.
+
+What is tolerable depends on the objective. The bound pays for missed variance in units of
+the noise. The evidence of the spline field does not pay, but predictions add what is missed
+to their variance: it is kept below a share of how much neighbouring data differ, and cells
+much finer than the data are of no use.
 """
 
 from __future__ import annotations
@@ -22,9 +27,11 @@ from asvgp.field.axis import Axis
 from asvgp.field.plan import Plan
 from asvgp.kernels import SHO, Component, Kernel
 
-COARSEST, EVIDENCE = 4.0, 8.0  # lengthscale in cells: at least, and what evidence asks for
+COARSEST = 4.0  # lengthscale in cells, at least
 CONDITION = 1e11
 TOLERANCE = 2e-3  # nats per datum that the bound may lose to one term along one input
+SHARE = 0.1  # of the scatter of neighbours, that one term may miss along one input
+DENSEST, CROWDED = 1.5, 3.0  # cells per place along an input, and per datum, under evidence
 
 
 def scale_of(process: Component) -> float:
@@ -42,15 +49,15 @@ def wanted_level(
     grid: Grid,
     degree: int,
     moments: Array,
-    worth: float,
+    tolerated: float,
     objective: str,
     finest: float,
 ) -> int:
     """How often the cells of a grid may be doubled for this process.
 
-    ``worth`` is what losing all of its variance would cost the bound, in nats per datum;
-    ``moments`` are the marginal ones along this input, (cells, 2 powers + 1); ``finest`` is
-    the longest lengthscale in cells.
+    ``tolerated`` is the share of its variance that may be missed; ``moments`` are the
+    marginal ones along this input, (cells, 2 powers + 1); ``finest`` is the longest
+    lengthscale in cells.
     """
     ratio = scale_of(process) / grid.spacing
     most = int(log2(max(grid.cells / 2, 1)))
@@ -58,29 +65,35 @@ def wanted_level(
     highest = int(np.floor(log2(max(ratio / COARSEST, 1.0))))
     if objective == "coarsest":
         return min(least, most)
-    if objective == "evidence":
-        level = int(np.floor(log2(max(ratio / EVIDENCE, 1.0))))
-        return int(np.clip(level, min(least, most), most))
     weight = float(moments[:, 0].sum())
     powers = (moments.shape[1] - 1) // 2
     level = min(highest, most)
     while level > 0:
         axis = Axis(process, grid, degree, level, powers)
         missed = 1.0 - axis.trace(moments)[0] / weight
-        if worth * missed <= TOLERANCE:
+        if missed <= tolerated:
             break
         level -= 1
     return int(np.clip(level, min(least, most), most))
 
 
 def levels_for(
-    kernel: Kernel, noise: float, plan: Plan, moments: list[Array], count: int, objective: str
+    kernel: Kernel,
+    noise: float,
+    plan: Plan,
+    moments: list[Array],
+    count: int,
+    objective: str,
+    scatter: float = 0.0,
 ) -> tuple[tuple[int, ...], ...]:
     """Levels of every term and input of the main block, for these hyperparameters.
 
-    ``moments`` are the marginal ones, on the plan's grids.
+    ``moments`` are the marginal ones, on the plan's grids; ``scatter`` is the variance that
+    neighbouring data differ by.
     """
-    levels = []
+    levels, floor = [], (0,) * len(plan.grids)
+    if objective == "evidence":
+        floor = finest_levels(kernel, plan, moments, count)
     for term, degrees in zip(plan.terms, plan.degrees, strict=True):
         part = kernel.components[term]
         factors = {factor.dim: factor for factor in part.factors}
@@ -89,19 +102,43 @@ def levels_for(
             if column not in factors:
                 own.append(0)
                 continue
-            worth = 0.5 * part.variance * float(moments[d][:, 0].sum()) / (noise * count)
-            own.append(
-                wanted_level(
-                    factors[column],
-                    plan.grids[d],
-                    degrees[d],
-                    moments[d],
-                    worth,
-                    objective,
-                    finest,
-                )
+            mean_weight = float(moments[d][:, 0].sum()) / count
+            if objective == "evidence":
+                tolerated = SHARE * max(scatter, noise) / (part.variance * mean_weight)
+            else:
+                tolerated = 2.0 * TOLERANCE * noise / (part.variance * mean_weight)
+            level = wanted_level(
+                factors[column], plan.grids[d], degrees[d], moments[d], tolerated, objective, finest
             )
+            own.append(max(level, floor[d]))
         levels.append(tuple(own))
+    return tuple(levels)
+
+
+def finest_levels(kernel: Kernel, plan: Plan, moments: list[Array], count: int) -> tuple[int, ...]:
+    """Levels below which there are more cells than data: wider first where lengths allow.
+
+    Data on a grid leave cells empty along an input that are narrower than its spacing.
+    """
+    lengths = np.full(len(plan.grids), np.inf)
+    for term in plan.terms:
+        for factor in kernel.components[term].factors:
+            d = plan.inputs.index(factor.dim)
+            lengths[d] = min(lengths[d], scale_of(factor) / plan.grids[d].spacing)
+    levels = [0] * len(plan.grids)
+    cells = np.array([float(grid.cells) for grid in plan.grids])
+
+    def widen(d: int) -> None:
+        levels[d] += 1
+        cells[d] /= 2.0
+        lengths[d] /= 2.0
+
+    for d, own in enumerate(moments):
+        occupied = np.count_nonzero(own[:, 0])
+        while cells[d] > max(DENSEST * occupied, 2.0):
+            widen(d)
+    while cells.prod() > CROWDED * count and cells.max() > 2.0:
+        widen(int(np.argmax(np.where(cells > 2.0, lengths, -1.0))))
     return tuple(levels)
 
 

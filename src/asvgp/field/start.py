@@ -92,7 +92,7 @@ def candidates(
     """States worth trying, the given kernel first.
 
     Lengths are fractions of the domain, the same along every input; where several terms are
-    alike, their scales are spread, the longest first. ``noise`` is the user's own start.
+    alike, their scales are spread, the longest first or last. ``noise`` is the user's own start.
     """
     plain = without_effects(plan, stats)
     power, rough = signal_power(plain), noise_estimate(plan, plain)
@@ -105,11 +105,15 @@ def candidates(
     same = {key: [i for i, other in enumerate(over) if other == key] for key in over}
     for fraction in FRACTIONS:
         lengths: list[float | None] = [fraction] * len(over)
+        backwards = list(lengths)
         for members in same.values():
             if len(members) > 1:
                 for place, number in enumerate(members):
                     lengths[number] = fraction * 0.15**place
+                    backwards[members[-1 - place]] = fraction * 0.15**place
         kernels.append(_with(kernel, lengths, spans, share))
+        if backwards != lengths:
+            kernels.append(_with(kernel, backwards, spans, share))
     return [(k, value) for k in kernels for value in sorted(set(noises))]
 
 
