@@ -70,7 +70,7 @@ def read_columns(
     out: dict[int, Array] = {}
     for place, number in enumerate(layout.used):
         column, axis = table.column(number), axes[place]
-        name = _column_name(table, number)
+        name = column_name(table, number)
         if (axis is not None) != is_time(column):
             kinds = ("times", "numbers") if axis is not None else ("numbers", "times")
             raise TypeError(f"{name} holds {kinds[1]}, but the model was fitted to {kinds[0]}.")
@@ -78,7 +78,7 @@ def read_columns(
         finite_range(out[number], name)
     for number in layout.linear:
         if number not in out:
-            name = _column_name(table, number)
+            name = column_name(table, number)
             out[number] = _numbers(table.column(number), name)
             finite_range(out[number], name)
     return out
@@ -114,7 +114,7 @@ def _on_grid(weight, shape: tuple[int, ...]):
     return np.asarray(weight).ravel()
 
 
-def _column_name(table: Table, number: int) -> str:
+def column_name(table: Table, number: int) -> str:
     return f"column {repr(table.names[number]) if table.names else number} of X"
 
 
@@ -135,12 +135,12 @@ def _refuse_masked(X) -> None:
         )
 
 
-def refuse_text(column) -> None:
+def refuse_text(column, name: str = "X") -> None:
     """Times as strings are not times yet."""
     values = column[:1].tolist() if hasattr(column, "tolist") else list(column[:1])
     if values and isinstance(values[0], str):
         raise TypeError(
-            f"X holds text ({values[0]!r}). Give numbers, or times: pandas.to_datetime(X), or "
+            f"{name} holds text ({values[0]!r}). Give numbers, or times: pandas.to_datetime, or "
             "numpy.array(X, dtype='datetime64[s]')."
         )
 

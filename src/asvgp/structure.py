@@ -6,7 +6,7 @@ from typing import Any
 
 from asvgp.columns import Table, match
 from asvgp.field.structure import Field
-from asvgp.inputs import refuse_text
+from asvgp.inputs import column_name, refuse_text
 from asvgp.kernels import Kernel, check_units
 from asvgp.line import Line
 from asvgp.times import TimeAxis, is_time
@@ -29,7 +29,7 @@ def structure_of(kernel: Kernel, X, untrained: bool = False) -> Any:
     axes = []
     for number in layout.used:
         column = table.column(number)
-        refuse_text(column)
+        refuse_text(column, column_name(table, number) if table.width > 1 else "X")
         axes.append(TimeAxis.from_values(column) if is_time(column) else None)
     times = {number for number, axis in zip(layout.used, axes, strict=True) if axis is not None}
     check_units(layout.kernel, times, untrained)
