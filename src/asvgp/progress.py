@@ -46,6 +46,12 @@ class Progress:
             self.open = True
             print(f"\r{text:<78}", end="", file=sys.stderr, flush=True)
 
+    def announce(self, text: str) -> None:
+        """A line that stays."""
+        if self.shown:
+            self.close()
+            print(text, file=sys.stderr, flush=True)
+
     def close(self) -> None:
         """Leave the cursor on a clean line."""
         if self.open:

@@ -49,10 +49,15 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         spline field itself (the bound without its trace term).
     optimizer : "lbfgs", LBFGS or None
         None keeps all hyperparameters as given.
-    device : {"cpu"}
+    device : {"cpu", "cuda"}
+        Where matrices of models of several inputs are factored; "cuda" needs PyTorch and a GPU.
     progress : {"auto", True, False}
         Progress on standard error for work of more than two seconds; "auto": on a
         terminal.
+    memory_limit : None, float or str
+        Bytes, or a string as "8 GiB", that a model of several inputs may take; None: four fifths
+        of what the machine, or the GPU, has. ``num_basis="auto"`` keeps to it; with more basis
+        functions asked for than fit, there is an error before the work begins.
 
     Attributes
     ----------
@@ -102,6 +107,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         optimizer="lbfgs",
         device="cpu",
         progress="auto",
+        memory_limit=None,
     ):
         self.kernel = kernel
         self.num_basis = num_basis
@@ -112,6 +118,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.optimizer = optimizer
         self.device = device
         self.progress = progress
+        self.memory_limit = memory_limit
 
     def fit(self, X, y, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
         """Fit to data, forgetting what was fitted before.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from numbers import Real
 
@@ -10,7 +9,8 @@ import numba
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.field.engine import engine_for
+from asvgp.field.engine import engine_for, physical_memory
+from asvgp.field.memory import as_bytes
 from asvgp.inference.optimise import LBFGS
 from asvgp.kernels import Kernel
 from asvgp.parallel import as_doubles, each_chunk, each_share
@@ -39,6 +39,7 @@ def check_settings(estimator) -> None:
         raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}.")
     if device != "cpu":
         engine_for(device)
+    as_bytes(estimator.memory_limit)
     if not (estimator.progress == "auto" or isinstance(estimator.progress, bool)):
         raise ValueError(f"progress must be 'auto', True or False, got {estimator.progress!r}.")
     noise = estimator.noise_variance
@@ -81,14 +82,6 @@ def check_num_basis(num_basis, degree: int) -> int | None:
             "'auto'."
         )
     return int(num_basis)
-
-
-def physical_memory() -> float:
-    """Bytes of memory of this machine, infinity where it does not say."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return float("inf")
 
 
 def check_domain(

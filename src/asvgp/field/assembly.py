@@ -16,6 +16,7 @@ from asvgp.field.plan import Plan
 from asvgp.field.stats import FieldStatistics
 from asvgp.kernels import Constant, Kernel
 from asvgp.linalg.multifrontal.dense import DenseFactor
+from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 
 WIDE = 1e6  # prior variance of an effect's coefficient, in units of what the data suggest
 
@@ -140,7 +141,10 @@ class Assembly:
         """P at these hyperparameters, factored."""
         columns = self.column_stiffness(kernel)
         if not self.inputs:
-            return DenseFactor(self.stats.column_gram / noise + columns)
+            try:
+                return DenseFactor(self.stats.column_gram / noise + columns)
+            except np.linalg.LinAlgError as error:
+                raise self._failure(kernel, noise, error) from error
         columns = self.engine.move(columns)
         tables = self.leaves.stiffness(self.plan.axes(kernel))
         scales = [1.0 / kernel.components[term].variance for term in self.plan.terms]
@@ -154,7 +158,41 @@ class Assembly:
                 out[0, -len(columns) :, -len(columns) :] += columns
             return out
 
-        return self.engine.factor(self.tree, elements)
+        try:
+            return self.engine.factor(self.tree, elements)
+        except NotPositiveDefinite as error:
+            raise self._failure(kernel, noise, error) from error
+
+    def _failure(self, kernel: Kernel, noise: float, error) -> np.linalg.LinAlgError:
+        """What broke, at which resolution and lengthscales, and what to do."""
+        plan = self.plan
+        pivots = np.asarray(getattr(error, "pivots", ()), dtype=int)
+        failed = getattr(error, "failed", None)
+        if failed is None and len(pivots):
+            failed = pivots[0]
+        edges = np.cumsum([0, *plan.counts(kernel), *plan.smooth_counts])
+        owners = [*plan.terms, *plan.smooths]
+        place = len(owners)
+        if failed is not None:
+            place = int(np.searchsorted(edges, failed, "right")) - 1
+        which = [place] if place < len(owners) else range(len(owners))
+        axes = [*plan.axes(kernel), *([axis] for axis in plan.smooth_axes(kernel))]
+        words = []
+        for number in which:
+            part = kernel.components[owners[number]]
+            sides = [
+                f"{axis.count} splines of degree {axis.degree} along input {axis.process.dim!r}, "
+                f"{axis.process.parameters[0]} {axis.process.values[0]:.4g} = "
+                f"{axis.process.values[0] / axis.grid.spacing:.3g} cells"
+                for axis in axes[number]
+                if axis.process is not None
+            ]
+            words.append(f"term {owners[number] + 1} ({part!r}): {'; '.join(sides)}")
+        return np.linalg.LinAlgError(
+            f"The posterior precision is not positive definite to rounding, at noise variance "
+            f"{noise:.4g}. {'. '.join(words)}. The longer a lengthscale is in cells, the more "
+            "digits are lost: take a coarser num_basis, 'auto', or bounds on the lengthscale."
+        )
 
     def solve(self, factor: Factor, right: Array) -> Array:
         """``P^-1`` times right-hand sides."""

@@ -11,6 +11,7 @@ import numpy as np
 from asvgp.field.assembly import Assembly
 from asvgp.field.bound import field_bound, field_upper_bound
 from asvgp.field.engine import Batched, Cpu
+from asvgp.field.memory import Room
 from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior
 from asvgp.field.resolution import (
@@ -133,6 +134,7 @@ def fit_field(
     trained: bool,
     warm: State | None = None,
     engine: Cpu | Batched | None = None,
+    room: Room | None = None,
 ) -> Fit:
     """Fit a model to statistics; the arguments are those of `fit_statistics`, and a plan.
 
@@ -145,7 +147,7 @@ def fit_field(
         if noise is None:
             noise = noise_estimate(plan, without_effects(plan, stats))
         state = (problem.kernel, noise)
-    schedule = _Schedule(problem, stats, plan, auto, engine or Cpu())
+    schedule = _Schedule(problem, stats, plan, auto, engine or Cpu(), room)
     report, levels, bound = Report(), [], None
     factors = first_factors(plan) if trained and warm is None else schedule.target(state)
     assembly = schedule.assembly(factors, state)
@@ -161,6 +163,7 @@ def fit_field(
         if following.plan == assembly.plan or report.interrupted:
             break
         assembly = following
+    report.notes += room.notes if room else []
     middle = time.perf_counter()
     assert state is not None
     assert bound is not None
@@ -182,9 +185,10 @@ class _Schedule:
         plan: Plan,
         auto: bool,
         engine: Cpu | Batched,
+        room: Room | None = None,
     ):
         self.problem, self.stats, self.plan, self.auto = problem, stats, plan, auto
-        self.engine = engine
+        self.engine, self.room = engine, room
         self.marginals = marginal_moments(plan, stats)
 
     def target(self, state: State | None) -> tuple[int, ...]:
@@ -192,16 +196,31 @@ class _Schedule:
         if not self.auto or state is None:
             return (1,) * len(self.plan.grids)
         finest = tuple(10**9 for _ in self.plan.grids)
-        return tuple(
+        wanted = tuple(
             min(f, 2**20)
             for f in next_factors(finest, self._levels(state), self.plan, state[0], at_once=False)
         )
+        return self._within_memory((2**20,) * len(wanted), wanted, state)
 
     def following(self, factors: tuple[int, ...], state: State) -> tuple[int, ...]:
         """Factors of the next stage; the same where it is fine enough."""
         if self.auto:
-            return next_factors(factors, self._levels(state), self.plan, state[0])
+            wanted = next_factors(factors, self._levels(state), self.plan, state[0])
+            return self._within_memory(factors, wanted, state)
         return tuple(max(1, f // 4) for f in factors)
+
+    def _within_memory(
+        self, factors: tuple[int, ...], wanted: tuple[int, ...], state: State
+    ) -> tuple[int, ...]:
+        """The wanted factors, or as near to them, from those before, as memory allows."""
+        if self.room is None or not self.plan.terms:
+            return wanted
+        allowed = wanted
+        while allowed != factors and not self.room.fits(self._plan(allowed, state), state[0]):
+            allowed = tuple(min(2 * a, f) for a, f in zip(allowed, factors, strict=True))
+        if allowed != wanted:
+            self.room.stopped()
+        return allowed
 
     def _levels(self, state: State) -> tuple[tuple[int, ...], ...]:
         return levels_for(
@@ -211,6 +230,13 @@ class _Schedule:
     def assembly(self, factors: tuple[int, ...], state: State | None) -> Assembly:
         """Statistics and plan of a stage, with levels that suit the state."""
         stats = self.stats.coarsen(factors) if any(f > 1 for f in factors) else self.stats
+        plan, stats = self._smooths(self._plan(factors, state), stats, state)
+        if self.room is not None:
+            self.room.require(plan, self.problem.kernel)
+        return Assembly(self.problem.kernel, plan, stats, self.engine)
+
+    def _plan(self, factors: tuple[int, ...], state: State | None) -> Plan:
+        """The plan of a stage."""
         plan = coarsened(self.plan, factors)
         if state is not None and plan.terms:
             wanted = self._levels(state)
@@ -222,8 +248,7 @@ class _Schedule:
                 for own in wanted
             )
             plan = replace(plan, levels=levels)
-        plan, stats = self._smooths(plan, stats, state)
-        return Assembly(self.problem.kernel, plan, stats, self.engine)
+        return plan
 
     def _smooths(self, plan: Plan, stats: FieldStatistics, state: State | None):
         """Smooths on cells that suit their lengths."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from asvgp.field.assembly import Assembly
 from asvgp.field.bound import Priors, field_bound, freedoms
+from asvgp.field.memory import in_words, plan_bytes
 from asvgp.field.posterior import FieldPosterior
 from asvgp.summary import ENOUGH, NEARLY, BasisVerdict, Facts
 
@@ -34,8 +34,9 @@ def structure_lines(posterior: FieldPosterior) -> tuple[str, ...]:
     cost = assembly.tree.cost()
     lines = [
         f"grid in {len(plan.inputs)} inputs, nested dissection: {assembly.size:,} functions, "
-        f"{cost.factor_nonzeros:,.0f} numbers in the factor, {needed_bytes(assembly) / 2**30:.2f} "
-        f"GiB at the peak, {(cost.factor_flops + cost.inverse_flops) / 1e9:,.1f} Gflop a bound"
+        f"{cost.factor_nonzeros:,.0f} numbers in the factor, "
+        f"{in_words(plan_bytes(plan, kernel))} at the peak, "
+        f"{(cost.factor_flops + cost.inverse_flops) / 1e9:,.1f} Gflop a bound"
     ]
     for number, axes in enumerate(plan.axes(kernel)):
         counts = " x ".join(str(axis.count) for axis in axes if axis.process is not None)
@@ -43,12 +44,6 @@ def structure_lines(posterior: FieldPosterior) -> tuple[str, ...]:
     for term, count in zip(plan.smooths, plan.smooth_counts, strict=True):
         lines.append(f"term {term + 1}: {count} splines, a column of every cell")
     return tuple(lines)
-
-
-def needed_bytes(assembly: Assembly) -> float:
-    """Memory that bounds and a posterior take at their peak."""
-    leaves = assembly.leaf_count * assembly.leaves.block**2
-    return 8.0 * (assembly.tree.peak_elements + leaves + 2 * assembly.stats.moments.size)
 
 
 def _verdict(posterior: FieldPosterior) -> BasisVerdict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor, log2, prod
 from typing import Any
 
@@ -14,6 +14,7 @@ from asvgp.checking import LeaveOneOut
 from asvgp.columns import Gridded, Layout
 from asvgp.field.engine import engine_for
 from asvgp.field.fitting import fit_field
+from asvgp.field.memory import FOR_SUMS, Room, as_bytes, fitting_cells
 from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior, Points
 from asvgp.field.report import field_facts
@@ -23,6 +24,7 @@ from asvgp.inference.fitting import Fit
 from asvgp.inference.train import Problem
 from asvgp.inputs import read_columns
 from asvgp.kernels import Constant, Kernel, in_time
+from asvgp.progress import Progress
 from asvgp.summary import Facts
 from asvgp.times import TimeAxis
 from asvgp.validation import check_domain, finite_range
@@ -65,6 +67,12 @@ def spread(axes: Sequence[Array], shape: tuple[int, ...]) -> list[Array]:
         wide = axis.reshape([-1 if e == d else 1 for e in range(len(shape))])
         out.append(np.broadcast_to(wide, shape).ravel())
     return out
+
+
+def _room(estimator) -> Room:
+    """The memory that an estimator may use."""
+    auto, announce = isinstance(estimator.num_basis, str), Progress(estimator.progress).announce
+    return Room(as_bytes(estimator.memory_limit), engine_for(estimator.device), announce, auto)
 
 
 class Field:
@@ -172,6 +180,7 @@ class Field:
             max(own[column] for own in by_term if column in own) for column in self.layout.used
         ]
         cells = self._cells(estimator, (*main, *smooths), domains, degrees, points.count)
+        cells = self._within_memory(estimator, cells, degrees, len(effects), outputs)
         grids = [Grid(*domain, n) for domain, n in zip(domains, cells, strict=True)]
         return FieldStatistics.empty(
             tuple(grids[:split]),
@@ -180,6 +189,34 @@ class Field:
             smooths=tuple(zip(grids[split:], degrees[split:], strict=True)),
             linear=len(effects),
         )
+
+    def _within_memory(self, estimator, cells, degrees, effects: int, outputs: int) -> list[int]:
+        """Cells whose statistics fit in memory: fewer where they are automatic, or an error."""
+        room, main = _room(estimator), len(self.layout.inputs)
+
+        def needed(cells) -> float:
+            columns = sum(n + k for n, k in zip(cells[main:], degrees[main:], strict=True))
+            grids = [Grid(0.0, 1.0, n) for n in cells[:main]]
+            return FieldStatistics.bytes_needed(grids, degrees[:main], columns + effects, outputs)
+
+        if isinstance(estimator.num_basis, str):
+            return fitting_cells(cells, main, needed, FOR_SUMS * room.limit)
+        if needed(cells) > room.limit:
+            empty = FieldStatistics.empty(
+                (),
+                (),
+                smooths=[
+                    (Grid(0.0, 1.0, n), k)
+                    for n, k in zip(cells[main:], degrees[main:], strict=True)
+                ],
+            )
+            grids = tuple(Grid(0.0, 1.0, n) for n in cells[:main])
+            shape = replace(empty, grids=grids, degrees=tuple(degrees[:main]))
+            plan = self.plan(estimator, shape)
+            room.refuse(
+                "The statistics alone need", needed(cells), room.smaller(plan, self.layout.kernel)
+            )
+        return cells
 
     def _name(self, place: int) -> str:
         column = self.layout.used[place]
@@ -281,15 +318,32 @@ class Field:
         """Train on statistics."""
         given = estimator.num_basis
         auto = isinstance(given, str) and given == "auto"
-        return fit_field(
+        plan = self.plan(estimator, stats)
+        room = _room(estimator)
+        if not auto and len(plan.terms) + len(plan.smooths) == 1:  # as fine as asked
+            room.require(plan, problem.kernel)
+        fitted = fit_field(
             problem,
             stats,
-            self.plan(estimator, stats),
+            plan,
             auto=auto,
             trained=estimator.optimizer is not None,
             warm=warm,
-            engine=engine_for(estimator.device),
+            engine=room.engine,
+            room=room,
         )
+        ends = fitted.posterior.plan.grids  # pyright: ignore[reportAttributeAccessIssue]
+        if auto and self._cut_short(estimator, stats, ends):
+            room.stopped()
+            fitted.report.notes += [note for note in room.notes if note not in fitted.report.notes]
+        return fitted
+
+    def _cut_short(self, estimator, stats: FieldStatistics, ends: tuple[Grid, ...]) -> bool:
+        """Whether training ended on the finest cells, which memory had made wider."""
+        grids = [*stats.grids, *(grid for grid, _ in stats.smooths)]
+        ideal = self._cells(estimator, grids, [], [], stats.count + stats.missing)
+        pairs = zip(stats.grids, ends, ideal, strict=False)
+        return any(grid == end and grid.cells < cells // 2 for grid, end, cells in pairs)
 
     # ------------------------------------------------------------ what can be asked
 

@@ -1,0 +1,200 @@
+"""Memory and time of a model of several inputs, before they are spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import ceil, inf, log2, prod
+
+from asvgp.basis import Grid
+from asvgp.field.engine import Batched, Cpu
+from asvgp.field.plan import Plan
+from asvgp.kernels import Kernel
+
+SHARE = 0.8  # of the memory there is, unless the user sets a limit
+FOR_SUMS = 0.25  # of the limit, for the statistics of an automatic grid
+EFFICIENCY = 0.4  # of the rate of a product of matrices, that bounds reach
+LONG = 0.5  # seconds a bound from which on it is announced
+_LEAST = 1000.0  # bytes a function takes, at the least, on grids that matter here
+_SAMPLE = 250_000.0  # cells of a grid on which the elimination is quickly looked at
+_UNITS = {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+class NotEnoughMemory(MemoryError, ValueError):
+    """A model would take more memory than the limit."""
+
+
+def as_bytes(limit) -> float | None:
+    """A memory limit as the user writes it: bytes, or a string with a unit; None for none.
+
+    Examples
+    --------
+    >>> as_bytes("8 GiB") == 8 * 2**30, as_bytes(1e9), as_bytes(None)
+    (True, 1000000000.0, None)
+    """
+    if limit is None:
+        return None
+    error = f"memory_limit must be None, a number of bytes, or a string as '8 GiB', got {limit!r}."
+    number, unit = limit, "B"
+    if isinstance(limit, str):
+        digits = limit.strip().rstrip("KMGTkmgtiIBb").strip()
+        unit = limit.strip()[len(digits) :].strip().upper() or "B"
+        number = digits
+    if isinstance(limit, bool) or unit not in _UNITS:
+        raise ValueError(error)
+    try:
+        value = float(number) * _UNITS[unit]
+    except (TypeError, ValueError):
+        raise ValueError(error) from None
+    if not value > 0.0:
+        raise ValueError(error)
+    return value
+
+
+def in_words(amount: float) -> str:
+    """Bytes with a unit.
+
+    Examples
+    --------
+    >>> in_words(3 * 2**30), in_words(5000.0)
+    ('3.0 GiB', '4.9 KiB')
+    """
+    power = min(int(log2(max(amount, 1.0)) // 10), 4)
+    return f"{amount / 1024**power:.1f} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
+
+
+def plan_bytes(plan: Plan, kernel: Kernel, limit: float = inf) -> float:
+    """Memory that bounds and a posterior on a plan take at their peak, the sums included.
+
+    Far beyond ``limit`` it is a lower bound, found without looking at the elimination.
+    """
+    columns = plan.columns
+    if not plan.inputs:
+        return 8.0 * 4.0 * columns**2
+    least = _LEAST * max(plan.counts(kernel))
+    if least > 2.0 * limit:
+        return least
+    tree = plan.tree(kernel)
+    ranges = [[own.length for own in term] for term in tree.leaf_ranges]
+    block = sum(prod(lengths) for lengths in ranges) + columns
+    cells = prod(grid.cells for grid in plan.grids)
+    sums = 2 * cells * prod(2 * k + 1 for k in plan.powers)
+    sums += 2 * cells * prod(k + 1 for k in plan.powers) * columns
+    return 8.0 * (tree.peak_elements + len(tree.leaves) * block**2 + sums)
+
+
+class Room:
+    """How much memory there is, and what fits in it.
+
+    Parameters
+    ----------
+    limit : float, optional
+        Bytes; by default four fifths of what the machine, or the GPU, has.
+    engine : Cpu or Batched
+    announce : callable, optional
+        Told what long work will take, before it begins.
+    auto : bool
+        Whether the number of basis functions is automatic.
+    """
+
+    def __init__(
+        self,
+        limit: float | None,
+        engine: Cpu | Batched,
+        announce: Callable[[str], None] | None = None,
+        auto: bool = False,
+    ):
+        self.engine, self.announce, self.auto = engine, announce, auto
+        self.given = limit is not None
+        self.limit = SHARE * engine.memory if limit is None else limit
+        self.notes: list[str] = []
+
+    def fits(self, plan: Plan, kernel: Kernel) -> bool:
+        """Whether a plan does."""
+        return plan_bytes(plan, kernel, self.limit) <= self.limit
+
+    def stopped(self) -> None:
+        """Note, once, that a finer grid was not tried."""
+        note = (
+            "the basis was not refined further, because it would not fit in "
+            f"{in_words(self.limit)} of memory (memory_limit)"
+        )
+        if note not in self.notes:
+            self.notes.append(note)
+
+    def require(self, plan: Plan, kernel: Kernel) -> None:
+        """An error where a plan does not fit; else, what it will take, if it is much."""
+        needed = plan_bytes(plan, kernel, self.limit)
+        if needed > self.limit:
+            self.refuse("This model needs", needed, self.smaller(plan, kernel))
+        if self.announce is None or not plan.inputs:
+            return
+        cost = plan.tree(kernel).cost()
+        flops = cost.factor_flops + cost.inverse_flops
+        seconds = flops / (EFFICIENCY * self.engine.rate)
+        if seconds > LONG:
+            counts = " + ".join(f"{count:,}" for count in plan.counts(kernel))
+            self.announce(
+                f"{len(plan.inputs)} inputs, {counts} splines and {plan.columns} columns: "
+                f"{in_words(needed)} of {in_words(self.limit)}, {flops / 1e9:,.0f} Gflop or about "
+                f"{seconds:.1f} s a bound"
+            )
+
+    def smaller(self, plan: Plan, kernel: Kernel) -> Plan | None:
+        """The plan with as many cells along every input as fit."""
+        if not plan.inputs:
+            return None
+        inputs, cells = len(plan.grids), prod(grid.cells for grid in plan.grids)
+
+        def scaled(share: float) -> Plan:
+            counts = [max(1, int(share * grid.cells)) for grid in plan.grids]
+            grids = [Grid(g.lower, g.upper, n) for g, n in zip(plan.grids, counts, strict=True)]
+            return replace(plan, grids=tuple(grids))
+
+        # What a cell takes grows slowly with their number: seen on a grid that is small enough.
+        share = min(1.0, (_SAMPLE / cells) ** (1.0 / inputs))
+        sample = scaled(share)
+        each = 1.15 * plan_bytes(sample, kernel) / prod(grid.cells for grid in sample.grids)
+        if each * cells * share**inputs <= self.limit:
+            return scaled(min(0.95, (self.limit / (each * cells)) ** (1.0 / inputs)))
+        while share * max(grid.cells for grid in plan.grids) >= 1.0:
+            less = scaled(share)
+            if self.fits(less, kernel):
+                return less
+            share *= 0.93
+        return None
+
+    def refuse(self, what: str, needed: float, less: Plan | None) -> None:
+        """Raise, with the numbers and what to change."""
+        where = "the GPU" if self.engine.name.startswith("cuda") else "this machine"
+        limit = "memory_limit" if self.given else f"the limit, 80 % of what {where} has,"
+        advice = "Take fewer basis functions"
+        if less is not None:
+            counts = [grid.cells + k for grid, k in zip(less.grids, less.powers, strict=True)]
+            advice = f"num_basis={tuple(counts)} along the inputs of products would fit"
+        if not self.auto:
+            advice += "; num_basis='auto' keeps to the limit"
+        raise NotEnoughMemory(
+            f"{what} about {in_words(needed)}, and {limit} is {in_words(self.limit)}. {advice}."
+        )
+
+
+def fitting_cells(
+    cells: Sequence[int], main: int, needed: Callable[[Sequence[int]], float], limit: float
+) -> list[int]:
+    """Halve the cells of an automatic grid until its sums take at most ``limit`` bytes.
+
+    Those of the first ``main`` inputs, and where there are few left, those of the smooths.
+    """
+    out = list(cells)
+    while needed(out) > limit and max(out) > 8:
+        big = max(out[:main], default=0)
+        which = range(main) if big > 16 else range(main, len(out))
+        if not len(which):
+            which = range(main)
+        for i in which:
+            out[i] = max(4, ceil(out[i] / 2))
+        if all(out[i] == 4 for i in which):
+            break
+    return out
