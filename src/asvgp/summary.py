@@ -460,7 +460,7 @@ def summary(gp) -> Summary:
         report.at_bounds,
         facts.bound,
     )
-    labels = [_kind(component) for component in kernel.components]
+    labels = [_kind(component, short=True) for component in kernel.components]
     if len(labels) > 1:
         labels = [f"{i} {label}" for i, label in enumerate(labels, start=1)]
     owners = [
@@ -473,13 +473,14 @@ def summary(gp) -> Summary:
         for component in kernel.components
         for value in component.listed
     ]
+    names = [name for component in kernel.components for name in component.parameters]
     rows = []
-    for i, (name, owner) in enumerate(zip(errors.names, [*owners, "noise"], strict=True)):
+    for i, (name, owner) in enumerate(zip([*names, "variance"], [*owners, "noise"], strict=True)):
         kind = float if owner == "noise" else kinds[i]  # times print as times
         rows.append(
             {
                 "component": owner,
-                "name": "variance" if owner == "noise" else name.rpartition(".")[2],
+                "name": name,
                 "estimate": kind(errors.values[i]),
                 "log_error": float(errors.log_errors[i]),
                 "lower": kind(errors.lower[i]),
@@ -512,9 +513,14 @@ def summary(gp) -> Summary:
     )
 
 
-def _kind(component) -> str:
-    """A component by its kernels' names."""
-    return " x ".join(type(factor).__name__ for factor in component.factors)
+def _kind(component, short: bool = False) -> str:
+    """A component by its kernels' names, and the columns they are over."""
+    names = []
+    for factor in component.factors:
+        bare = factor.dim is None or (short and len(component.factors) > 1)
+        over = "" if bare else f"({factor.dim})"
+        names.append(type(factor).__name__ + over)
+    return " x ".join(names)
 
 
 def _effect_rows(gp):
