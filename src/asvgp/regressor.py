@@ -397,9 +397,3 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_data" in vars(self)
-
-    def __sklearn_tags__(self):
-        """One input for now: the score on the first of many columns says little."""
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags
