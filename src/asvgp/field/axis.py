@@ -87,16 +87,14 @@ class Axis:
     def matrix(self) -> sparse.csr_array:
         """K, banded."""
         element, boundary = self.blocks
-        cells, size = self.grid.cells, self.degree + 1
+        cells = self.grid.cells
         if self.process is None:
             return sparse.csr_array(np.ones((1, 1)))
         values = np.repeat(element[None], cells, axis=0)
         values[0] += boundary
-        rows = np.arange(cells)[:, None, None] + np.arange(size)[:, None]
-        columns = np.arange(cells)[:, None, None] + np.arange(size)
-        shape = (self.count, self.count)
-        where = tuple(np.broadcast_to(i, values.shape).ravel() for i in (rows, columns))
-        return sparse.coo_array((values.ravel(), where), shape=shape).tocsr()
+        indices, pointer, place = _pattern(cells, self.degree)
+        entries = np.bincount(place, values.ravel())
+        return sparse.csr_array((entries, indices, pointer), shape=(self.count, self.count))
 
     def d_form(self, total: Array, start: Array) -> Array:
         """Derivatives of ``sum_c tr(element total_c) + tr(boundary start)``, in B-splines.
@@ -146,6 +144,19 @@ class Axis:
         hankel, _ = pairs(self.degree)
         trace, d_trace = self.prior.trace_of(hankel, np.cumsum(sums, axis=0))
         return trace, d_trace[:-1]
+
+
+@lru_cache(maxsize=64)
+def _pattern(cells: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where blocks over the functions of every cell go in a sparse matrix.
+
+    Its columns, where its rows begin, and the place of every entry of the blocks.
+    """
+    size, count = degree + 1, cells + degree
+    rows = np.arange(cells)[:, None, None] + np.arange(size)[:, None]
+    columns = np.arange(cells)[:, None, None] + np.arange(size)
+    keys, place = np.unique((rows * count + columns).ravel(), return_inverse=True)
+    return keys % count, np.searchsorted(keys, np.arange(count + 1) * count), place.ravel()
 
 
 @lru_cache(maxsize=64)
