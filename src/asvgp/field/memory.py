@@ -16,6 +16,7 @@ FOR_SUMS = 0.25  # of the limit, for the statistics of an automatic grid
 EFFICIENCY = 0.4  # of the rate of a product of matrices, that bounds reach
 LONG = 0.5  # seconds a bound from which on it is announced
 _LEAST = 1000.0  # bytes a function takes, at the least, on grids that matter here
+_BATCHED = 1.75  # of what is counted, torch took on its CPU device
 _SAMPLE = 250_000.0  # cells of a grid on which the elimination is quickly looked at
 _UNITS = {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -64,11 +65,15 @@ def in_words(amount: float) -> str:
     return f"{amount / 1024**power:.1f} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
 
 
-def plan_bytes(plan: Plan, kernel: Kernel, limit: float = inf) -> float:
+def plan_bytes(
+    plan: Plan, kernel: Kernel, engine: Cpu | Batched | None = None, limit: float = inf
+) -> float:
     """Memory that bounds and a posterior on a plan take at their peak, the sums included.
 
-    Far beyond ``limit`` it is a lower bound, found without looking at the elimination.
+    Two factors are held while the upper bound is computed; what leaves are made of comes in
+    chunks. Far beyond ``limit`` it is a lower bound, found without looking at the elimination.
     """
+    engine = engine or Cpu()
     columns = plan.columns
     if not plan.inputs:
         return 8.0 * 4.0 * columns**2
@@ -79,9 +84,14 @@ def plan_bytes(plan: Plan, kernel: Kernel, limit: float = inf) -> float:
     ranges = [[own.length for own in term] for term in tree.leaf_ranges]
     block = sum(prod(lengths) for lengths in ranges) + columns
     cells = prod(grid.cells for grid in plan.grids)
-    sums = 2 * cells * prod(2 * k + 1 for k in plan.powers)
+    sums = 4 * cells * prod(2 * k + 1 for k in plan.powers)
     sums += 2 * cells * prod(k + 1 for k in plan.powers) * columns
-    return 8.0 * (tree.peak_elements + len(tree.leaves) * block**2 + sums)
+    batched = isinstance(engine, Batched)
+    cost, leaves = tree.cost(padded=batched), len(tree.leaves) * block**2
+    factors = max(cost.factor_peak, cost.inverse_peak) + cost.factor_nonzeros
+    chunks = 3 * min(engine.chunk, leaves)
+    total = 8.0 * (factors + (3 if batched else 1) * leaves + chunks + sums)
+    return _BATCHED * total if batched else total
 
 
 class Room:
@@ -112,7 +122,7 @@ class Room:
 
     def fits(self, plan: Plan, kernel: Kernel) -> bool:
         """Whether a plan does."""
-        return plan_bytes(plan, kernel, self.limit) <= self.limit
+        return plan_bytes(plan, kernel, self.engine, self.limit) <= self.limit
 
     def stopped(self) -> None:
         """Note, once, that a finer grid was not tried."""
@@ -125,7 +135,7 @@ class Room:
 
     def require(self, plan: Plan, kernel: Kernel) -> None:
         """An error where a plan does not fit; else, what it will take, if it is much."""
-        needed = plan_bytes(plan, kernel, self.limit)
+        needed = plan_bytes(plan, kernel, self.engine, self.limit)
         if needed > self.limit:
             self.refuse("This model needs", needed, self.smaller(plan, kernel))
         if self.announce is None or not plan.inputs:
@@ -155,7 +165,11 @@ class Room:
         # What a cell takes grows slowly with their number: seen on a grid that is small enough.
         share = min(1.0, (_SAMPLE / cells) ** (1.0 / inputs))
         sample = scaled(share)
-        each = 1.15 * plan_bytes(sample, kernel) / prod(grid.cells for grid in sample.grids)
+        each = (
+            1.15
+            * plan_bytes(sample, kernel, self.engine)
+            / prod(grid.cells for grid in sample.grids)
+        )
         if each * cells * share**inputs <= self.limit:
             return scaled(min(0.95, (self.limit / (each * cells)) ** (1.0 / inputs)))
         while share * max(grid.cells for grid in plan.grids) >= 1.0:

@@ -35,7 +35,7 @@ def structure_lines(posterior: FieldPosterior) -> tuple[str, ...]:
     lines = [
         f"grid in {len(plan.inputs)} inputs, nested dissection: {assembly.size:,} functions, "
         f"{cost.factor_nonzeros:,.0f} numbers in the factor, "
-        f"{in_words(plan_bytes(plan, kernel))} at the peak, "
+        f"{in_words(plan_bytes(plan, kernel, assembly.engine))} at the peak, "
         f"{(cost.factor_flops + cost.inverse_flops) / 1e9:,.1f} Gflop a bound"
     ]
     for number, axes in enumerate(plan.axes(kernel)):
