@@ -17,9 +17,9 @@ from asvgp.field.stats import FieldStatistics
 from asvgp.kernels import Constant, Kernel
 
 NUMBER = 4  # boxes
+LARGE = 3  # times the cells of all boxes: smaller fields are trained as a whole
 SIDES = {2: 64, 3: 16, 4: 8}  # cells of a box along an input, by inputs
 ALIGNED = {2: 16, 3: 8, 4: 4}  # boxes begin at multiples of so many cells
-LARGE = 3  # of so many times the cells of all boxes on, they are worth it
 
 
 def highest_level(inputs: int) -> int:
@@ -30,9 +30,11 @@ def highest_level(inputs: int) -> int:
 def blocks(
     kernel: Kernel, plan: Plan, stats: FieldStatistics, factors: tuple[int, ...]
 ) -> list[FieldStatistics]:
-    """Statistics of boxes, on cells ``factors`` times as wide; none where they do not help.
+    """Statistics of boxes, on cells ``factors`` times as wide.
 
-    They are spread over the domain, hold data, and are always the same.
+    They are spread over the domain, hold data, and are always the same. There are none of a
+    small field, nor where columns other than constants are among the effects: their sums
+    are not kept cell by cell.
     """
     D = len(plan.inputs)
     if D not in SIDES or plan.smooths or not all(isinstance(e, Constant) for e in kernel.effects):
@@ -40,7 +42,7 @@ def blocks(
     multiple = ALIGNED[D]
     shape = [-(-grid.cells // f) for grid, f in zip(stats.grids, factors, strict=True)]
     side = [multiple * max(1, min(SIDES[D], n) // multiple) for n in shape]
-    if np.prod(shape) < LARGE * NUMBER * np.prod(side):
+    if np.prod(shape) < LARGE * NUMBER * SIDES[D] ** D:
         return []
     sides = [s * f for s, f in zip(side, factors, strict=True)]
     steps = [multiple * f for f in factors]

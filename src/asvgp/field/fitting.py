@@ -17,6 +17,7 @@ from asvgp.field.memory import Room
 from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior
 from asvgp.field.resolution import (
+    COARSEST,
     coarsened,
     finest_levels,
     first_factors,
@@ -155,7 +156,9 @@ class FieldObjective(Objective):
         place = self.plan.terms.index(term)
         for d, column in enumerate(self.plan.inputs):
             if parameter.endswith(f"[{column}]") or [f.dim for f in part.factors] == [column]:
-                return SHORTEST * self.plan.grids[d].spacing * 2 ** self.plan.levels[place][d]
+                level = self.plan.levels[place][d]
+                cells = COARSEST if level else SHORTEST
+                return cells * self.plan.grids[d].spacing * 2**level
         return None
 
     def _bound(self, kernel: Kernel, noise: float) -> Bound:
@@ -214,10 +217,13 @@ def fit_field(
             bound = field_bound(assembly, *state, problem.objective)
         report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
         levels.append(_level(assembly, bound, state))
-        if settled or report.interrupted:
+        if report.interrupted:
             break
-        factors = schedule.following(factors, state)
-        following = schedule.assembly(factors, state)
+        if settled:
+            following = schedule.refined(assembly, state)
+        else:
+            factors = schedule.following(factors, state)
+            following = schedule.assembly(factors, state)
         if following.plan == assembly.plan:
             break
         assembly = following
@@ -305,8 +311,8 @@ class _Schedule:
         parts = self._parts(plan, factors)
         if not parts:
             return None, report, None
-        state, report, bound = climb(self.problem, parts[:2], None, report)
-        if not report.interrupted:
+        state, report, bound = climb(self.problem, parts[:2], None, report, several=1)
+        if len(parts) > 2 and not report.interrupted:
             state, report, bound = climb(self.problem, parts, state, report)
         count = sum(part.stats.count for part in parts)
         wanted, most = self._levels(state), highest_level(len(finest))
@@ -326,6 +332,22 @@ class _Schedule:
                 break
         stats = self.stats.coarsen(factors) if any(f > 1 for f in factors) else self.stats
         return state, report, Assembly(kernel, plan, stats, self.engine)
+
+    def refined(self, assembly: Assembly, state: State) -> Assembly:
+        """An explored field's assembly again, finer where lengths have become shorter since."""
+        plan = assembly.plan
+        finest = [
+            round(log2(own.spacing / grid.spacing))
+            for own, grid in zip(plan.grids, self.plan.grids, strict=True)
+        ]
+        levels = tuple(
+            tuple(min(a, max(0, b - f)) for a, b, f in zip(now, new, finest, strict=True))
+            for now, new in zip(plan.levels, self._levels(state), strict=True)
+        )
+        if levels == plan.levels:
+            return assembly
+        plan = replace(plan, levels=levels)
+        return Assembly(self.problem.kernel, plan, assembly.stats, self.engine)
 
     def _parts(self, plan: Plan, factors: tuple[int, ...]) -> list[Assembly]:
         """Boxes of the field, where it is large."""
@@ -389,11 +411,12 @@ def climb(
     assemblies: list[Assembly],
     warm: State | None,
     before: Report,
+    several: int = 0,
 ) -> tuple[State, Report, Bound]:
     """Train on one resolution, from the best of many starts or from a coarser optimum.
 
-    On several assemblies, parts of the field, of the sum of their bounds. Returns the bound
-    of the state, too.
+    On several assemblies, parts of the field, of the sum of their bounds. ``several`` are
+    the further starts to climb from. Returns the bound of the state, too.
     """
     size = sum(assembly.size for assembly in assemblies)
     dear = size >= DEAR or len(assemblies) > 1
@@ -421,7 +444,7 @@ def climb(
     try:
         if warm is None:
             starts = _ranked(problem, target, assemblies[0])
-            attempts = 1 + max(settings.restarts, len(assemblies) > 1)
+            attempts = 1 + max(settings.restarts, several)
         else:
             starts, attempts = [warm], 1
         for start in starts[:attempts]:
