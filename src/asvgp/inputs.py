@@ -115,6 +115,7 @@ def _on_grid(weight, shape: tuple[int, ...]):
 
 
 def column_name(table: Table, number: int) -> str:
+    """A column of X in messages."""
     return f"column {repr(table.names[number]) if table.names else number} of X"
 
 

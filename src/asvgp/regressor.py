@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from asvgp.answers import Answers
+from asvgp.columns import Table
 from asvgp.inference.fitting import Fit
 from asvgp.inference.optimise import LBFGS
 from asvgp.inference.start import mean_weight
@@ -270,6 +271,12 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_settings(self)
         X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
         data = vars(self).get("_data")
+        known = vars(self).get("n_features_in_")
+        if data is not None and (found := Table(X).width) != known:
+            raise ValueError(
+                f"X has {found} features, but {type(self).__name__} is expecting {known} "
+                "features as input."
+            )
         structure = structure_of(self.kernel, X, self.optimizer is None)
         if data is not None:
             if structure.columns != data.structure.columns:

@@ -201,11 +201,19 @@ class FieldPosterior:
         if not variance:
             return mean, np.empty(0)
         var = self._missed_smooths(points)
-        inverse = self._column_inverse
-        for start in range(0, len(var), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            c = design[rows]
-            var[rows] += np.asarray(c.multiply(c @ inverse).sum(axis=1)).ravel()
+        blocks = np.ascontiguousarray(self._column_inverse)[None]
+
+        def share(start: int, stop: int) -> None:
+            # Every row has the same few columns of each smooth, and all effects.
+            part = design[start:stop]
+            width = part.indices.size // max(stop - start, 1)
+            index, weights = (a.reshape(-1, width) for a in (part.indices, part.data))
+            own = np.empty(stop - start)
+            leaf = np.zeros(stop - start, dtype=np.int64)
+            quadratic(blocks, leaf, index.astype(np.int64), weights, own)
+            var[start:stop] += own
+
+        each_share(len(var), share)
         return mean, np.maximum(var, _EPS * self.kernel.prior_variance)
 
     @cached_property
@@ -225,7 +233,10 @@ class FieldPosterior:
             pointer = np.arange(n + 1) * rows.weights.shape[1]
             shape = (n, axis.count)
             parts.append(sparse.csr_array((rows.weights.ravel(), at.ravel(), pointer), shape=shape))
-        parts.append(sparse.csr_array(points.effects))
+        count = points.effects.shape[1]  # zeros too: all rows have as many entries
+        at = np.broadcast_to(np.arange(count), (n, count)).ravel()
+        pointer = np.arange(n + 1) * count
+        parts.append(sparse.csr_array((points.effects.ravel(), at, pointer), shape=(n, count)))
         return sparse.csr_array(sparse.hstack(parts, format="csr"))
 
     def _locate(self, x: Array) -> tuple[np.ndarray, Array]:
