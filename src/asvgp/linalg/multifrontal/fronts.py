@@ -12,6 +12,7 @@ import numpy as np
 from asvgp.linalg.blas import gemm, symm, syrk
 
 FEW = 8  # rows treated by loops
+MANY = 128  # pivots inverted together, at most
 # Below this many rows a front stays in the second cache and OpenBLAS multiplies without
 # copying; its products of whole symmetric matrices only pay above.
 SMALL = 256
@@ -102,7 +103,7 @@ def invert(panel, z, work):
     """
     p, m = panel.shape
     small = m <= SMALL
-    few = 32 if small else 128
+    few = 32 if small else MANY
     if small:
         _mirror(z, p, m)
     for first in range((p - 1) // few * few, -1, -few):
