@@ -72,13 +72,13 @@ def factor(plan, slots, level, start, stop, limit, elements, panels, own, shared
             if here == 0:
                 _take_element(plan, box, elements[box - start], panel, update)
             else:
-                below = plan.level_start[here - 1] + 2 * box
-                first = _square(_slot(slots, here - 1, 2 * box, own, shared), plan.q[below])
-                second = _slot(slots, here - 1, 2 * box + 1, own, shared)
-                second = _square(second, plan.q[below + 1])
-                _extend_add(
-                    _runs(plan, below), first, _runs(plan, below + 1), second, panel, update
-                )
+                panel[:] = 0.0
+                for i in range(len(update)):
+                    update[i, i:] = 0.0
+                for child in range(2 * box, 2 * box + 2):
+                    below = plan.level_start[here - 1] + child
+                    part = _square(_slot(slots, here - 1, child, own, shared), plan.q[below])
+                    _extend_add(_runs(plan, below), part, panel, update)
             failed = eliminate(panel, update)
             if failed:
                 restore(word)
@@ -104,45 +104,33 @@ def _leaf_rows(plan, leaf):
 def _take_element(plan, leaf, element, panel, update):
     p, m = panel.shape
     rows = _leaf_rows(plan, leaf)
-    for i in range(m):
-        target = panel[i, i:] if i < p else update[i - p, i - p :]
-        values, places = element[rows[i]], rows[i:]
+    for i in range(p):
+        target, values, places = panel[i, i:], element[rows[i]], rows[i:]
+        for j in range(len(places)):
+            target[j] = values[places[j]]
+    for i in range(p, m):
+        target, values, places = update[i - p, i - p :], element[rows[i]], rows[i:]
         for j in range(len(places)):
             target[j] = values[places[j]]
 
 
-@numba.njit(inline="always")
-def _add_row(runs, a, part, row, target, left):
-    """Add what a child has in a row, if anything; returns the run, from a on, that is next.
-
-    Written out where it is called: counting references to the slices takes longer.
-    """
-    if a < len(runs) and row >= runs[a, 1] + runs[a, 2]:
-        a += 1
-    if a < len(runs) and row >= runs[a, 1]:
-        i = runs[a, 0] + row - runs[a, 1]
-        for b in range(a, len(runs)):
-            begin, end = max(i, runs[b, 0]), runs[b, 0] + runs[b, 2]
-            shift = runs[b, 1] - runs[b, 0] - left
-            to, take = target[begin + shift : end + shift], part[i, begin:end]
-            for j in range(len(take)):
-                to[j] += take[j]
-    return a
-
-
 @numba.njit(cache=True, nogil=True)
-def _extend_add(first_runs, first_part, second_runs, second_part, panel, update):
-    """Sum of both children's Schur complements: row by row, so that each is written once."""
-    p, m = panel.shape
-    first = second = 0
-    for row in range(m):
-        if row < p:
-            target, left = panel[row], 0
-        else:
-            target, left = update[row - p], p
-        target[row - left :] = 0.0
-        first = _add_row(first_runs, first, first_part, row, target, left)
-        second = _add_row(second_runs, second, second_part, row, target, left)
+def _extend_add(runs, part, panel, update):
+    """Add a child's Schur complement to a front, run by run."""
+    p = len(panel)
+    for a in range(len(runs)):
+        for i in range(runs[a, 0], runs[a, 0] + runs[a, 2]):
+            row = runs[a, 1] + i - runs[a, 0]
+            if row < p:
+                target, left = panel[row], 0
+            else:
+                target, left = update[row - p], p
+            for b in range(a, len(runs)):
+                begin, end = max(i, runs[b, 0]), runs[b, 0] + runs[b, 2]
+                shift = runs[b, 1] - runs[b, 0] - left
+                to, take = target[begin + shift : end + shift], part[i, begin:end]
+                for j in range(len(take)):
+                    to[j] += take[j]
 
 
 # --- selected inverse ------------------------------------------------------------------
