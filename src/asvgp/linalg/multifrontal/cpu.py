@@ -3,14 +3,14 @@
 Letters and the tree: `asvgp.linalg.multifrontal`; how the fronts are kept:
 `asvgp.linalg.multifrontal.plan`.
 
-One subtree a thread: they are nearly equal, share nothing below their roots and call BLAS
-on one thread each. The few fronts above are done one after another, with BLAS on as many
-threads as the process allows it.
+One subtree a thread: they are nearly equal and share nothing below their roots. The fronts
+above are shared out level by level. BLAS keeps to one thread throughout: those it would
+start for itself do not take denormal numbers as zero (`asvgp.linalg.denormals`).
 
-**Memory.** The factor, 8 bytes a number, plus for each thread and level two updates of
-q x q while factoring, or one inverse of (p + q) x (p + q) while inverting: at 1000 x 1000
-cells of degree 2 on two threads, 1.6 GB and 0.4 GB. Elements and blocks of the inverse
-come and go in chunks of about `CHUNK` numbers.
+**Memory.** The factor, 8 bytes a number with whole p x p blocks, plus for each thread and
+level two updates of q x q while factoring, or one inverse of (p + q) x (p + q) while
+inverting: at 1000 x 1000 cells of degree 2 on two threads 1.86 GB and 0.66 GB. Elements
+and blocks of the inverse come and go in chunks of about `CHUNK` numbers.
 """
 
 import weakref
