@@ -7,11 +7,11 @@ A grid is named by its cells and the degree. The matrix is T x T (x T), a Kronec
 of banded matrices, so its determinant is known; it is the sum of Kronecker products of the
 leaves' blocks. The share is that of the matrix product (both on all cores), operations
 counted by the symbolic phase. Times are the least of some repeats, contestants by turns;
-memory is used again, as CHOLMOD does and a fit does.
+our memory is used again, as in a fit.
 
 CHOLMOD is optional: ``apt-get install libsuitesparse-dev libopenblas-dev``, then
-``pip install scikit-sparse``. It gets the same matrix and may choose its ordering (the one
-with the fewest operations of those it has); its symbolic phase is not counted.
+``pip install scikit-sparse``. It gets the same matrix and the fastest of its orderings (AMD,
+METIS, nested dissection); its symbolic phase is not counted.
 """
 
 import argparse
@@ -93,7 +93,7 @@ def known_log_det(cells, cell):
 
 
 def cholmod_factor(cells, cell):
-    """A function that factors the same matrix, its ordering, and its non-zeros."""
+    """A function that factors the same matrix, and the ordering it uses."""
     bands = [sparse.csc_matrix(chain(n, cell)) for n in cells]
     matrix = reduce(lambda a, b: sparse.kron(a, b, format="csc"), bands)
     best = None
@@ -108,7 +108,7 @@ def cholmod_factor(cells, cell):
         if best is None or seconds < best[0]:
             best = seconds, ordering, factor
     _, ordering, factor = best
-    return lambda: factor.cholesky_inplace(matrix), ordering, factor
+    return lambda: factor.cholesky_inplace(matrix), ordering
 
 
 def verdict(ok):
@@ -143,7 +143,7 @@ def measure(name, repeats):
         lambda: factor.solve(b),
     ]
     if cholmod is not None:
-        peer, ordering, _ = cholmod_factor(cells, cell)
+        peer, ordering = cholmod_factor(cells, cell)
         works.append(peer)
     gemm, analysis, factoring, inverting, solving, *others = least(repeats, *works)
     rate, possible = tree.factor_flops / factoring, 2 * len(product) ** 3 / gemm
