@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from asvgp.linalg.multifrontal import Space, symbolic
 from asvgp.linalg.multifrontal import plan as plans
-from asvgp.linalg.multifrontal.cpu import CpuFactor, NotPositiveDefinite
+from asvgp.linalg.multifrontal.cpu import CpuFactor, NotPositiveDefinite, Workspace, preferred_leaf
 from asvgp.linalg.multifrontal.fronts import SMALL
 from tests.test_multifrontal_symbolic import FLAT, LONG, assemble, each_example, trees
 
@@ -183,6 +183,28 @@ def test_entries_below_the_smallest_number():
     b = np.eye(n + 1)[0]
     np.testing.assert_allclose(factor.solve(b), np.linalg.solve(total, b), atol=1e-300)
     assert np.float64(1e-310) * np.float64(0.5) > 0.0  # the setting is not left behind
+
+
+def test_workspace_is_used_again_but_never_twice_at_once():
+    (first, _), (second, _) = assemble(FLAT, 0), assemble(FLAT, 1)
+    space = Workspace()
+    factor = CpuFactor(FLAT, slices(first), 2, space)
+    panels = factor._panels
+    log_det, inverse = factor.log_det, inverse_on_leaves(factor)
+    other = CpuFactor(FLAT, slices(second), 2, space)
+    assert other._panels is not panels
+    np.testing.assert_array_equal(inverse_on_leaves(factor), inverse)
+    del factor
+    gc.collect()
+    again = CpuFactor(FLAT, slices(first), 2, space)
+    assert again._panels is panels
+    assert again.log_det == log_det
+    np.testing.assert_array_equal(inverse_on_leaves(again), inverse)
+
+
+def test_preferred_leaves():
+    assert preferred_leaf((Space((2, 9), (0, 0)), Space((1, None), (0, 0)))) == (8, 9)
+    assert preferred_leaf((Space((2,) * 5, (0,) * 5),)) == (2,) * 5
 
 
 def test_plans_go_with_their_trees():

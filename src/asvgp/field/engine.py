@@ -12,13 +12,20 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.linalg.multifrontal import Tree
-from asvgp.linalg.multifrontal.cpu import CpuFactor
+from asvgp.linalg.multifrontal.cpu import CpuFactor, Workspace
 
 
 class Cpu:
     """NumPy arrays, and a front at a time."""
 
     name = "cpu"
+
+    def __init__(self) -> None:
+        self.workspace = Workspace()  # fresh memory would cost a third of a factorisation
+
+    def __reduce__(self):
+        """Scratch memory is not worth keeping."""
+        return Cpu, ()
 
     def move(self, array: Array) -> Any:
         """A NumPy array to the device."""
@@ -34,7 +41,7 @@ class Cpu:
 
     def factor(self, tree: Tree, elements: Callable[[int, int], Any]) -> Any:
         """P, factored."""
-        return CpuFactor(tree, elements)
+        return CpuFactor(tree, elements, workspace=self.workspace)
 
     def contract(self, tensor: Any, vector: Any, axis: int) -> Any:
         """Sum an axis against a vector."""

@@ -11,6 +11,7 @@ The number of threads is that of the process (`asvgp.parallel.one_blas_thread`).
 
 # pyright: reportArgumentType=false
 # (what numba declares as types of external functions, it takes as values)
+from typing import Any
 
 import llvmlite.binding
 import numba
@@ -19,7 +20,7 @@ from numba import types
 from numba.extending import get_cython_function_address
 
 
-def _external(name: str, num_arguments: int) -> types.ExternalFunction:
+def _external(name: str, num_arguments: int) -> Any:
     """A routine all of whose arguments are pointers, as Fortran's are."""
     symbol = f"asvgp_{name}"
     address = get_cython_function_address("scipy.linalg.cython_blas", name)

@@ -3,35 +3,83 @@
 Letters and the tree: `asvgp.linalg.multifrontal`; how the fronts are kept:
 `asvgp.linalg.multifrontal.plan`.
 
-One subtree a thread: they are nearly equal, share nothing below their roots and call BLAS
-on one thread each. The few fronts above are done one after another, with BLAS on as many
-threads as the process allows it.
+One subtree a thread: they are nearly equal and share nothing below their roots. The fronts
+above are shared out level by level. BLAS keeps to one thread throughout: those it would
+start for itself do not take denormal numbers as zero (`asvgp.linalg.denormals`).
 
-**Memory.** The factor, 8 bytes a number, plus for each thread and level two updates of
-q x q while factoring, or one inverse of (p + q) x (p + q) while inverting: at 1000 x 1000
-cells of degree 2 on two threads, 1.6 GB and 0.4 GB. Elements and blocks of the inverse
-come and go in chunks of about `CHUNK` numbers.
+**Memory.** The factor, 8 bytes a number with whole p x p blocks, plus for each thread and
+level two updates of q x q while factoring, or one inverse of (p + q) x (p + q) while
+inverting: at 1000 x 1000 cells of degree 2 on two threads 1.86 GB and 0.66 GB. Elements
+and blocks of the inverse come and go in chunks of about `CHUNK` numbers.
 """
 
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
 
 from asvgp.basis import Array
 from asvgp.linalg.multifrontal import sweeps
+from asvgp.linalg.multifrontal.dissection import Space
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
+from asvgp.linalg.multifrontal.fronts import MANY
 from asvgp.linalg.multifrontal.plan import Offset, plan
 from asvgp.linalg.multifrontal.sweeps import Slots
-from asvgp.linalg.multifrontal.symbolic import Tree
+from asvgp.linalg.multifrontal.symbolic import Tree, default_leaf
 from asvgp.parallel import cores, one_blas_thread
 
+LEAF = {1: 16, 2: 8, 3: 4}  # cells of a leaf in each input, by the number of inputs
 CHUNK = 1 << 17  # numbers of the elements asked for at once: they should stay in a cache
 _SERIAL = 5e7  # fewer operations are not worth a thread
 
 _Above = Callable[[int, int], None]  # level and box
 _Subtree = Callable[[int], None]  # box of the level of the subtrees' roots
+
+
+def preferred_leaf(spaces: tuple[Space, ...]) -> tuple[int, ...]:
+    """The ``leaf`` with which `symbolic` suits this back end: the smallest fronts cost most."""
+    return default_leaf(spaces, LEAF)
+
+
+class Workspace:
+    """Memory that one factorisation after another uses: to be kept by whoever needs many.
+
+    Pages fresh from the system have to be cleared by it first, which takes about a third of
+    a factorisation's time. A factor that is no longer referred to hands its memory back.
+    """
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[Array]] = {}
+
+    def take(self, size: int) -> Array:
+        """An array of that many doubles, of any value."""
+        try:
+            return self._free[size].pop()
+        except (KeyError, IndexError):
+            return np.empty(size)
+
+    def give(self, values: Array) -> None:
+        """Take an array back."""
+        self._free.setdefault(values.size, []).append(values)
+
+    @contextmanager
+    def lend(self, size: int) -> Iterator[Array]:
+        """Context with an array that is given back in the end."""
+        values = self.take(size)
+        try:
+            yield values
+        finally:
+            self.give(values)
+
+
+class _Nothing(Workspace):
+    """Keeps nothing."""
+
+    def give(self, values: Array) -> None:
+        pass
 
 
 class CpuFactor:
@@ -48,6 +96,8 @@ class CpuFactor:
         several threads at once.
     threads : int, optional
         All cores by default, one for small matrices.
+    workspace : Workspace, optional
+        Where memory comes from and goes to; fresh from the system by default.
 
     Attributes
     ----------
@@ -65,6 +115,7 @@ class CpuFactor:
         tree: Tree,
         elements: Callable[[int, int], Array],
         threads: int | None = None,
+        workspace: Workspace | None = None,
     ) -> None:
         if threads is None:
             threads = cores() if tree.factor_flops > _SERIAL else 1
@@ -74,7 +125,9 @@ class CpuFactor:
         depth += 2 if threads > 2**depth else 0
         self._top = max(len(tree.levels) - 1 - depth, 0)
         self._plan = plan(tree)
-        self._panels = np.empty(self._plan.panel_start[-1])
+        self._workspace = workspace or _Nothing()
+        self._panels = self._workspace.take(int(self._plan.panel_start[-1]))
+        weakref.finalize(self, self._workspace.give, self._panels).atexit = False
         self._factor(elements)
         self.log_det = float(sweeps.log_det(self._plan, self._panels))
 
@@ -110,44 +163,49 @@ class CpuFactor:
             ``tree.leaf_index`` and zero where there is no function. z is overwritten
             afterwards. Called from several threads at once, on leaves that differ.
         """
-        fronts, s = self._plan, self.tree.leaf_index.shape[1]
-        slots, own_size, shared = self._slots(1, fronts.largest_m**2)
-        work_size = 128 * int(fronts.largest_m.max())
+        s = self.tree.leaf_index.shape[1]
+        slots, own_size, shared_size = self._slots(1, self._plan.largest_m**2)
+        work_size = MANY * int(self._plan.largest_m.max())
+        space, none = self._workspace, np.empty((0, 0, 0))
 
-        def above(level: int, box: int) -> None:
-            none, work = np.empty((0, 0, 0)), np.empty(work_size)
-            boxes = level, box, box + 1, level
-            sweeps.selected_inverse(fronts, slots, *boxes, none, self._panels, shared, shared, work)
+        def above(shared: Array, level: int, box: int) -> None:
+            with space.lend(work_size) as work:
+                boxes = level, box, box + 1, level
+                memory = self._panels, shared, shared, work
+                sweeps.selected_inverse(self._plan, slots, *boxes, none, *memory)
 
-        def subtree(box: int) -> None:
-            own, work = np.empty(own_size), np.empty(work_size)
+        def subtree(shared: Array, box: int) -> None:
             z = np.empty((self._chunk, s, s))
-            for start, stop in self._chunks(box):
-                boxes = 0, start, stop, self._top
-                sweeps.selected_inverse(fronts, slots, *boxes, z, self._panels, own, shared, work)
-                consume(start, stop, z[: stop - start])
+            with space.lend(own_size) as own, space.lend(work_size) as work:
+                memory = self._panels, own, shared, work
+                for start, stop in self._chunks(box):
+                    boxes = 0, start, stop, self._top
+                    sweeps.selected_inverse(self._plan, slots, *boxes, z, *memory)
+                    consume(start, stop, z[: stop - start])
 
-        self._down(above, subtree)
+        with space.lend(shared_size) as shared:
+            self._down(partial(above, shared), partial(subtree, shared))
 
     # --- phases -----------------------------------------------------------------------
 
     def _factor(self, elements: Callable[[int, int], Array]) -> None:
-        fronts = self._plan
-        slots, own_size, shared = self._slots(2, fronts.largest_q**2)
+        slots, own_size, shared_size = self._slots(2, self._plan.largest_q**2)
+        none = np.empty((0, 0, 0))
 
-        def above(level: int, box: int) -> None:
-            none = np.empty((0, 0, 0))
-            boxes = level, box, box + 1, level
-            self._check(sweeps.factor(fronts, slots, *boxes, none, self._panels, shared, shared))
+        def above(shared: Array, level: int, box: int) -> None:
+            boxes, memory = (level, box, box + 1, level), (self._panels, shared, shared)
+            self._check(sweeps.factor(self._plan, slots, *boxes, none, *memory))
 
-        def subtree(box: int) -> None:
-            own = np.empty(own_size)
-            for start, stop in self._chunks(box):
-                boxes = 0, start, stop, self._top
-                some = np.ascontiguousarray(elements(start, stop), dtype=np.float64)
-                self._check(sweeps.factor(fronts, slots, *boxes, some, self._panels, own, shared))
+        def subtree(shared: Array, box: int) -> None:
+            with self._workspace.lend(own_size) as own:
+                memory = self._panels, own, shared
+                for start, stop in self._chunks(box):
+                    boxes = 0, start, stop, self._top
+                    some = np.ascontiguousarray(elements(start, stop), dtype=np.float64)
+                    self._check(sweeps.factor(self._plan, slots, *boxes, some, *memory))
 
-        self._up(above, subtree)
+        with self._workspace.lend(shared_size) as shared:
+            self._up(partial(above, shared), partial(subtree, shared))
 
     def _check(self, failure: tuple[int, int]) -> None:
         front, pivot = failure
@@ -160,24 +218,25 @@ class CpuFactor:
         raise NotPositiveDefinite(level, box, pivots, int(pivots[pivot]))
 
     def _forward(self, y: Array) -> None:
-        self._up(*self._solver(sweeps.forward, 2, y))
+        self._solve_half(sweeps.forward, self._up, 2, y)
 
     def _backward(self, y: Array) -> None:
-        self._down(*self._solver(sweeps.backward, 1, y))
+        self._solve_half(sweeps.backward, self._down, 1, y)
 
-    def _solver(self, sweep, kept: int, y: Array) -> tuple[_Above, _Subtree]:
-        slots, own_size, shared = self._slots(kept, self._plan.largest_m * y.shape[1])
+    def _solve_half(self, sweep: Callable, walk: Callable, kept: int, y: Array) -> None:
+        slots, own_size, shared_size = self._slots(kept, self._plan.largest_m * y.shape[1])
 
-        def above(level: int, box: int) -> None:
+        def above(shared: Array, level: int, box: int) -> None:
             boxes = level, box, box + 1, level
             sweep(self._plan, slots, *boxes, y, self._panels, shared, shared)
 
-        def subtree(box: int) -> None:
-            leaves = box << self._top, (box + 1) << self._top
-            own = np.empty(own_size)
-            sweep(self._plan, slots, 0, *leaves, self._top, y, self._panels, own, shared)
+        def subtree(shared: Array, box: int) -> None:
+            boxes = 0, box << self._top, (box + 1) << self._top, self._top
+            with self._workspace.lend(own_size) as own:
+                sweep(self._plan, slots, *boxes, y, self._panels, own, shared)
 
-        return above, subtree
+        with self._workspace.lend(shared_size) as shared:
+            walk(partial(above, shared), partial(subtree, shared))
 
     # --- subtrees and threads ---------------------------------------------------------
 
@@ -220,10 +279,10 @@ class CpuFactor:
         for start in range(box << self._top, end, self._chunk):
             yield start, min(start + self._chunk, end)
 
-    def _slots(self, kept: int, size: Offset) -> tuple[Slots, int, Array]:
+    def _slots(self, kept: int, size: Offset) -> tuple[Slots, int, int]:
         """Room for ``size[l]`` numbers of ``kept`` boxes a level, of all in the shared part.
 
-        Returns the slots, how much a thread has to allocate, and the shared part.
+        Returns the slots, and how many numbers a thread's own part and the shared one have.
         """
         counts = np.diff(self._plan.level_start)
         counts[: self._top] = kept
@@ -231,8 +290,8 @@ class CpuFactor:
         starts = ends - counts * size
         own_size = int(starts[self._top])
         starts[self._top :] -= own_size
-        shared = np.empty(int(ends[-1]) - own_size)
-        return Slots(self._top, starts, counts, size), own_size, shared
+        slots = Slots(self._top, starts, counts, size)
+        return slots, own_size, int(ends[-1]) - own_size
 
     def _columns(self, values: Array) -> Array:
         """The same as contiguous doubles (size, r)."""

@@ -12,6 +12,7 @@ import numpy as np
 from asvgp.linalg.blas import gemm, symm, syrk
 
 FEW = 8  # rows treated by loops
+MANY = 128  # pivots inverted together, at most
 # Below this many rows a front stays in the second cache and OpenBLAS multiplies without
 # copying; its products of whole symmetric matrices only pay above.
 SMALL = 256
@@ -37,9 +38,8 @@ def eliminate(panel, update):
             break
         done = stop
         width = (block & -block) * FEW
-        n, k = min(width, p - done), m - done
-        a = first + 8 * ((done - width) * m + done)
-        gemm(-1, False, True, 1, k, n, width, a, m, a, m, first + 8 * (done * m + done), m)
+        a, c = first + 8 * ((done - width) * m + done), first + 8 * (done * m + done)
+        gemm(-1, False, True, 1, m - done, min(width, p - done), width, a, m, a, m, c, m)
     else:
         failed = 0
     if failed == 0:
@@ -102,7 +102,7 @@ def invert(panel, z, work):
     """
     p, m = panel.shape
     small = m <= SMALL
-    few = 32 if small else 128
+    few = 32 if small else MANY
     if small:
         _mirror(z, p, m)
     for first in range((p - 1) // few * few, -1, -few):
@@ -147,23 +147,9 @@ def back_substitute(upper, right):
     for top in range((n - 1) // FEW * FEW, -1, -FEW):
         end = min(top + FEW, n)
         if end < n:
-            r = first + 8 * (top * ld + end)
-            c = b + 8 * top * width
-            gemm(
-                -1,
-                False,
-                False,
-                1,
-                width,
-                end - top,
-                n - end,
-                b + 8 * end * width,
-                width,
-                r,
-                ld,
-                c,
-                width,
-            )
+            few, rest = end - top, n - end
+            known, r, c = b + 8 * end * width, first + 8 * (top * ld + end), b + 8 * top * width
+            gemm(-1, False, False, 1, width, few, rest, known, width, r, ld, c, width)
         for k in range(end - 1, top - 1, -1):
             row = right[k]
             for i in range(k + 1, end):

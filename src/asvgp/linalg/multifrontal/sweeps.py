@@ -75,10 +75,10 @@ def factor(plan, slots, level, start, stop, limit, elements, panels, own, shared
                 panel[:] = 0.0
                 for i in range(len(update)):
                     update[i, i:] = 0.0
-                for c in range(2):
-                    child = plan.level_start[here - 1] + 2 * box + c
-                    part = _slot(slots, here - 1, 2 * box + c, own, shared)
-                    _extend_add(_runs(plan, child), _square(part, plan.q[child]), panel, update)
+                for child in range(2 * box, 2 * box + 2):
+                    below = plan.level_start[here - 1] + child
+                    part = _square(_slot(slots, here - 1, child, own, shared), plan.q[below])
+                    _extend_add(_runs(plan, below), part, panel, update)
             failed = eliminate(panel, update)
             if failed:
                 restore(word)
@@ -104,9 +104,12 @@ def _leaf_rows(plan, leaf):
 def _take_element(plan, leaf, element, panel, update):
     p, m = panel.shape
     rows = _leaf_rows(plan, leaf)
-    for i in range(m):
-        target = panel[i, i:] if i < p else update[i - p, i - p :]
-        values, places = element[rows[i]], rows[i:]
+    for i in range(p):
+        target, values, places = panel[i, i:], element[rows[i]], rows[i:]
+        for j in range(len(places)):
+            target[j] = values[places[j]]
+    for i in range(p, m):
+        target, values, places = update[i - p, i - p :], element[rows[i]], rows[i:]
         for j in range(len(places)):
             target[j] = values[places[j]]
 
@@ -116,11 +119,12 @@ def _extend_add(runs, part, panel, update):
     """Add a child's Schur complement to a front, run by run."""
     p = len(panel)
     for a in range(len(runs)):
-        first, place, length = runs[a]
-        for i in range(first, first + length):
-            row = place + i - first
-            target = panel[row] if row < p else update[row - p]
-            left = 0 if row < p else p
+        for i in range(runs[a, 0], runs[a, 0] + runs[a, 2]):
+            row = runs[a, 1] + i - runs[a, 0]
+            if row < p:
+                target, left = panel[row], 0
+            else:
+                target, left = update[row - p], p
             for b in range(a, len(runs)):
                 begin, end = max(i, runs[b, 0]), runs[b, 0] + runs[b, 2]
                 shift = runs[b, 1] - runs[b, 0] - left
@@ -165,9 +169,8 @@ def selected_inverse(plan, slots, level, start, stop, limit, leaves, panels, own
 def _take_rows(runs, above, z, p):
     """Copy the boundary's block from the parent's: the inverse of extend-add's map."""
     for a in range(len(runs)):
-        first, place, length = runs[a]
-        for i in range(first, first + length):
-            source, target = above[place + i - first], z[p + i]
+        for i in range(runs[a, 0], runs[a, 0] + runs[a, 2]):
+            source, target = above[runs[a, 1] + i - runs[a, 0]], z[p + i]
             for b in range(a, len(runs)):
                 begin, end = max(i, runs[b, 0]), runs[b, 0] + runs[b, 2]
                 shift = runs[b, 1] - runs[b, 0]

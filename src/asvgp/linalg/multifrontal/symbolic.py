@@ -9,10 +9,12 @@ of the depths down to which one interval contains it. So the rows of a front are
 alive on its box that are eliminated at its own depth (pivots) or at smaller ones (boundary).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from itertools import accumulate
 from math import prod
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numba
@@ -197,15 +199,17 @@ def symbolic(
     return tree
 
 
-def default_leaf(spaces: tuple[Space, ...]) -> tuple[int, ...]:
-    """Cells of a leaf in each input.
+def default_leaf(
+    spaces: tuple[Space, ...], leaf: Mapping[int, int] = MappingProxyType(LEAF)
+) -> tuple[int, ...]:
+    """Cells of a leaf in each input, as a table has it by the number of inputs.
 
     Operations and non-zeros change little up to about these sizes: larger leaves mean fewer
     boxes and levels, but larger elements to hold. Leaves narrower than the degree have
     next to nothing to eliminate.
     """
     inputs = list(zip(*(space.degrees for space in spaces), strict=True))
-    least = LEAF.get(len(inputs), 2)
+    least = leaf.get(len(inputs), 2)
     return tuple(max(least, *(degree or 0 for degree in degrees)) for degrees in inputs)
 
 
