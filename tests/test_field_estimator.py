@@ -148,7 +148,7 @@ def test_a_front_that_fails_is_explained_and_nothing_is_lost(fitted, monkeypatch
     before = gp.predict(X)
     failure = NotPositiveDefinite(1, 2, np.array([3, 4]), 4)
 
-    def fail(*arguments):
+    def fail(*arguments, **options):
         raise failure
 
     monkeypatch.setattr("asvgp.field.engine.CpuFactor", fail)
