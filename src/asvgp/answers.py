@@ -183,7 +183,7 @@ class Answers(ABC):
     def _spread(self, variance, mean):
         """Standard deviations in the shape of the mean."""
         wide = np.broadcast_to(np.sqrt(variance), mean.shape)
-        return np.ascontiguousarray(self._shaped(wide))
+        return np.array(self._shaped(wide))  # writable, as users expect
 
     def integrate(self, a, b, return_std=False, return_cov=False, average=False):
         """Integral of f over intervals, or its average over them.
