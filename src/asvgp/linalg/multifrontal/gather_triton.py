@@ -1,5 +1,8 @@
 """`asvgp.linalg.multifrontal.gather` as a Triton kernel: one program a tile of the result."""
 
+# pyright: reportGeneralTypeIssues=false
+# (what a kernel is written in is not Python to a checker)
+
 import torch
 import triton  # pyright: ignore[reportMissingImports]
 import triton.language as tl  # pyright: ignore[reportMissingImports]
