@@ -127,10 +127,13 @@ class Line:
         return f"{weights}, time since {self.axis.origin} ({self.axis.tz})"
 
     def covers(self, stats: Statistics, points: LinePoints) -> bool:
-        """Whether all points are inside the statistics' domain, and no interval is cut."""
+        """Whether all points are inside the statistics' domain; an error if one is cut."""
         lower, upper = finite_range(points.x)
-        if points.width is not None and len(cut(points.x, points.width, stats.grid)):
-            return False
+        if points.width is not None and len(rows := cut(points.x, points.width, stats.grid)):
+            raise ValueError(
+                "These data cannot be forgotten, because they were never added: knots cut "
+                f"{len(rows)} of {points.count} intervals, the first in row {rows[0]}."
+            )
         return stats.grid.lower <= lower and upper <= stats.grid.upper
 
     def accumulate(self, points: LinePoints, y, stats: Statistics, weights, progress=None):

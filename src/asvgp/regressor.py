@@ -206,7 +206,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         if not data.structure.covers(data.stats, points):
             raise ValueError(
                 "These data cannot be forgotten, because they were never added: some of X lies "
-                f"outside the domain {self.domain_}, or intervals are cut by its knots."
+                f"outside the domain {self.domain_}."
             )
         old = data.structure.accumulate(points, y, data.stats, weights)
         self._replace(data._replace(stats=data.stats - old))

@@ -27,7 +27,7 @@ class DenseFactor:
     >>> factor = DenseFactor(np.array([[2.0, 1.0], [1.0, 2.0]]))
     >>> round(factor.log_det, 6) == round(float(np.log(3.0)), 6)
     True
-    >>> factor.solve(np.array([3.0, 3.0])).tolist()
+    >>> factor.solve(np.array([3.0, 3.0])).round(9).tolist()
     [1.0, 1.0]
     """
 
