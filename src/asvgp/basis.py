@@ -59,6 +59,26 @@ class Grid:
         cell = np.clip((start + 0.5 * length).astype(np.int64), 0, self.cells - 1)
         return cell, start - cell, start - cell + length
 
+    def extend(
+        self, lower: float, upper: float, multiple: int = 1
+    ) -> tuple["Grid", tuple[int, int]]:
+        """A grid of the same spacing that holds ``[lower, upper]`` too, and the cells added.
+
+        They are added at both ends in multiples of ``multiple``.
+
+        Examples
+        --------
+        >>> Grid(0.0, 1.0, 4).extend(-0.3, 0.5)
+        (Grid(lower=-0.5, upper=1.0, cells=6), (2, 0))
+        """
+        h = self.spacing
+        before = multiple * max(0, -int(np.floor((lower - self.lower) / (h * multiple))))
+        after = multiple * max(0, int(np.ceil((upper - self.upper) / (h * multiple))))
+        if before == after == 0:
+            return self, (0, 0)
+        longer = Grid(self.lower - before * h, self.upper + after * h, before + self.cells + after)
+        return longer, (before, after)
+
     def coarsen(self, factor: int = 2) -> "Grid":
         """Cells ``factor`` times as wide, from the same lower end."""
         cells = -(-self.cells // factor)
@@ -160,3 +180,26 @@ def operator_nodes(order: int, degree: int) -> Array:
             falling = factorial(j) / factorial(j - i)
             values[:, i, j] = np.sqrt(weights) * falling * nodes ** (j - i)
     return values
+
+
+@lru_cache
+def rescaling(power: int, offset: int, factor: int) -> Array:
+    """Matrix of ``((s + offset) / factor)**j`` in powers of s."""
+    matrix = np.zeros((power + 1, power + 1))
+    for j in range(power + 1):
+        for i in range(j + 1):
+            matrix[j, i] = comb(j, i) * offset ** (j - i) / factor**j
+    return matrix
+
+
+@lru_cache
+def pair_columns(degree: int) -> tuple[Array, Array]:
+    """`Statistics.pair` of Hankel matrices, and of any: the upper triangle, row by row.
+
+    Unsigned, so that compiled loops need not look out for indices from the end.
+    """
+    powers = np.arange(degree + 1, dtype=np.uint32)
+    triangle = np.zeros((degree + 1, degree + 1), dtype=np.uint32)
+    upper = np.triu_indices(degree + 1)
+    triangle[upper] = np.arange(len(upper[0]))
+    return powers[:, None] + powers, np.maximum(triangle, triangle.T)

@@ -15,7 +15,7 @@ from asvgp.inference.resolution import MOST, finest_cells, halvings
 from asvgp.inference.train import Problem
 from asvgp.inputs import read_inputs, read_range, read_widths
 from asvgp.intervals import check_uncut, cut, finest_uncut
-from asvgp.kernels import Constant, Kernel, in_time
+from asvgp.kernels import Kernel, in_time
 from asvgp.paths import draw_paths, sample
 from asvgp.posterior import Posterior
 from asvgp.stats import Statistics
@@ -108,7 +108,7 @@ class Line:
 
     def _centres(self, y, covariates, outputs: int):
         """Numbers near the means of y and the covariates, where there is an intercept."""
-        if not any(isinstance(effect, Constant) for effect in self.layout.kernel.effects):
+        if self.layout.kernel.intercept is None:
             return None, None
         some = slice(0, 4096)
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.inference.bound import factored
-from asvgp.inference.effects import Design, Estimate, by_power, estimate
+from asvgp.inference.effects import Design, Estimate, by_power, estimate, own_power
 from asvgp.inference.elimination import Elimination
-from asvgp.kernels import Constant, Effect, Kernel
+from asvgp.kernels import Kernel
 from asvgp.linalg.covariance import add_covariance
 from asvgp.parallel import as_doubles, each_chunk, each_share
 from asvgp.stats import Statistics
@@ -143,7 +143,7 @@ class Posterior:
         out = np.zeros((len(x), len(self.kernel.effects)))
         columns = iter(() if covariates is None or power else covariates.T)
         for i, effect in enumerate(self.kernel.effects if component is None else ()):
-            own = _own_power(self.kernel, effect)
+            own = own_power(self.kernel, effect)
             if own is None:
                 out[:, i] = next(columns, 0.0)
             elif own >= power:
@@ -277,14 +277,6 @@ class Posterior:
         unsorted = np.empty_like(out)
         unsorted[np.ix_(order, order)] = out
         return unsorted
-
-
-def _own_power(kernel: Kernel, effect: Effect) -> int | None:
-    """The power of the splines' own input that a column is; None for other columns."""
-    if isinstance(effect, Constant):
-        return 0
-    inputs = {getattr(component, "dim", None) for component in kernel.components}
-    return 1 if getattr(effect, "dim", None) in inputs else None
 
 
 @numba.njit(cache=True, nogil=True)

@@ -17,7 +17,7 @@ from asvgp.inference.optimise import LBFGS
 from asvgp.inference.start import mean_weight
 from asvgp.inference.train import Problem
 from asvgp.inputs import Seen, as_rows, read_targets, read_weights
-from asvgp.kernels import Constant, Kernel, Matern32
+from asvgp.kernels import Kernel, Matern32
 from asvgp.parallel import one_blas_thread
 from asvgp.progress import Progress
 from asvgp.stats import Statistics
@@ -411,8 +411,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                     "train a kernel on. Fix the hyperparameters with optimizer=None and a "
                     "noise_variance."
                 )
-        constant = any(isinstance(effect, Constant) for effect in self.kernel.effects)
-        if np.any(means**2 > 1e4 * spread) and not constant and y is not None:
+        if np.any(means**2 > 1e4 * spread) and self.kernel.intercept is None and y is not None:
             worst = int(np.argmax(means**2 / np.maximum(spread, 1e-300)))
             warnings.warn(
                 f"y has a mean of {means[worst]:g}, more than a hundred times its standard "

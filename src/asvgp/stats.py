@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from math import comb
 
 import numpy as np
 
-from asvgp.basis import Array, Grid
+from asvgp.basis import Array, Grid, pair_columns, rescaling
 from asvgp.linalg.accumulate import (
     accumulate,
     accumulate_averages,
@@ -364,15 +363,13 @@ class Statistics:
         The spacing and all sums stay; whole cells are added at the ends, in multiples of
         ``multiple`` so that the grid can still be coarsened as often as before.
         """
-        grid, h = self.grid, self.grid.spacing
-        before = multiple * max(0, -int(np.floor((lower - grid.lower) / (h * multiple))))
-        after = multiple * max(0, int(np.ceil((upper - grid.upper) / (h * multiple))))
-        if before == after == 0:
+        grid, (before, after) = self.grid.extend(lower, upper, multiple)
+        if grid is self.grid:
             return self
         pad = ((before, after), (0, 0))
         return replace(
             self,
-            grid=Grid(grid.lower - before * h, grid.upper + after * h, before + grid.cells + after),
+            grid=grid,
             moments=np.pad(self.moments, pad),
             targets=np.pad(self.targets, ((0, 0), *pad)),
             columns=np.pad(self.columns, ((0, 0), *pad)),
@@ -387,9 +384,9 @@ class Statistics:
         """
         grid = self.grid.coarsen(factor)
 
-        def merged(sums: Array, rescaling: Callable, power: int) -> Array:
+        def merged(sums: Array, maps_of: Callable, power: int) -> Array:
             out = np.zeros((len(sums), grid.cells, sums.shape[2]))
-            maps = np.stack([rescaling(power, i, factor) for i in range(factor)])
+            maps = np.stack([maps_of(power, i, factor) for i in range(factor)])
             merge_cells(np.ascontiguousarray(sums), maps, out)
             return out
 
@@ -398,12 +395,12 @@ class Statistics:
             self,
             grid=grid,
             moments=(
-                merged(moments, _rescaling, 2 * k)
+                merged(moments, rescaling, 2 * k)
                 if self._hankel
                 else merged(moments, _rescaling_of_pairs, k)
             )[0],
-            targets=merged(self.targets, _rescaling, k),
-            columns=merged(self.columns, _rescaling, k),
+            targets=merged(self.targets, rescaling, k),
+            columns=merged(self.columns, rescaling, k),
         )
 
     @property
@@ -414,7 +411,7 @@ class Statistics:
     @property
     def pair(self) -> Array:
         """The column of ``moments`` that goes with the powers i and j, (degree + 1, degree + 1)."""
-        hankel, triangle = _pairs(self.degree)
+        hankel, triangle = pair_columns(self.degree)
         return hankel if self._hankel else triangle
 
     @property
@@ -469,19 +466,6 @@ class Statistics:
         return roots, scores
 
 
-@lru_cache
-def _pairs(degree: int) -> tuple[Array, Array]:
-    """`Statistics.pair` of Hankel matrices, and of any: the upper triangle, row by row.
-
-    Unsigned, so that compiled loops need not look out for indices from the end.
-    """
-    powers = np.arange(degree + 1, dtype=np.uint32)
-    triangle = np.zeros((degree + 1, degree + 1), dtype=np.uint32)
-    upper = np.triu_indices(degree + 1)
-    triangle[upper] = np.arange(len(upper[0]))
-    return powers[:, None] + powers, np.maximum(triangle, triangle.T)
-
-
 def _grouped(widths: Array, weights: Array) -> tuple[Array, Array]:
     """Distinct widths and the sums of their weights; what rounding separates is one.
 
@@ -500,19 +484,9 @@ def _grouped(widths: Array, weights: Array) -> tuple[Array, Array]:
 
 
 @lru_cache
-def _rescaling(power: int, offset: int, factor: int) -> Array:
-    """Matrix of ``((s + offset) / factor)**j`` in powers of s."""
-    matrix = np.zeros((power + 1, power + 1))
-    for j in range(power + 1):
-        for i in range(j + 1):
-            matrix[j, i] = comb(j, i) * offset ** (j - i) / factor**j
-    return matrix
-
-
-@lru_cache
 def _rescaling_of_pairs(degree: int, offset: int, factor: int) -> Array:
-    """`_rescaling` of both factors of all products of two powers, the upper triangle."""
-    matrix, pair = _rescaling(degree, offset, factor), _pairs(degree)[1]
+    """`rescaling` of both factors of all products of two powers, the upper triangle."""
+    matrix, pair = rescaling(degree, offset, factor), pair_columns(degree)[1]
     rows = []
     for i, j in zip(*np.triu_indices(degree + 1), strict=True):
         rows.append(np.bincount(pair.ravel(), np.outer(matrix[i], matrix[j]).ravel()))

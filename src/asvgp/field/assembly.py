@@ -14,11 +14,10 @@ from asvgp.field.elements import Leaves, permute
 from asvgp.field.engine import Batched, Cpu
 from asvgp.field.plan import Plan
 from asvgp.field.stats import FieldStatistics
-from asvgp.kernels import Constant, Kernel
+from asvgp.inference.effects import prior_precisions
+from asvgp.kernels import Kernel
 from asvgp.linalg.multifrontal.dense import DenseFactor
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
-
-WIDE = 1e6  # prior variance of an effect's coefficient, in units of what the data suggest
 
 
 class Factor(Protocol):
@@ -263,13 +262,5 @@ def _precisions(kernel: Kernel, plan: Plan, stats: FieldStatistics) -> Array:
         return np.empty(0)
     power = float(stats.squares.max()) / max(stats.weight, 1e-300) or 1.0
     gram = stats.column_gram[-count:, -count:] / stats.weight
-    constant = np.array([isinstance(effect, Constant) for effect in kernel.effects])
-    squares = np.diag(gram)
-    means = gram[int(np.argmax(constant))] if constant.any() else np.zeros(count)
-    spreads = squares - means**2
-    flat = spreads <= 1e-12 * squares
-    scales = np.where(flat, np.where(squares > 0.0, squares, 1.0), spreads)
-    lever = 1.0 + sum(means[i] ** 2 / scales[i] for i in range(count) if not constant[i])
-    widths = WIDE * power * np.where(constant, lever, 1.0 / scales)
-    given = [effect.variance for effect in kernel.effects]
-    return np.array([1.0 / (w if v is None else v) for v, w in zip(given, widths, strict=True)])
+    means = np.zeros(count) if kernel.intercept is None else gram[kernel.intercept]
+    return prior_precisions(kernel, power, means, np.diag(gram))

@@ -11,12 +11,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 from scipy import sparse
 
-from asvgp.basis import Array, Grid, bspline_coefficients, log_jacobian
+from asvgp.basis import Array, Grid, bspline_coefficients, log_jacobian, pair_columns, rescaling
 from asvgp.inference.effects import by_power
 from asvgp.inference.prior import Prior
 from asvgp.kernels import Component
-from asvgp.stats import _pairs as pairs
-from asvgp.stats import _rescaling as rescaling
 
 
 class Axis:
@@ -141,7 +139,7 @@ class Axis:
         for i in range(width):
             part = moments[i::width, :size] @ rescaling(2 * self.degree, i, width).T
             sums[1 : len(part) + 1] += part
-        hankel, _ = pairs(self.degree)
+        hankel, _ = pair_columns(self.degree)
         trace, d_trace = self.prior.trace_of(hankel, np.cumsum(sums, axis=0))
         return trace, d_trace[:-1]
 

@@ -30,9 +30,7 @@ from asvgp.field.start import (
     candidates,
     grids_by_input,
     marginal_moments,
-    mean_weight,
     noise_estimate,
-    signal_power,
     without_effects,
 )
 from asvgp.field.stats import FieldStatistics
@@ -40,7 +38,7 @@ from asvgp.inference.bound import Bound
 from asvgp.inference.fitting import Fit
 from asvgp.inference.optimise import LBFGS, Objective, Report, maximise
 from asvgp.inference.resolution import Level
-from asvgp.inference.start import State
+from asvgp.inference.start import State, mean_weight, signal_power
 from asvgp.inference.train import Problem
 from asvgp.kernels import Kernel
 

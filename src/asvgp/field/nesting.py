@@ -9,32 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from asvgp.basis import Array, Grid
+from asvgp.basis import Array, Grid, rescaling
 from asvgp.linalg.accumulate_field import merge_cells
-from asvgp.stats import _rescaling
-
-
-def longer_grid(
-    grid: Grid, lower: float, upper: float, multiple: int = 1
-) -> tuple[Grid, tuple[int, int]]:
-    """A grid of the same spacing that holds ``[lower, upper]`` too, and the cells added.
-
-    Examples
-    --------
-    >>> longer_grid(Grid(0.0, 1.0, 4), -0.3, 0.5)
-    (Grid(lower=-0.5, upper=1.0, cells=6), (2, 0))
-    """
-    h = grid.spacing
-    before = multiple * max(0, -int(np.floor((lower - grid.lower) / (h * multiple))))
-    after = multiple * max(0, int(np.ceil((upper - grid.upper) / (h * multiple))))
-    longer = Grid(grid.lower - before * h, grid.upper + after * h, before + grid.cells + after)
-    return (longer if before or after else grid), (before, after)
 
 
 def longer_grids(
     grids: Sequence[Grid], lower: Sequence[float], upper: Sequence[float], multiples: Sequence[int]
 ) -> list[tuple[Grid, tuple[int, int]]]:
-    """`longer_grid` of each; without any bounds the grids stay as they are."""
+    """`Grid.extend` of each; without any bounds the grids stay as they are."""
     if len(lower) == len(upper) == 0:
         lower, upper = [grid.lower for grid in grids], [grid.upper for grid in grids]
     if not len(lower) == len(upper) == len(grids):
@@ -42,7 +24,8 @@ def longer_grids(
             f"{len(grids)} grids to extend, but {len(lower)} lower and {len(upper)} upper bounds: "
             "give one each."
         )
-    return [longer_grid(*bounds) for bounds in zip(grids, lower, upper, multiples, strict=True)]
+    ends = zip(grids, lower, upper, multiples, strict=True)
+    return [grid.extend(low, high, multiple) for grid, low, high, multiple in ends]
 
 
 def coarsen_sums(sums: Array, cell_axis: int, power_axis: int, factor: int) -> Array:
@@ -63,7 +46,7 @@ def coarsen_sums(sums: Array, cell_axis: int, power_axis: int, factor: int) -> A
     )
     shape[cell_axis] = -(-cells // factor)
     merged = np.zeros((flat.shape[0], shape[cell_axis], *flat.shape[2:]))
-    merge_cells(flat, np.stack([_rescaling(powers - 1, i, factor) for i in range(factor)]), merged)
+    merge_cells(flat, np.stack([rescaling(powers - 1, i, factor) for i in range(factor)]), merged)
     return merged.reshape(shape)
 
 

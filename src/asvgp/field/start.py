@@ -9,7 +9,8 @@ import numpy as np
 from asvgp.basis import Array, Grid
 from asvgp.field.plan import Plan
 from asvgp.field.stats import FieldStatistics
-from asvgp.inference.start import State
+from asvgp.inference.effects import ridge
+from asvgp.inference.start import State, mean_weight, signal_power
 from asvgp.kernels import Kernel, Product, Sum
 
 FRACTIONS = (0.04, 0.12, 0.4, 1.2)  # correlation lengths to try, in units of the domain
@@ -25,25 +26,11 @@ def without_effects(plan: Plan, stats: FieldStatistics) -> FieldStatistics:
         return stats
     gram = stats.column_gram[-count:, -count:]
     with_y = stats.column_targets[:, -count:].T
-    scale = np.maximum(np.diag(gram), 1e-300) ** -0.5
-    ridge = gram * np.outer(scale, scale) + 1e-9 * np.eye(count)
-    beta = scale[:, None] * np.linalg.solve(ridge, scale[:, None] * with_y)
-    explained = np.sum(beta * (2.0 * with_y - gram @ beta), axis=0)
-    squares = np.maximum(stats.squares - explained, 1e-15 * stats.squares)
+    beta, squares = ridge(gram, with_y, stats.squares)
     targets = stats.targets
     if plan.inputs:
         targets = targets - np.moveaxis(stats.cross[..., -count:] @ beta, -1, 0)
     return replace(stats, squares=squares, targets=targets)
-
-
-def signal_power(stats: FieldStatistics) -> float:
-    """Weighted mean of y squared, over outputs."""
-    return float(stats.squares.sum() / (stats.weight * len(stats.squares)))
-
-
-def mean_weight(stats: FieldStatistics) -> float:
-    """What a noise variance, which is that of weight one, is to be compared with y by."""
-    return stats.weight / stats.count
 
 
 def noise_estimate(plan: Plan, stats: FieldStatistics) -> float:

@@ -21,7 +21,7 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.inference.elimination import Elimination
 from asvgp.inference.model import Model
-from asvgp.kernels import Constant, Kernel, Linear
+from asvgp.kernels import Constant, Effect, Kernel
 from asvgp.stats import Statistics
 
 WIDE = 1e6  # prior variance of a coefficient, in units of what the data suggest
@@ -71,8 +71,7 @@ class Design:
 
     @classmethod
     def _make(cls, kernel: Kernel, stats: Statistics) -> Design:
-        constant = [isinstance(effect, Constant) for effect in kernel.effects]
-        intercept = constant.index(True) if any(constant) else None
+        intercept = kernel.intercept
         if intercept is None:  # then nothing may be taken off
             stats = stats.recentred(0.0 * stats.centre, 0.0 * stats.column_centre)
         grid, outputs = stats.grid, len(stats.squares)
@@ -81,11 +80,11 @@ class Design:
         shape = (size, grid.cells, stats.degree + 1)
         taylor, sums = np.zeros(shape), np.zeros(shape)
         other = np.full(size, -1)
-        inputs = {getattr(component, "dim", None) for component in kernel.components}
         for i, effect in enumerate(kernel.effects):
-            if isinstance(effect, Constant):
+            power = own_power(kernel, effect)
+            if power == 0:
                 taylor[i, :, 0] = 1.0
-            elif isinstance(effect, Linear) and effect.dim in inputs:
+            elif power == 1:
                 centres[i] = 0.0 if intercept is None else 0.5 * (grid.lower + grid.upper)
                 taylor[i, :, 0] = grid.knots[:-1] - centres[i]
                 taylor[i, :, 1] = grid.spacing
@@ -111,15 +110,7 @@ class Design:
         power = max(power, float(np.max(means_y**2))) or 1.0
         means = self.targets[:, :, 0].sum(axis=1) / weight
         squares = np.diag(self.gram) / weight
-        spreads = squares - means**2
-        flat = spreads <= 1e-12 * squares
-        scales = np.where(flat, np.where(squares > 0.0, squares, 1.0), spreads)
-        # An intercept at the origin of columns that vary little far from it can be large.
-        constant = np.arange(len(scales)) == self.intercept
-        lever = 1.0 + np.sum(np.where(constant, 0.0, (means + self.centres) ** 2 / scales))
-        widths = WIDE * power * np.where(constant, lever, 1.0 / scales)
-        given = [effect.variance for effect in kernel.effects]
-        return np.array([1.0 / (w if v is None else v) for v, w in zip(given, widths, strict=True)])
+        return prior_precisions(kernel, power, means, squares, self.centres)
 
     @cached_property
     def to_given(self) -> Array:
@@ -168,14 +159,46 @@ class Design:
         stats, outputs = self.stats, len(self.stats.squares)
         nothing = np.zeros((outputs, *self.taylor.shape[1:]))
         with_y = self.inner(self.taylor, nothing, stats.targets, self.with_y)
-        diagonal = np.diag(self.gram)
-        scale = np.where(diagonal > 0.0, np.maximum(diagonal, 1e-300) ** -0.5, 0.0)
-        ridge = self.gram * np.outer(scale, scale) + 1e-9 * np.eye(len(scale))
-        beta = scale[:, None] * np.linalg.solve(ridge, scale[:, None] * with_y)
-        explained = np.sum(beta * (2.0 * with_y - self.gram @ beta), axis=0)
+        beta, squares = ridge(self.gram, with_y, stats.squares)
         targets = stats.targets - np.einsum("po,pcj->ocj", beta, self.targets)
-        squares = np.maximum(stats.squares - explained, 1e-15 * stats.squares)
         return replace(stats, targets=targets, squares=squares)
+
+
+def own_power(kernel: Kernel, effect: Effect) -> int | None:
+    """The power of the splines' own input that a column is; None for other columns."""
+    if isinstance(effect, Constant):
+        return 0
+    inputs = {getattr(component, "dim", None) for component in kernel.components}
+    return 1 if getattr(effect, "dim", None) in inputs else None
+
+
+def prior_precisions(
+    kernel: Kernel, power: float, means: Array, squares: Array, centres: Array | float = 0.0
+) -> Array:
+    """Of the effects' coefficients: of the priors given, or of priors too wide to matter.
+
+    From the mean square of y, and the means and mean squares of columns that ``centres``
+    were taken off.
+    """
+    spreads = squares - means**2
+    flat = spreads <= 1e-12 * squares
+    scales = np.where(flat, np.where(squares > 0.0, squares, 1.0), spreads)
+    # An intercept at the origin of columns that vary little far from it can be large.
+    constant = np.arange(len(scales)) == kernel.intercept
+    lever = 1.0 + np.sum(np.where(constant, 0.0, (means + centres) ** 2 / scales))
+    widths = WIDE * power * np.where(constant, lever, 1.0 / scales)
+    given = [effect.variance for effect in kernel.effects]
+    return np.array([1.0 / (w if v is None else v) for v, w in zip(given, widths, strict=True)])
+
+
+def ridge(gram: Array, with_y: Array, squares: Array) -> tuple[Array, Array]:
+    """Coefficients of y on columns alone, (effects, outputs), and the squares they leave."""
+    diagonal = np.diag(gram)
+    scale = np.where(diagonal > 0.0, np.maximum(diagonal, 1e-300) ** -0.5, 0.0)
+    system = gram * np.outer(scale, scale) + 1e-9 * np.eye(len(scale))
+    beta = scale[:, None] * np.linalg.solve(system, scale[:, None] * with_y)
+    explained = np.sum(beta * (2.0 * with_y - gram @ beta), axis=0)
+    return beta, np.maximum(squares - explained, 1e-15 * squares)
 
 
 def without_effects(kernel: Kernel, stats: Statistics) -> Statistics:

@@ -11,7 +11,7 @@ from asvgp.inference.optimise import Report, is_scale
 from asvgp.inference.resolution import Level, choose
 from asvgp.inference.start import State, noise_estimate
 from asvgp.inference.train import Problem, train
-from asvgp.kernels import Constant, Kernel
+from asvgp.kernels import Kernel
 from asvgp.posterior import Posterior
 from asvgp.stats import Statistics
 
@@ -58,7 +58,7 @@ def fit_statistics(
     fit.
     """
     begin = time.perf_counter()
-    if not any(isinstance(effect, Constant) for effect in problem.kernel.effects):
+    if problem.kernel.intercept is None:
         # Without an intercept to take it up, nothing may be taken off y.
         stats = stats.recentred(0.0 * stats.centre, 0.0 * stats.column_centre)
     given = None

@@ -8,6 +8,8 @@ the peaks of the spectrum of the cell means.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from asvgp.basis import Array
@@ -36,12 +38,12 @@ def candidates(kernel: Kernel, noise: float | None, stats: Statistics, lengths=N
     return [(k, value) for k in kernels for value in sorted(noises)]
 
 
-def signal_power(stats: Statistics) -> float:
+def signal_power(stats: Any) -> float:
     """Weighted mean of y squared, over outputs: the prior variance at the least."""
     return float(stats.squares.sum() / (stats.weight * len(stats.squares)))
 
 
-def mean_weight(stats: Statistics) -> float:
+def mean_weight(stats: Any) -> float:
     """What a noise variance, which is that of weight one, is to be compared with y by."""
     return stats.weight / stats.count
 

@@ -82,6 +82,23 @@ class Kernel(ABC):
         """Copies to start training from: correlation lengths and spectral peaks to try."""
 
     @property
+    def intercept(self) -> int | None:
+        """Which of the effects is an intercept, if any."""
+        from asvgp.kernels.effects import Constant
+
+        places = [i for i, effect in enumerate(self.effects) if isinstance(effect, Constant)]
+        return places[0] if places else None
+
+    def _allowed(self, changes: Mapping[str, float]) -> dict[str, float]:
+        """The changes of hyperparameters that are not fixed, kept within bounds."""
+        ends = {name: self.bounds.get(name, (0.0, np.inf)) for name in changes}
+        return {
+            name: float(np.clip(value, *ends[name]))
+            for name, value in changes.items()
+            if name not in self.fixed
+        }
+
+    @property
     def prior_variance(self) -> float:
         """``k(x, x)``."""
         return float(sum(component.values[-1] for component in self.components))
@@ -257,12 +274,7 @@ class Component(Kernel):
 
     def replace_free(self, changes: Mapping[str, float]) -> Self:
         """`replace` for hyperparameters, kept within bounds; fixed ones stay as they are."""
-        allowed = {}
-        for name, value in changes.items():
-            if name not in self.fixed:
-                lower, upper = self.bounds.get(name, (0.0, np.inf))
-                allowed[name] = float(np.clip(value, lower, upper))
-        return self.replace(**allowed)
+        return self.replace(**self._allowed(changes))
 
     def __repr__(self) -> str:
         parts = [f"{p}={_readable(getattr(self, p))}" for p in self.parameters]

@@ -111,12 +111,7 @@ class Product(Kernel):
 
     def replace_free(self, changes: Mapping[str, float]) -> Product:
         """`replace` within bounds; fixed ones stay as they are."""
-        allowed = {}
-        for name, value in changes.items():
-            if name not in self.fixed:
-                lower, upper = self.bounds.get(name, (0.0, np.inf))
-                allowed[name] = float(np.clip(value, lower, upper))
-        return self.replace(**allowed)
+        return self.replace(**self._allowed(changes))
 
     def limits(self, grid: Any, spread: float, power: float) -> dict[str, tuple[float, float]]:
         """The factors' own, ``grid`` being a mapping from inputs to grids."""
