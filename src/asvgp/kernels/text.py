@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from difflib import get_close_matches
+from typing import Any
 
 from asvgp.kernels.base import Kernel
 from asvgp.kernels.effects import Constant, Effect, Linear
@@ -79,7 +80,7 @@ def _read(node: ast.expr, text: str) -> Kernel | Effect:
     )
 
 
-def _part(name: str, text: str):
+def _part(name: str, text: str) -> Any:
     """A kernel or an effect by its name."""
     found = PARTS.get(name.lower())
     if found is None:
