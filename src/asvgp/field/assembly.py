@@ -14,7 +14,7 @@ from asvgp.field.elements import Leaves, permute
 from asvgp.field.engine import Batched, Cpu
 from asvgp.field.plan import Plan
 from asvgp.field.stats import FieldStatistics
-from asvgp.inference.effects import prior_precisions
+from asvgp.inference.effects import Centring, mean_square, prior_precisions
 from asvgp.kernels import Kernel
 from asvgp.linalg.multifrontal.dense import DenseFactor
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
@@ -58,6 +58,8 @@ class Assembly:
         self.engine = engine or Cpu()
         self.inputs = len(plan.inputs)
         self.precision = _precisions(kernel, plan, stats)
+        self.centring = Centring(stats.column_centre, stats.centre, kernel.intercept)
+        self.effects_prior, self.effects_pull, self.constant = self.centring.prior(self.precision)
         self.outputs = len(stats.squares)
         if self.inputs:
             self.tree = plan.tree(kernel)
@@ -126,6 +128,12 @@ class Assembly:
         out[first:] = self.stats.column_targets.T
         return out
 
+    def pulled(self, noise: float) -> Array:
+        """The right-hand side ``Phi' W y / noise``, and the pull of centred effects' priors."""
+        out = self.right / noise
+        out[self.size - self.plan.effects :] -= self.effects_pull
+        return out
+
     def column_stiffness(self, kernel: Kernel) -> Array:
         """K of the global columns, (columns, columns)."""
         blocks = [
@@ -134,7 +142,7 @@ class Assembly:
         ]
         if not self.plan.columns:
             return np.empty((0, 0))
-        return np.asarray(block_diag(*blocks, np.diag(self.precision)))
+        return np.asarray(block_diag(*blocks, self.effects_prior))
 
     def factor(self, kernel: Kernel, noise: float) -> Factor:
         """P at these hyperparameters, factored."""
@@ -260,7 +268,7 @@ def _precisions(kernel: Kernel, plan: Plan, stats: FieldStatistics) -> Array:
     count = plan.effects
     if not count:
         return np.empty(0)
-    power = float(stats.squares.max()) / max(stats.weight, 1e-300) or 1.0
+    power = mean_square(stats)
     gram = stats.column_gram[-count:, -count:] / stats.weight
     means = np.zeros(count) if kernel.intercept is None else gram[kernel.intercept]
-    return prior_precisions(kernel, power, means, np.diag(gram))
+    return prior_precisions(kernel, power, means, np.diag(gram), stats.column_centre)

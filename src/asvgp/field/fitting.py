@@ -192,6 +192,9 @@ def fit_field(
     The plan's grids are the finest, those of ``stats``.
     """
     begin = time.perf_counter()
+    if problem.kernel.intercept is None:
+        # Without an intercept to take it up, nothing may be taken off y.
+        stats = stats.recentred(0.0 * stats.centre, 0.0 * stats.column_centre)
     state = warm
     if not trained:
         noise = problem.noise

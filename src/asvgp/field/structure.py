@@ -20,6 +20,7 @@ from asvgp.field.posterior import FieldPosterior, Points
 from asvgp.field.report import field_facts
 from asvgp.field.sampling import FieldPath, sample
 from asvgp.field.stats import FieldStatistics
+from asvgp.inference.effects import near_means
 from asvgp.inference.fitting import Fit
 from asvgp.inference.train import Problem
 from asvgp.inputs import read_columns
@@ -211,7 +212,17 @@ class Field:
             outputs,
             smooths=tuple(zip(grids[split:], degrees[split:], strict=True)),
             linear=len(effects),
+            **self._centres(y, effects),
         )
+
+    def _centres(self, y: Array, effects: Sequence[Array]) -> dict[str, Array]:
+        """Numbers near the means of y and the effects, where there is an intercept."""
+        intercept = self.layout.kernel.intercept
+        if intercept is None:
+            return {}
+        beside = near_means(effects)
+        beside[intercept] = 0.0
+        return {"centre": near_means(y.reshape(len(y), -1).T), "column_centre": beside}
 
     def _within_memory(self, estimator, cells, degrees, effects: int, outputs: int) -> list[int]:
         """Cells whose statistics fit in memory: fewer where they are automatic, or an error."""
@@ -325,6 +336,7 @@ class Field:
             smooth_inputs=tuple(smooths) if smooths else None,
             linear_columns=tuple(effects) if effects else None,
             progress=progress,
+            like=stats,
         )
 
     @staticmethod
@@ -334,7 +346,9 @@ class Field:
         values = y.reshape(shape) if y.ndim == 1 else y.T.reshape(-1, *shape)
         if weights is not None:
             weights = np.asarray(weights).reshape(shape)
-        new = FieldStatistics.from_grid(values, points.main, stats.grids, stats.degrees, weights)
+        new = FieldStatistics.from_grid(
+            values, points.main, stats.grids, stats.degrees, weights, like=stats
+        )
         return new.with_intercept() if points.effects else new
 
     def fit(self, estimator, problem: Problem, stats: FieldStatistics, warm) -> Fit:
@@ -445,8 +459,7 @@ class Field:
             return np.empty((0, 1)), np.empty((0, 0)), np.empty((0, 0))
         orders = self._orders(posterior, order)
         design = np.empty((0, 0)) if points is None else self._points(points, orders).effects
-        inverse = posterior._column_inverse
-        return posterior.columns[-count:], inverse[-count:, -count:], design
+        return *posterior.given_effects, design
 
     def sample(self, posterior: FieldPosterior, points: FieldPoints, n_samples, random_state):
         """Joint draws, (outputs, n, samples)."""
