@@ -137,6 +137,9 @@ def test_columns_far_from_zero_have_slopes():
     near = GPRegressor(kernel, num_basis=9, noise_variance=0.01, optimizer=None).fit(X, y)
     for a, b in zip(gp.effects_[1][1:], near.effects_[1][1:], strict=True):
         assert a == pytest.approx(b, rel=1e-5)
+    slope = gp.predict(far[:4], derivative={2: 1}, return_std=True)
+    np.testing.assert_allclose(slope[0], gp.effects_[1].estimate)
+    np.testing.assert_allclose(slope[1], gp.effects_[1].std, rtol=1e-6)
 
 
 @pytest.mark.parametrize("main", [True, False])

@@ -299,8 +299,9 @@ class FieldPosterior:
         """Rows of the main block's terms, values of the columns, and what the splines miss."""
         plan, n = self.plan, len(points)
         main, prior = [], np.zeros(n)
+        # A derivative along another input of what does not vary with it is zero.
         for number, axes in enumerate(self.priors.axes):
-            if term not in (None, plan.terms[number]):
+            if term not in (None, plan.terms[number]) or not set(orders) <= set(plan.inputs):
                 continue
             rows = [
                 Rows(axis, points.main[:, d], orders.get(plan.inputs[d], 0))
@@ -311,7 +312,6 @@ class FieldPosterior:
             prior += self.priors.variances[number] * (whole - captured)
             main.append((number, rows))
         names = [self.kernel.components[t].factors[0].dim for t in plan.smooths]
-        # A derivative along another input of what does not vary with it is zero.
         others = sum(orders.values())
         own = tuple(orders.get(name, 0) for name in names)
         design = None
