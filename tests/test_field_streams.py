@@ -28,7 +28,7 @@ def assert_moved(moved: GPRegressor, plain: GPRegressor, X, by: float):
     assert moved.evidence_upper_bound_ == pytest.approx(plain.evidence_upper_bound_, rel=1e-6)
     assert moved.noise_variance_ == pytest.approx(plain.noise_variance_, rel=1e-6)
     np.testing.assert_allclose(moved.kernel_.values, plain.kernel_.values, rtol=1e-6)
-    places = np.concatenate([X[:20], X[:20] + [0.2, -0.5, 3.0]])
+    places = np.concatenate([X[:20], X[:20] + np.array([0.2, -0.5, 3.0])])
     mean, std = moved.predict(places, return_std=True)
     expected, spread = plain.predict(places, return_std=True)
     np.testing.assert_allclose(mean - by, expected, atol=1e-6)
@@ -107,7 +107,7 @@ def test_gridded_data_with_an_offset():
 
 def test_a_proper_prior_of_the_intercept_is_kept_by_centring():
     X, y = surface(120)
-    X, y = X + [0.0, 0.0, 7.0], y + 50.0
+    X, y = X + np.array([0.0, 0.0, 7.0]), y + 50.0
     process = Matern32(2.0, dim=0) + Matern32(1.0, 0.5, dim=1)
     kernel = process + Constant(variance=30.0) + Linear(2, variance=2.0)
     gp = GPRegressor(kernel, num_basis=100, noise_variance=0.05, optimizer=None).fit(X, y)
@@ -131,7 +131,7 @@ def test_a_proper_prior_of_the_intercept_is_kept_by_centring():
 
 def test_columns_far_from_zero_have_slopes():
     X, y = surface()
-    far = X + [0.0, 0.0, 1e7]
+    far = X + np.array([0.0, 0.0, 1e7])
     kernel = PRODUCT + Constant() + Linear(2)
     gp = GPRegressor(kernel, num_basis=9, noise_variance=0.01, optimizer=None).fit(far, y)
     near = GPRegressor(kernel, num_basis=9, noise_variance=0.01, optimizer=None).fit(X, y)
@@ -199,3 +199,39 @@ def test_centres_are_a_matter_of_rounding(main):
         np.testing.assert_allclose(
             getattr(found, name), getattr(changed[1], name), rtol=1e-9, atol=1e-9, err_msg=name
         )
+
+
+# ---------------------------------------------------------------- forgetting
+
+
+@pytest.mark.parametrize("kernel", [PRODUCT, ADDITIVE, PRODUCT + Linear(2) + Constant()])
+@pytest.mark.parametrize(
+    "change",
+    [lambda y: y + 1.0, lambda y: y[::-1] * 5.0, lambda y: 0.0 * y - 2.0],
+    ids=["more", "others", "one"],
+)
+def test_forgetting_other_targets_is_refused(kernel, change):
+    X, y = surface()
+    columns = 3 if kernel.effects else 2
+    X = X[:, :columns]
+    gp = GPRegressor(kernel, num_basis=6, noise_variance=0.01, optimizer=None).fit(X, y)
+    # Without cells only the data as a whole can contradict.
+    corner = (X.max(axis=1) < 0.5) | (kernel is ADDITIVE)
+    before = gp.predict(X[:5])
+    with pytest.raises(ValueError, match=r"never added: .* Forget exactly what was added"):
+        gp.forget(X[corner], change(y[corner]))
+    np.testing.assert_array_equal(gp.predict(X[:5]), before)
+
+
+def test_forgetting_other_columns_or_weights_is_refused():
+    X, y = surface()
+    kernel = PRODUCT + Linear(2) + Constant()
+    gp = GPRegressor(kernel, num_basis=6, noise_variance=0.01, optimizer=None)
+    gp.fit(X, y, sample_weight=np.full(len(y), 2.0))
+    some = X[:, 0] < 0.5
+    with pytest.raises(ValueError, match="never added"):
+        gp.forget(X[some] + [0.0, 0.0, 3.0], y[some], sample_weight=np.full(some.sum(), 2.0))
+    with pytest.raises(ValueError, match="never added"):
+        gp.forget(X[:50], y[:50], sample_weight=np.ones(50))
+    gp.forget(X[some], y[some], sample_weight=np.full(some.sum(), 2.0))
+    assert gp.stats_.count == np.count_nonzero(~some)

@@ -24,6 +24,7 @@ from asvgp.basis import Array, Grid
 from asvgp.field.gridded import gridded_sums
 from asvgp.field.nesting import coarsen_sums, each, longer_grids, placement, refinement
 from asvgp.field.one_pass import CellSums, ColumnSums, Observations, columns_of, pass_over
+from asvgp.stats import too_little, too_much_log
 
 Smooth = tuple[Grid, int]  # grid and degree: cells + degree columns
 _SUMS = ("moments", "targets", "cross", "column_gram", "column_targets", "squares")
@@ -349,7 +350,8 @@ class FieldStatistics:
     def __sub__(self, other: FieldStatistics) -> FieldStatistics:
         """The statistics without data that were added before.
 
-        An error where ``other`` holds what was never added: negative sums show it.
+        An error where ``other`` holds what was never added, as far as sums can show it: see
+        `asvgp.stats.Statistics`.
         """
         if not isinstance(other, FieldStatistics):
             return NotImplemented
@@ -357,19 +359,18 @@ class FieldStatistics:
         left = self._combined(other, -1)
         # What is left of a cell that lost all its data is rounding, of either sign.
         empty = np.abs(left.cell_weights) <= 1e-11 * self.cell_weights
+        contradiction = left._contradicts(self, empty)
         left.moments[empty] = 0.0
         left.targets[:, empty] = 0.0
         left.cross[empty] = 0.0
         before, after = np.diag(self.column_gram), np.diag(left.column_gram)
-        negative = bool(np.any(after < -1e-9 * before))
         gone = np.abs(after) <= 1e-11 * before
         left.column_gram[gone] = 0.0
         left.column_gram[:, gone] = 0.0
         left.column_targets[:, gone] = 0.0
         left.cross[..., gone] = 0.0
         short = np.argwhere(left.cell_weights < 0.0).tolist() if self.grids else []
-        negative = negative or bool(np.any(left.squares < -1e-9 * self.squares))
-        if left.count < 0 or left.weight < 0.0 or short or negative:
+        if left.count < 0 or left.weight < 0.0 or short or contradiction:
             where = f", cell {tuple(short[0])} the first of {len(short)}" if short else ""
             raise ValueError(
                 f"These data cannot be forgotten, because they were never added: {other.count} "
@@ -377,6 +378,21 @@ class FieldStatistics:
                 "same weights."
             )
         return left
+
+    def _contradicts(self, before: FieldStatistics, empty: Array) -> bool:
+        """Whether no data can have these sums, beyond rounding of those before."""
+        D, first = len(self.grids), [0] * len(self.grids)
+        empty = empty.reshape(-1)
+        weight = np.where(empty, 0.0, self.cell_weights.reshape(-1))
+        weights = weight, before.cell_weights.reshape(-1), empty
+        sums = self.targets[(..., *first)].reshape(self.outputs, -1)
+        columns = self.cross[(*[slice(None)] * D, *first)].reshape(weight.size, -1)
+        squares, whole = np.diag(self.column_gram), np.diag(before.column_gram)
+        return (
+            too_little(*weights, sums, self.squares, before.squares)
+            or too_little(*weights, columns.T, squares, whole)
+            or too_much_log(self.log_weights, self.count, float(weight.sum()), before.weight)
+        )
 
     def _check_compatible(self, other: FieldStatistics) -> None:
         for name in ("grids", "degrees", "smooths", "linear", "outputs"):
