@@ -111,8 +111,8 @@ class Line:
         """Numbers near the means of y and the covariates, where there is an intercept."""
         if self.layout.kernel.intercept is None:
             return None, None
-        beside = None if covariates is None else near_means(covariates.T)
-        return near_means(y.reshape(len(y), -1).T), beside
+        beside = None if covariates is None else near_means(list(covariates.T))
+        return near_means(list(y.reshape(len(y), -1).T)), beside
 
     def _convention(self, known_noise: bool) -> str:
         weights = "known noise variances" if known_noise else "relative weights"

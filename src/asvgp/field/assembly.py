@@ -10,6 +10,7 @@ from scipy.linalg import block_diag
 
 from asvgp.basis import Array
 from asvgp.field.axis import Axis
+from asvgp.field.digits import not_positive_definite
 from asvgp.field.elements import Leaves, permute
 from asvgp.field.engine import Batched, Cpu
 from asvgp.field.plan import Plan
@@ -151,7 +152,7 @@ class Assembly:
             try:
                 return DenseFactor(self.stats.column_gram / noise + columns)
             except np.linalg.LinAlgError as error:
-                raise self._failure(kernel, noise, error) from error
+                raise not_positive_definite(self.plan, kernel, noise, error) from error
         columns = self.engine.move(columns)
         tables = self.leaves.stiffness(self.plan.axes(kernel))
         scales = [1.0 / kernel.components[term].variance for term in self.plan.terms]
@@ -168,38 +169,7 @@ class Assembly:
         try:
             return self.engine.factor(self.tree, elements)
         except NotPositiveDefinite as error:
-            raise self._failure(kernel, noise, error) from error
-
-    def _failure(self, kernel: Kernel, noise: float, error) -> np.linalg.LinAlgError:
-        """What broke, at which resolution and lengthscales, and what to do."""
-        plan = self.plan
-        pivots = np.asarray(getattr(error, "pivots", ()), dtype=int)
-        failed = getattr(error, "failed", None)
-        if failed is None and len(pivots):
-            failed = pivots[0]
-        edges = np.cumsum([0, *plan.counts(kernel), *plan.smooth_counts])
-        owners = [*plan.terms, *plan.smooths]
-        place = len(owners)
-        if failed is not None:
-            place = int(np.searchsorted(edges, failed, "right")) - 1
-        which = [place] if place < len(owners) else range(len(owners))
-        axes = [*plan.axes(kernel), *([axis] for axis in plan.smooth_axes(kernel))]
-        words = []
-        for number in which:
-            part = kernel.components[owners[number]]
-            sides = [
-                f"{axis.count} splines of degree {axis.degree} along input {axis.process.dim!r}, "
-                f"{axis.process.parameters[0]} {axis.process.values[0]:.4g} = "
-                f"{axis.process.values[0] / axis.grid.spacing:.3g} cells"
-                for axis in axes[number]
-                if axis.process is not None
-            ]
-            words.append(f"term {owners[number] + 1} ({part!r}): {'; '.join(sides)}")
-        return np.linalg.LinAlgError(
-            f"The posterior precision is not positive definite to rounding, at noise variance "
-            f"{noise:.4g}. {'. '.join(words)}. The longer a lengthscale is in cells, the more "
-            "digits are lost: take a coarser num_basis, 'auto', or bounds on the lengthscale."
-        )
+            raise not_positive_definite(self.plan, kernel, noise, error) from error
 
     def solve(self, factor: Factor, right: Array) -> Array:
         """``P^-1`` times right-hand sides."""

@@ -239,8 +239,8 @@ class FieldStatistics:
             "column_gram": np.zeros((0, 0)),
             "column_targets": np.zeros((outputs, 0)),
         }
-        centres = {} if centre is None else {"centre": centre}
-        return cls(grids, degrees, smooths=(), linear=0, **no_columns, **sums, **centres)
+        bare = cls(grids, degrees, smooths=(), linear=0, **no_columns, **sums)
+        return bare if centre is None else replace(bare, centre=centre)
 
     def with_intercept(self) -> FieldStatistics:
         """The same with one column, of ones; there must be none yet."""

@@ -174,6 +174,7 @@ class Field:
             tuple(grid for grid, _ in stats.smooths),
             tuple(degree for _, degree in stats.smooths),
             len(layout.kernel.effects),
+            layout.names,
         )
 
     # ------------------------------------------------------------ statistics
@@ -222,7 +223,7 @@ class Field:
             return {}
         beside = near_means(effects)
         beside[intercept] = 0.0
-        return {"centre": near_means(y.reshape(len(y), -1).T), "column_centre": beside}
+        return {"centre": near_means(list(y.reshape(len(y), -1).T)), "column_centre": beside}
 
     def _within_memory(self, estimator, cells, degrees, effects: int, outputs: int) -> list[int]:
         """Cells whose statistics fit in memory: fewer where they are automatic, or an error."""
