@@ -478,11 +478,22 @@ def test_more_basis_functions_than_memory():
         gp.set_params(num_basis=tuple(int(1.3 * n) for n in fits)).fit(X, y)
 
 
-def test_sums_that_do_not_fit_are_refused_when_it_is_known():
+@pytest.mark.parametrize("settings", [FIXED, {}])
+def test_sums_of_terms_that_do_not_fit_are_refused_before_the_pass(settings, monkeypatch):
     X, y = surface(columns=3)
     kernel = Matern32(0.1, dim=0) * Matern32(0.1, dim=1) + Matern32(0.5, dim=2)
-    with pytest.raises(NotEnoughMemory, match="This model needs"):
-        GPRegressor(kernel, num_basis=40, memory_limit="20 MiB", **FIXED).fit(X, y)
+    gp = GPRegressor(kernel, num_basis=10, memory_limit="20 MiB", **settings).fit(X, y)
+
+    def never(*arguments, **options):
+        raise AssertionError("a pass over the data")
+
+    monkeypatch.setattr("asvgp.field.stats.pass_over", never)
+    message = r"This model needs about .* MiB, and memory_limit is 20.0 MiB. num_basis=\("
+    with pytest.raises(NotEnoughMemory, match=message):
+        gp.set_params(num_basis=40).fit(X, y)
+    with pytest.raises(NotEnoughMemory, match=message):  # a domain that grows
+        gp.set_params(num_basis=10).partial_fit(4.0 * X, y)
+    assert gp.stats_.count == 300
 
 
 def test_automatic_grids_keep_to_the_limit():

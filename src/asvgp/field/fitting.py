@@ -22,6 +22,7 @@ from asvgp.field.resolution import (
     coarsened,
     finest_levels,
     first_factors,
+    least_levels,
     levels_for,
     most_cells,
     next_factors,
@@ -376,7 +377,7 @@ class _Schedule:
         if state is not None and plan.terms:
             wanted = self._levels(state)
             if not self.auto:  # as asked, but for what could not be factored
-                wanted = levels_for(*state, self.plan, self.marginals, self.stats.count, "coarsest")
+                wanted = least_levels(state[0], self.plan)
             steps = [int(log2(f)) for f in factors]
             levels = tuple(
                 tuple(max(0, level - step) for level, step in zip(own, steps, strict=True))

@@ -18,6 +18,7 @@ from asvgp.field.memory import FOR_SUMS, Room, as_bytes, fitting_cells
 from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior, Points
 from asvgp.field.report import field_facts
+from asvgp.field.resolution import least_levels
 from asvgp.field.sampling import FieldPath, sample
 from asvgp.field.stats import FieldStatistics
 from asvgp.inference.effects import near_means
@@ -197,9 +198,10 @@ class Field:
             if estimator.domain is not None:
                 return stats
             lower, upper = [a for a, _ in ranges], [b for _, b in ranges]
-            return stats.extend(
+            stats = stats.extend(
                 lower[:split], upper[:split], lower[split:], upper[split:], multiple=8
             )
+            return self._fitting(estimator, stats)
         by_term = self._degrees_by_term(estimator)
         degrees = [
             max(own[column] for own in by_term if column in own) for column in self.layout.used
@@ -207,7 +209,7 @@ class Field:
         cells = self._cells(estimator, (*main, *smooths), domains, degrees, points.count)
         cells = self._within_memory(estimator, cells, degrees, len(effects), outputs)
         grids = [Grid(*domain, n) for domain, n in zip(domains, cells, strict=True)]
-        return FieldStatistics.empty(
+        stats = FieldStatistics.empty(
             tuple(grids[:split]),
             tuple(degrees[:split]),
             outputs,
@@ -215,6 +217,16 @@ class Field:
             linear=len(effects),
             **self._centres(y, effects),
         )
+        return self._fitting(estimator, stats)
+
+    def _fitting(self, estimator, stats: FieldStatistics) -> FieldStatistics:
+        """The same, if what is to be eliminated on grids as fine as asked for fits in memory."""
+        if not isinstance(estimator.num_basis, str):
+            kernel, plan = self.layout.kernel, self.plan(estimator, stats)
+            if estimator.optimizer is None and len(kernel.components) > 1:
+                plan = replace(plan, levels=least_levels(kernel, plan))
+            _room(estimator).check(plan, kernel)
+        return stats
 
     def _centres(self, y: Array, effects: Sequence[Array]) -> dict[str, Array]:
         """Numbers near the means of y and the effects, where there is an intercept."""
@@ -358,8 +370,6 @@ class Field:
         auto = isinstance(given, str) and given == "auto"
         plan = self.plan(estimator, stats)
         room = _room(estimator)
-        if not auto and len(plan.terms) + len(plan.smooths) == 1:  # as fine as asked
-            room.require(plan, problem.kernel)
         fitted = fit_field(
             problem,
             stats,
