@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from math import ceil, floor, log2
 
 import numpy as np
@@ -238,8 +239,7 @@ def fit_field(
     assert bound is not None
     posterior = FieldPosterior(*state, assembly)
     report.notes += check_digits(assembly, *state, posterior.solution.factor, not trained)
-    upper = max(bound.elbo, field_upper_bound(assembly, *state, posterior.solution.log_det))
-    levels[-1] = replace(levels[-1], upper_bound=upper)
+    upper = partial(field_upper_bound, assembly, *state, posterior.solution.log_det)
     end = time.perf_counter()
     timings = {"training": middle - begin, "posterior": end - middle}
     return Fit(*state, posterior, bound.elbo, upper, bound.fit, report, levels, timings)  # pyright: ignore[reportArgumentType]

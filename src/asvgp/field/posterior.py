@@ -18,7 +18,7 @@ from scipy.sparse.linalg import splu
 from asvgp.basis import Array, Grid
 from asvgp.field.assembly import Assembly, along
 from asvgp.field.axis import Axis
-from asvgp.field.bound import Priors, Solution
+from asvgp.field.bound import Priors, last_solution
 from asvgp.field.rows import Rows
 from asvgp.kernels import Kernel
 from asvgp.linalg.polynomial import evaluate, quadratic
@@ -57,7 +57,7 @@ class FieldPosterior:
     def __init__(self, kernel: Kernel, noise: float, assembly: Assembly):
         self.kernel, self.noise, self.assembly = kernel, noise, assembly
         self.plan, self.stats = assembly.plan, assembly.stats
-        self.solution = Solution.of(assembly, kernel, noise)
+        self.solution = last_solution(assembly, kernel, noise)
         self.priors = Priors(assembly, kernel)
         self.mean = self.solution.mean.copy()  # of the coefficients; y as given
         self.mean[assembly.size - self.plan.effects :] += assembly.centring.offset

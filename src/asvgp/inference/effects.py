@@ -318,7 +318,14 @@ class Estimate:
 
 
 def estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
-    """Eliminate the effects last; ``chain`` is that of ``design.augmented``."""
+    """Eliminate the effects last; ``chain`` is that of ``design.augmented``, and remembers it."""
+    known = vars(chain).get("_estimate")  # like a cached property
+    if known is None or known.design is not design:
+        known = vars(chain)["_estimate"] = _estimate(design, chain, noise)
+    return known
+
+
+def _estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
     model = chain.model
     coef = chain.means(keep=True)[1]
     outputs = len(design.with_y.T)
