@@ -80,3 +80,35 @@ def test_effects_of_a_line_are_estimated_once(monkeypatch):
     assert len(estimates) == 1
     assert gp.elbo_ < gp.evidence_upper_bound_ == gp.resolution_[-1].upper_bound
     assert len(estimates) == 2
+
+
+# ---------------------------------------------------------------- resolution
+
+
+def test_few_rows_take_few_cells_and_are_fitted_as_well():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (800, 4))
+    y = np.sin(3 * X[:, 0]) + X[:, 3] ** 2 + 0.1 * rng.standard_normal(800)
+    many = GPRegressor(Matern32()).partial_fit(X, y)
+    assert [grid.cells for grid, _ in many.stats_.smooths] == [256] * 4
+    X, y = X[:150], y[:150]
+    gp = GPRegressor(Matern32()).fit(X, y)
+    assert [grid.cells for grid, _ in gp.stats_.smooths] == [64] * 4
+    tried = [level.num_basis for level in gp.resolution_]
+    assert len(set(tried)) == len(tried)  # not in circles
+    assert gp.num_basis_ == tried[-1]
+
+    def covariance(A, B):
+        parts = [part.replace(dim=None) for part in gp.kernel_.components]
+        return sum(part(A[:, d], B[:, d]) for d, part in enumerate(parts))
+
+    full = covariance(X, X) + gp.noise_variance_ * np.eye(len(y))
+    evidence = -0.5 * (y @ np.linalg.solve(full, y) + np.linalg.slogdet(2 * np.pi * full)[1])
+    assert evidence - 6.0 < gp.elbo_ <= evidence <= gp.evidence_upper_bound_
+    new = rng.uniform(-1.0, 1.0, (50, 4))
+    cross = covariance(new, X)
+    mean, std = gp.predict(new, return_std=True)
+    np.testing.assert_allclose(mean, cross @ np.linalg.solve(full, y), atol=0.02)
+    variance = np.diag(covariance(new, new) - cross @ np.linalg.solve(full, cross.T))
+    # What the splines miss of the prior is added: never too sure.
+    assert np.all((std > 0.99 * variance**0.5) & (std < 1.35 * variance**0.5))

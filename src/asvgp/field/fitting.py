@@ -215,7 +215,7 @@ def fit_field(
     settled = assembly is not None
     if assembly is None:
         assembly = schedule.assembly(factors, state)
-    for _ in range(_STAGES):
+    for stage in range(_STAGES):
         if trained and not report.interrupted:
             state, report, bound = climb(problem, [assembly], state, report)
         else:
@@ -223,7 +223,7 @@ def fit_field(
             bound = field_bound(assembly, *state, problem.objective)
         report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
         levels.append(_level(assembly, bound, state))
-        if report.interrupted:
+        if report.interrupted or stage == _STAGES - 1:
             break
         if settled:
             following = schedule.refined(assembly, state)
@@ -259,6 +259,7 @@ class _Schedule:
     ):
         self.problem, self.stats, self.plan, self.auto = problem, stats, plan, auto
         self.engine, self.room = engine, room
+        self.widths: list[int] | None = None  # of the smooths' cells, since lengths are known
         self.marginals = marginal_moments(plan, stats)
         self.scatter = noise_estimate(plan, without_effects(plan, stats))
 
@@ -405,6 +406,12 @@ class _Schedule:
                     level = ceil(log2(ratio / most_cells([degree])))
                 level = min(level, floor(log2(max(grid.cells / 4, 1))))
             widths.append(2 ** max(0, level))
+        if state is not None:
+            # From stage to stage in one direction only, or training would go in circles.
+            further = min if self.auto else max
+            before = self.widths or widths
+            widths = [further(a, b) for a, b in zip(before, widths, strict=True)]
+            self.widths = widths
         if all(width == 1 for width in widths):
             return plan, stats
         stats = stats.coarsen_columns(widths)

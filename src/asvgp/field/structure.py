@@ -32,7 +32,7 @@ from asvgp.times import TimeAxis
 from asvgp.validation import check_domain, finite_range
 
 MOST_CELLS = {2: 1 << 20, 3: 1 << 18, 4: 1 << 16}  # of an automatic grid, by inputs
-SMOOTH_CELLS = 256  # of an automatic smooth
+SMOOTH_CELLS = 64, 256  # of an automatic smooth: of few rows, a stream may begin so, and of many
 MOST_COLUMNS = 4096  # of all smooths together
 
 
@@ -301,7 +301,7 @@ class Field:
             if main:
                 most = min(MOST_CELLS[main], max(4 * rows, 4096))
                 cells = [2 ** floor(log2(most) / main)] * main
-            smooth = SMOOTH_CELLS
+            smooth = int(np.clip(2 ** floor(log2(max(rows / 2, 1))), *SMOOTH_CELLS))
             while smooth * (len(columns) - main) > MOST_COLUMNS:
                 smooth //= 2
             return [*cells, *([smooth] * (len(columns) - main))]
