@@ -6,9 +6,10 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from asvgp import Constant, GPRegressor, Matern32, Matern52
-from asvgp.field import engine
+from asvgp.field import engine, fitting
 from asvgp.inference import effects
 
 
@@ -112,3 +113,43 @@ def test_few_rows_take_few_cells_and_are_fitted_as_well():
     variance = np.diag(covariance(new, new) - cross @ np.linalg.solve(full, cross.T))
     # What the splines miss of the prior is added: never too sure.
     assert np.all((std > 0.99 * variance**0.5) & (std < 1.35 * variance**0.5))
+
+
+# ---------------------------------------------------------------- what is said of it
+
+
+def hilly():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 1.0, (500, 2))
+    return X, np.sin(9 * X[:, 0]) * np.cos(7 * X[:, 1]) + 0.1 * rng.standard_normal(500)
+
+
+def test_a_failed_search_at_the_end_is_not_hidden(monkeypatch):
+    monkeypatch.setattr(fitting, "DEAR", 1)  # as if all bounds were dear
+    real = fitting.maximise
+
+    def failing(objective, start, settings):
+        report = real(objective, start, settings)
+        report.converged, report.message = False, "stopped early, because"
+        return report
+
+    monkeypatch.setattr(fitting, "maximise", failing)
+    gp = GPRegressor(Matern32(dim=0) * Matern32(dim=1), num_basis=12)
+    with pytest.warns(ConvergenceWarning, match="did not converge: stopped early"):
+        gp.fit(*hilly())
+    assert not gp.optimization_.converged
+
+
+@pytest.mark.parametrize("late", [1e3, 0.0])
+def test_a_limit_of_iterations_is_judged_by_what_the_last_gained(monkeypatch, late):
+    monkeypatch.setattr(fitting, "DEAR", 1)
+    monkeypatch.setattr(fitting, "POLISH", 1.0)  # four iterations
+    monkeypatch.setattr(fitting, "LATE", late)
+    gp = GPRegressor(Matern32(dim=0) * Matern32(dim=1), num_basis=8)
+    if late:
+        gp.fit(*hilly())
+    else:
+        with pytest.warns(ConvergenceWarning, match=r"stopped after 4 iterations.*kernel=kernel_"):
+            gp.fit(*hilly())
+    assert gp.optimization_.converged == bool(late)
+    assert "stopped after 4 iterations on all of the field" in gp.optimization_.message
