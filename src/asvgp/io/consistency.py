@@ -50,7 +50,9 @@ def check_model(estimator) -> None:
     width = state["n_features_in_"]
     _whole("n_features_in_", width, 1)
     names = state.get("feature_names_in_")
-    if names is not None and (names.shape != (width,) or not all(isinstance(n, str) for n in names)):
+    if names is not None and (
+        names.shape != (width,) or not all(isinstance(n, str) for n in names)
+    ):
         raise ValueError(f"there are {width} columns, but their names are {names!r:.80}")
     _structure(seen.structure, width)
     line = isinstance(seen.structure, Line)

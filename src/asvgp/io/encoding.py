@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
+from functools import cached_property
 from math import isfinite
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -53,13 +54,16 @@ _PARTS: dict[type, tuple[str, ...]] = {
     Posterior: ("kernel", "noise", "stats", "degree", "state"),
     FieldPosterior: ("kernel", "noise", "plan", "stats", "state"),
 }
+_LAZY = {Fit: "upper"}  # kept if it was computed, where it is a cached property and no field
+_SHARED = (Statistics, FieldStatistics)
 _UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
 
 
 class Encoder:
     """Values as JSON; the arrays among them are collected in ``arrays``.
 
-    An array that is met twice is kept once.
+    An array that is met twice is kept once; so are statistics, in ``shared``: those seen may be
+    the posterior's too.
 
     Examples
     --------
@@ -72,6 +76,7 @@ class Encoder:
 
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
+        self.shared: dict[str, Any] = {}
         self._names: dict[int, str] = {}
 
     def __call__(self, value: Any, where: str) -> Any:
@@ -88,6 +93,8 @@ class Encoder:
         if isinstance(value, float | np.floating):
             number = float(value)
             return number if isfinite(number) else {"float": repr(number)}
+        if isinstance(value, _SHARED):
+            return self._share(value, where)
         if _CLASSES.get(name) is type(value):
             return {name: {k: self(v, f"{where}.{k}") for k, v in _fields(value).items()}}
         if isinstance(value, np.ndarray):
@@ -108,6 +115,13 @@ class Encoder:
             "cannot hold."
         )
 
+    def _share(self, value: Any, where: str) -> Any:
+        if id(value) not in self._names:
+            self._names[id(value)] = where
+            parts = {k: self(v, f"{where}.{k}") for k, v in _fields(value).items()}
+            self.shared[where] = {type(value).__name__: parts}
+        return {"shared": self._names[id(value)]}
+
     def _array(self, value: Array, where: str) -> Any:
         if value.dtype.kind in "OU":
             return self(value.tolist(), where)
@@ -125,21 +139,25 @@ def _fields(value: Any) -> dict[str, Any]:
     parts = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
     # Where an array of no dimension is due, arithmetic may have left a number.
     arrays = [f.name for f in dataclasses.fields(value) if f.type == "Array"]
+    lazy = _LAZY.get(type(value), "")
+    if lazy in vars(value):
+        parts[lazy] = getattr(value, lazy)
     return parts | {name: np.asarray(parts[name]) for name in arrays}
 
 
 def _time(value: Any) -> Any:
     """Times and time differences, of the standard library, NumPy and pandas."""
-    if isinstance(value, datetime) and hasattr(value, "to_datetime64"):  # of pandas
-        aware = value.tzinfo is not None
-        value = value.to_pydatetime(warn=False) if aware else value.to_datetime64()  # pyright: ignore
-    if isinstance(value, np.datetime64 | np.timedelta64):
-        unit, count = np.datetime_data(value.dtype)
-        kind = "datetime64" if isinstance(value, np.datetime64) else "timedelta64"
-        return {kind: [int(value.astype(np.int64)), unit, count]}
     if isinstance(value, datetime):
-        zone = None if value.tzinfo is None else str(value.tzinfo)
-        return {"datetime": [value.isoformat(), zone]}
+        fixed = value.tzinfo is None or isinstance(value.tzinfo, timezone)
+        zone = None if fixed else str(value.tzinfo)
+        exact = getattr(value, "to_datetime64", None)  # of pandas, which keeps nanoseconds
+        if exact is None or (fixed and value.tzinfo is not None):
+            return {"datetime": [value.isoformat(), zone]}
+        return {"timestamp": [*_ticks(exact()), zone]}
+    if isinstance(value, np.datetime64):
+        return {"datetime64": _ticks(value)}
+    if isinstance(value, np.timedelta64):
+        return {"timedelta64": _ticks(value)}
     if isinstance(value, date):
         return {"date": value.isoformat()}
     if isinstance(value, timedelta):
@@ -147,12 +165,19 @@ def _time(value: Any) -> Any:
     return None
 
 
+def _ticks(value: Any) -> list:
+    """A time of NumPy as a whole number of so many units."""
+    unit, count = np.datetime_data(value.dtype)
+    return [int(value.astype(np.int64)), unit, count]
+
+
 class Decoder:
     """What `Encoder` encodes.
 
     Parameters
     ----------
-    arrays : mapping from names to arrays
+    arrays, shared : mappings
+        As the encoder collected them.
     device : callable
         Returns where factors are to be computed, when one is needed.
 
@@ -165,10 +190,17 @@ class Decoder:
     ValueError: 'os.system' is no part of a model
     """
 
-    def __init__(self, arrays: Mapping[str, Array], device: Callable[[], str] = lambda: "cpu"):
-        self.arrays, self.device = arrays, device
+    def __init__(
+        self,
+        arrays: Mapping[str, Array],
+        shared: Mapping[str, Any] | None = None,
+        device: Callable[[], str] = lambda: "cpu",
+    ):
+        self.arrays, self.shared, self.device = arrays, shared or {}, device
+        self._known: dict[str, Any] = {}
         self._kinds: dict[str, Callable[[Any], Any]] = {
             "array": lambda name: self.arrays[name],
+            "shared": self._shared,
             "tuple": lambda items: tuple(self(item) for item in items),
             "dict": lambda pairs: {self(k): self(v) for k, v in pairs},
             "float": _special,
@@ -176,6 +208,7 @@ class Decoder:
             "unset": lambda x: Unset(_number(x)),
             "datetime64": lambda x: np.datetime64(_integer(x[0]), _unit(*x[1:])),
             "timedelta64": lambda x: np.timedelta64(_integer(x[0]), _unit(*x[1:])),
+            "timestamp": lambda x: _timestamp(np.datetime64(_integer(x[0]), _unit(*x[1:3])), x[3]),
             "datetime": lambda x: _in_zone(datetime.fromisoformat(x[0]), x[1]),
             "date": date.fromisoformat,
             "timedelta": lambda x: timedelta(*map(_integer, x)),
@@ -197,6 +230,11 @@ class Decoder:
         parts = {name: self(item) for name, item in content.items()}
         return self._made(_CLASSES[kind], parts)
 
+    def _shared(self, name: str) -> Any:
+        if name not in self._known:
+            self._known[name] = self(self.shared[name])
+        return self._known[name]
+
     def _made(self, cls: Any, parts: dict[str, Any]) -> Any:
         if cls is Posterior:
             return Posterior.restored(**parts)
@@ -204,7 +242,13 @@ class Decoder:
             plan, stats = parts.pop("plan"), parts.pop("stats")
             assembly = Assembly(parts["kernel"], plan, stats, self._engine)
             return FieldPosterior.restored(assembly=assembly, **parts)
-        return cls(**parts)
+        known, lazy = {}, _LAZY.get(cls, "")
+        if lazy in parts and isinstance(getattr(cls, lazy, None), cached_property):
+            known[lazy] = parts.pop(lazy)
+        made = cls(**parts)
+        if known:
+            vars(made).update(known)
+        return made
 
     def _engine(self):
         """That of the model's device, or the CPU where this machine has none such."""
@@ -236,6 +280,17 @@ def _unit(name: str, count: int) -> Any:
     if name not in _UNITS or _integer(count) < 1:
         raise ValueError(f"{count!r} {name!r} is no unit of time")
     return name if count == 1 else (name, count)
+
+
+def _timestamp(value: np.datetime64, zone: str | None) -> Any:
+    """A time of pandas; without pandas, one that means the same, to the microsecond in a zone."""
+    try:
+        from pandas import Timestamp
+    except ImportError:
+        if zone is None:
+            return value
+        return _in_zone(value.astype("M8[us]").astype(datetime).replace(tzinfo=UTC), zone)
+    return Timestamp(value) if zone is None else Timestamp(value, tz="UTC").tz_convert(zone)
 
 
 def _in_zone(value: datetime, zone: str | None) -> datetime:

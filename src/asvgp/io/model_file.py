@@ -71,7 +71,7 @@ def _write(stream: BinaryIO, model: Any, arrays: Mapping[str, Array]) -> None:
             flat = np.ascontiguousarray(array.T if fortran else array, dtype=dtype).reshape(-1)
             # Digits of measurements do not compress; cells without data do.
             nonzero = np.count_nonzero(flat) if dtype.kind in "fiub" else flat.size
-            sparse = 0 < flat.size and nonzero <= _SPARSE * flat.size
+            sparse = flat.size > 0 and nonzero <= _SPARSE * flat.size
             archive.compression = zipfile.ZIP_DEFLATED if sparse else zipfile.ZIP_STORED
             member = f"{name}.npy"
             # Members opened by name carry no time of writing: the same model, the same bytes.
@@ -239,8 +239,8 @@ def _content(path, archive: zipfile.ZipFile, members: Mapping, size: int) -> dic
         )
     if archive.comment != _signature(text):
         raise ModelFileError(
-            f"{path} was altered after it was written: the checksum of its {TEXT} does not match. "
-            "Save the model again."
+            f"{path} was cut off or altered after it was written: the checksum of its {TEXT} does "
+            "not match. Fetch or save it again."
         )
     return content
 
@@ -278,9 +278,7 @@ def _arrays(path, archive: zipfile.ZipFile, members: Mapping, listed: Any) -> di
     return arrays
 
 
-def _array(
-    archive: zipfile.ZipFile, info: zipfile.ZipInfo, dtype, shape, fortran, crc
-) -> Array:
+def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, dtype, shape, fortran, crc) -> Array:
     """One array; nothing is taken from the archive's word before it is checked."""
     if not (isinstance(dtype, str) and _DTYPE.fullmatch(dtype)):
         raise ValueError(f"arrays of type {dtype!r} do not belong in a model")
@@ -295,7 +293,7 @@ def _array(
         raise ValueError(f"{info.compress_size:,} bytes cannot hold {info.file_size:,}")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"compression {info.compress_type} is not used in models")
-    if info.CRC != crc:
+    if crc != info.CRC:
         raise ValueError("its checksum is not the one that was listed")
     with archive.open(info) as member:
         if member.read(len(header)) != header:

@@ -32,7 +32,8 @@ def save(estimator: GPRegressor, path) -> None:
     names = known.get("feature_names_in_")
     if names is not None:
         state["feature_names_in_"] = [str(name) for name in names]
-    write(path, {"settings": settings, "state": state}, encode.arrays)
+    model = {"settings": settings, "shared": encode.shared, "state": state}
+    write(path, model, encode.arrays)
 
 
 def load(path) -> GPRegressor:
@@ -74,7 +75,8 @@ def load(path) -> GPRegressor:
     model, arrays = read(path)
     with damage(path, "contradicts itself"):
         settings: dict = {}
-        decode = Decoder(arrays, lambda: str(settings.get("device", "cpu")))
+        device = lambda: str(settings.get("device", "cpu"))  # noqa: E731 (not yet known)
+        decode = Decoder(arrays, model["shared"], device)
         settings |= {name: decode(node) for name, node in model["settings"].items()}
         state = {name: decode(node) for name, node in model["state"].items()}
         estimator = GPRegressor(**settings)
