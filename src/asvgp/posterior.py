@@ -123,6 +123,8 @@ class Posterior:
     def _mean_polynomials(self) -> list[Array]:
         """Taylor coefficients of the mean, of the sum and of each component."""
         model = self.model
+        if len(model.where) == 1:  # the sum is its only component
+            return [self.coefficients] * 2
         every = np.arange(len(model.power))
         return [
             by_power(self.coefficients[:, :, where], model.power[where])
@@ -143,6 +145,8 @@ class Posterior:
             powers = (model.power[where][:, None] + model.power[where]).ravel()
             flat = (before - after)[:, where][:, :, where].reshape(len(before), -1)
             reductions.append((by_power(flat, powers), before[block] - after[block]))
+            if len(model.where) == 1:  # the sum is its only component
+                return 2 * reductions
         return reductions
 
     def __repr__(self) -> str:
