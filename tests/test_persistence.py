@@ -3,7 +3,6 @@
 import copy
 import json
 from datetime import UTC, date, datetime, timedelta
-from functools import cached_property
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -203,25 +202,6 @@ def test_a_model_made_on_a_gpu_predicts_without_one(path, monkeypatch):
     loaded = again(gp, path)
     assert loaded.device == "cuda:7"
     assert same(loaded.predict(beyond(X), return_std=True), gp.predict(beyond(X), return_std=True))
-
-
-def test_a_bound_that_waits_is_kept_if_it_is_known():
-    """Where the upper bound is a cached property, files that have it as a field still load."""
-
-    class Lazy:
-        def __init__(self, noise):
-            self.noise = noise
-
-        @cached_property
-        def upper(self):
-            return 2.0 * self.noise
-
-    decode = Decoder({})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(encoding._LAZY, Lazy, "upper")
-        patch.setitem(encoding._CLASSES, "Lazy", Lazy)
-        assert decode({"Lazy": {"noise": 1.0}}).upper == 2.0
-        assert decode({"Lazy": {"noise": 1.0, "upper": 5.0}}).upper == 5.0
 
 
 @pytest.mark.parametrize(

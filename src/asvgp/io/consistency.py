@@ -21,6 +21,7 @@ from asvgp.field.structure import Field
 from asvgp.inference.effects import Estimate
 from asvgp.inference.fitting import Fit
 from asvgp.inference.optimise import Report
+from asvgp.inference.resolution import Level
 from asvgp.inputs import Seen
 from asvgp.kernels import Component, Effect, Kernel, Product
 from asvgp.line import Line
@@ -78,7 +79,10 @@ def _fit(fit: Fit, seen: Seen) -> None:
         _same_kind(kernel, layout.kernel)
         _real("noise", noise, positive=True)
     _is("the report", fit.report, Report)
-    _is("the resolutions", fit.resolution, list)
+    known = vars(fit)
+    _is("the resolutions", known.get("levels", known.get("resolution")), list)
+    for level in known.get("levels", known.get("resolution")):
+        _is("a resolution", level, Level)
     _is("the timings", fit.timings, dict)
     _real("elbo", fit.elbo)
     _is("the posterior's statistics", posterior.stats, type(seen.stats))

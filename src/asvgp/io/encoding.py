@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta, timezone
-from functools import cached_property
+from functools import partial
 from math import isfinite
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -21,11 +21,13 @@ import numpy as np
 from asvgp.basis import Array, Grid
 from asvgp.columns import Layout
 from asvgp.field.assembly import Assembly
+from asvgp.field.bound import field_upper_bound
 from asvgp.field.engine import Cpu, engine_for
 from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior
 from asvgp.field.stats import FieldStatistics
 from asvgp.field.structure import Field
+from asvgp.inference.bound import upper_bound
 from asvgp.inference.fitting import Fit
 from asvgp.inference.optimise import LBFGS, Report
 from asvgp.inference.resolution import Level
@@ -54,7 +56,6 @@ _PARTS: dict[type, tuple[str, ...]] = {
     Posterior: ("kernel", "noise", "stats", "degree", "state"),
     FieldPosterior: ("kernel", "noise", "plan", "stats", "state"),
 }
-_LAZY = {Fit: "upper"}  # kept if it was computed, where it is a cached property and no field
 _SHARED = (Statistics, FieldStatistics)
 _UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
 
@@ -134,15 +135,40 @@ def _fields(value: Any) -> dict[str, Any]:
     """The parts that a value of one of the classes is made from."""
     if type(value) in _PARTS:
         return {name: getattr(value, name) for name in _PARTS[type(value)]}
+    if isinstance(value, Fit):
+        return _fit_parts(value)
     if isinstance(value, tuple):  # a named one
         return value._asdict()  # pyright: ignore[reportAttributeAccessIssue]
     parts = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
     # Where an array of no dimension is due, arithmetic may have left a number.
     arrays = [f.name for f in dataclasses.fields(value) if f.type == "Array"]
-    lazy = _LAZY.get(type(value), "")
-    if lazy in vars(value):
-        parts[lazy] = getattr(value, lazy)
     return parts | {name: np.asarray(parts[name]) for name in arrays}
+
+
+def _fit_parts(fit: Any) -> dict[str, Any]:
+    """What was learnt; the upper bound and the resolutions only as far as they are known."""
+    known = vars(fit)
+    names = ("kernel", "noise", "posterior", "elbo", "evidence", "report", "timings")
+    parts = {name: known[name] for name in names}
+    parts["resolution"] = known.get("levels", known.get("resolution"))
+    return parts | ({"upper": known["upper"]} if "upper" in known else {})
+
+
+def _fit(parts: dict[str, Any]) -> Any:
+    """What was learnt; an upper bound that was not known then waits to be asked for."""
+    if "upper" in Fit.__dataclass_fields__:
+        return Fit(**parts)
+    posterior, known = parts["posterior"], {}
+    if "upper" in parts:
+        known["upper"] = parts.pop("upper")
+    if isinstance(posterior, FieldPosterior):
+        bound = partial(field_upper_bound, posterior.assembly, posterior.kernel, posterior.noise)
+    else:
+        model = posterior.kernel, posterior.noise, posterior.stats, posterior.degree
+        bound = partial(upper_bound, *model)
+    fit: Any = Fit(levels=parts.pop("resolution"), upper_bound=bound, **parts)  # pyright: ignore[reportCallIssue]
+    vars(fit).update(known)
+    return fit
 
 
 def _time(value: Any) -> Any:
@@ -242,13 +268,7 @@ class Decoder:
             plan, stats = parts.pop("plan"), parts.pop("stats")
             assembly = Assembly(parts["kernel"], plan, stats, self._engine)
             return FieldPosterior.restored(assembly=assembly, **parts)
-        known, lazy = {}, _LAZY.get(cls, "")
-        if lazy in parts and isinstance(getattr(cls, lazy, None), cached_property):
-            known[lazy] = parts.pop(lazy)
-        made = cls(**parts)
-        if known:
-            vars(made).update(known)
-        return made
+        return _fit(parts) if cls is Fit else cls(**parts)
 
     def _engine(self):
         """That of the model's device, or the CPU where this machine has none such."""
