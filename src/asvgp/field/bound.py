@@ -34,8 +34,9 @@ class Solution:
     def of(cls, assembly: Assembly, kernel: Kernel, noise: float) -> Solution:
         """Factor and solve."""
         factor = assembly.factor(kernel, noise)
-        mean = assembly.solve(factor, assembly.right / noise)
-        explained = np.sum(assembly.right * mean, axis=0) / noise
+        right = assembly.pulled(noise)
+        mean = assembly.solve(factor, right)
+        explained = np.sum(right * mean, axis=0) - assembly.constant
         return cls(factor, mean, factor.log_det, explained)
 
 
@@ -183,13 +184,13 @@ class _Forms:
             self.sums = [[engine.back(own) for own in term] for term in sums]
         else:
             self.column_inverse = solution.factor.inverse()  # pyright: ignore[reportAttributeAccessIssue]
-        effects, precision = assembly.plan.effects, assembly.precision
+        effects = assembly.plan.effects
         self.effects_trace = self.effects_energy = 0.0
         if effects:
-            diagonal = np.diag(self.column_inverse)[-effects:]
-            self.effects_trace = float(precision @ diagonal)
-            self.effects_energy = float(
-                np.sum(precision[:, None] * self.column_means[-effects:] ** 2)
+            inverse = self.column_inverse[-effects:, -effects:]
+            self.effects_trace = float(np.sum(assembly.effects_prior * inverse))
+            self.effects_energy = assembly.centring.energy(
+                assembly.precision, self.column_means[-effects:]
             )
 
     def term(self, number: int):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from math import ceil, log2
+from math import ceil, floor, log2
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from asvgp.basis import Array
 from asvgp.field.assembly import Assembly
 from asvgp.field.blocks import blocks, highest_level
 from asvgp.field.bound import field_bound, field_upper_bound
+from asvgp.field.digits import check_digits
 from asvgp.field.engine import Batched, Cpu
 from asvgp.field.memory import Room
 from asvgp.field.plan import Plan
@@ -21,6 +22,7 @@ from asvgp.field.resolution import (
     coarsened,
     finest_levels,
     first_factors,
+    least_levels,
     levels_for,
     most_cells,
     next_factors,
@@ -134,7 +136,9 @@ class FieldObjective(Objective):
         """Names of lengths, with the longest that two cells over the domain can express."""
         several = len(self.kernel.components) > 1
         grids = grids_by_input(self.kernel, self.plan)
-        for term, degrees in zip(self.plan.terms, self.plan.degrees, strict=True):
+        smooths = zip(self.plan.smooths, self.plan.smooth_degrees, strict=True)
+        main = zip(self.plan.terms, self.plan.degrees, strict=True)
+        for term, degrees in (*main, *((term, (degree,)) for term, degree in smooths)):
             part = self.kernel.components[term]
             cells = most_cells(k for k in degrees if k)
             for factor in part.factors:
@@ -192,6 +196,9 @@ def fit_field(
     The plan's grids are the finest, those of ``stats``.
     """
     begin = time.perf_counter()
+    if problem.kernel.intercept is None:
+        # Without an intercept to take it up, nothing may be taken off y.
+        stats = stats.recentred(0.0 * stats.centre, 0.0 * stats.column_centre)
     state = warm
     if not trained:
         noise = problem.noise
@@ -230,6 +237,7 @@ def fit_field(
     assert state is not None
     assert bound is not None
     posterior = FieldPosterior(*state, assembly)
+    report.notes += check_digits(assembly, *state, posterior.solution.factor, not trained)
     upper = max(bound.elbo, field_upper_bound(assembly, *state, posterior.solution.log_det))
     levels[-1] = replace(levels[-1], upper_bound=upper)
     end = time.perf_counter()
@@ -369,7 +377,7 @@ class _Schedule:
         if state is not None and plan.terms:
             wanted = self._levels(state)
             if not self.auto:  # as asked, but for what could not be factored
-                wanted = levels_for(*state, self.plan, self.marginals, self.stats.count, "coarsest")
+                wanted = least_levels(state[0], self.plan)
             steps = [int(log2(f)) for f in factors]
             levels = tuple(
                 tuple(max(0, level - step) for level, step in zip(own, steps, strict=True))
@@ -386,17 +394,17 @@ class _Schedule:
         for term, grid, degree in zip(
             plan.smooths, plan.smooth_grids, plan.smooth_degrees, strict=True
         ):
-            if not self.auto and state is not None:
-                widths.append(1)
-                continue
-            most = max(0, ceil(log2(grid.cells / 16)))
-            level = most
-            if state is not None:
+            if state is None:
+                level = ceil(log2(grid.cells / 16))
+            else:
                 (process,) = state[0].components[term].factors
-                cells = 32.0 if degree == 1 else 10.0
-                ratio = scale_of(process) / (cells * grid.spacing)
-                level = int(np.clip(np.floor(log2(max(ratio, 1.0))), 0, most))
-            widths.append(2**level)
+                ratio = scale_of(process) / grid.spacing
+                if self.auto:
+                    level = floor(log2(ratio / (32.0 if degree == 1 else 10.0)))
+                else:  # as asked, but for what could not be factored
+                    level = ceil(log2(ratio / most_cells([degree])))
+                level = min(level, floor(log2(max(grid.cells / 4, 1))))
+            widths.append(2 ** max(0, level))
         if all(width == 1 for width in widths):
             return plan, stats
         stats = stats.coarsen_columns(widths)

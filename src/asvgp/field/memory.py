@@ -133,11 +133,16 @@ class Room:
         if note not in self.notes:
             self.notes.append(note)
 
-    def require(self, plan: Plan, kernel: Kernel) -> None:
-        """An error where a plan does not fit; else, what it will take, if it is much."""
+    def check(self, plan: Plan, kernel: Kernel) -> float:
+        """Bytes that a plan takes; an error where it does not fit."""
         needed = plan_bytes(plan, kernel, self.engine, self.limit)
         if needed > self.limit:
             self.refuse("This model needs", needed, self.smaller(plan, kernel))
+        return needed
+
+    def require(self, plan: Plan, kernel: Kernel) -> None:
+        """An error where a plan does not fit; else, what it will take, if it is much."""
+        needed = self.check(plan, kernel)
         if self.announce is None or not plan.inputs:
             return
         cost = plan.tree(kernel).cost()

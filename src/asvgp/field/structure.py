@@ -18,8 +18,10 @@ from asvgp.field.memory import FOR_SUMS, Room, as_bytes, fitting_cells
 from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior, Points
 from asvgp.field.report import field_facts
+from asvgp.field.resolution import least_levels
 from asvgp.field.sampling import FieldPath, sample
 from asvgp.field.stats import FieldStatistics
+from asvgp.inference.effects import near_means
 from asvgp.inference.fitting import Fit
 from asvgp.inference.train import Problem
 from asvgp.inputs import read_columns
@@ -173,6 +175,7 @@ class Field:
             tuple(grid for grid, _ in stats.smooths),
             tuple(degree for _, degree in stats.smooths),
             len(layout.kernel.effects),
+            layout.names,
         )
 
     # ------------------------------------------------------------ statistics
@@ -195,9 +198,10 @@ class Field:
             if estimator.domain is not None:
                 return stats
             lower, upper = [a for a, _ in ranges], [b for _, b in ranges]
-            return stats.extend(
+            stats = stats.extend(
                 lower[:split], upper[:split], lower[split:], upper[split:], multiple=8
             )
+            return self._fitting(estimator, stats)
         by_term = self._degrees_by_term(estimator)
         degrees = [
             max(own[column] for own in by_term if column in own) for column in self.layout.used
@@ -205,13 +209,33 @@ class Field:
         cells = self._cells(estimator, (*main, *smooths), domains, degrees, points.count)
         cells = self._within_memory(estimator, cells, degrees, len(effects), outputs)
         grids = [Grid(*domain, n) for domain, n in zip(domains, cells, strict=True)]
-        return FieldStatistics.empty(
+        stats = FieldStatistics.empty(
             tuple(grids[:split]),
             tuple(degrees[:split]),
             outputs,
             smooths=tuple(zip(grids[split:], degrees[split:], strict=True)),
             linear=len(effects),
+            **self._centres(y, effects),
         )
+        return self._fitting(estimator, stats)
+
+    def _fitting(self, estimator, stats: FieldStatistics) -> FieldStatistics:
+        """The same, if what is to be eliminated on grids as fine as asked for fits in memory."""
+        if not isinstance(estimator.num_basis, str):
+            kernel, plan = self.layout.kernel, self.plan(estimator, stats)
+            if estimator.optimizer is None and len(kernel.components) > 1:
+                plan = replace(plan, levels=least_levels(kernel, plan))
+            _room(estimator).check(plan, kernel)
+        return stats
+
+    def _centres(self, y: Array, effects: Sequence[Array]) -> dict[str, Array]:
+        """Numbers near the means of y and the effects, where there is an intercept."""
+        intercept = self.layout.kernel.intercept
+        if intercept is None:
+            return {}
+        beside = near_means(effects)
+        beside[intercept] = 0.0
+        return {"centre": near_means(list(y.reshape(len(y), -1).T)), "column_centre": beside}
 
     def _within_memory(self, estimator, cells, degrees, effects: int, outputs: int) -> list[int]:
         """Cells whose statistics fit in memory: fewer where they are automatic, or an error."""
@@ -325,6 +349,7 @@ class Field:
             smooth_inputs=tuple(smooths) if smooths else None,
             linear_columns=tuple(effects) if effects else None,
             progress=progress,
+            like=stats,
         )
 
     @staticmethod
@@ -334,7 +359,9 @@ class Field:
         values = y.reshape(shape) if y.ndim == 1 else y.T.reshape(-1, *shape)
         if weights is not None:
             weights = np.asarray(weights).reshape(shape)
-        new = FieldStatistics.from_grid(values, points.main, stats.grids, stats.degrees, weights)
+        new = FieldStatistics.from_grid(
+            values, points.main, stats.grids, stats.degrees, weights, like=stats
+        )
         return new.with_intercept() if points.effects else new
 
     def fit(self, estimator, problem: Problem, stats: FieldStatistics, warm) -> Fit:
@@ -343,8 +370,6 @@ class Field:
         auto = isinstance(given, str) and given == "auto"
         plan = self.plan(estimator, stats)
         room = _room(estimator)
-        if not auto and len(plan.terms) + len(plan.smooths) == 1:  # as fine as asked
-            room.require(plan, problem.kernel)
         fitted = fit_field(
             problem,
             stats,
@@ -445,8 +470,7 @@ class Field:
             return np.empty((0, 1)), np.empty((0, 0)), np.empty((0, 0))
         orders = self._orders(posterior, order)
         design = np.empty((0, 0)) if points is None else self._points(points, orders).effects
-        inverse = posterior._column_inverse
-        return posterior.columns[-count:], inverse[-count:, -count:], design
+        return *posterior.given_effects, design
 
     def sample(self, posterior: FieldPosterior, points: FieldPoints, n_samples, random_state):
         """Joint draws, (outputs, n, samples)."""
