@@ -184,7 +184,10 @@ def _statistics(stats: Any, layout: Layout) -> None:
             "cross": (*cells, *powers, columns),
             "column_gram": (columns, columns),
             "column_targets": (outputs, columns),
+            "centre": (outputs,),
         }
+        if hasattr(stats, "column_centre"):
+            shapes["column_centre"] = (stats.linear,)
     for name, shape in ({"squares": (outputs,)} | shapes).items():
         _array(f"{name} of the statistics", getattr(stats, name), shape)
     _whole("count", stats.count, 0)
