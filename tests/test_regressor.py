@@ -189,9 +189,9 @@ def test_the_cap_of_auto_is_announced(monkeypatch):
 
 
 def test_ctrl_c_after_training_still_gives_the_model(monkeypatch):
-    from asvgp.inference import fitting
+    from asvgp.inference import bound, fitting
 
-    real, calls = fitting.lower_bound, []
+    real, calls = bound.lower_bound, []
 
     def interrupted(*arguments, **options):
         calls.append(1)
