@@ -124,6 +124,7 @@ def draw_levels(ax, view: View) -> None:
     upper = np.array([level.upper_bound for level in levels]) / each
     ax.plot(counts, lower, "o-", ms=4, lw=1.2, color=colours.model, label="lower bound", zorder=3)
     known = np.isfinite(upper)
+    within = _limit(ax, lower, upper[known])
     if known.any():
         ax.plot(
             np.array(counts)[known],
@@ -132,27 +133,41 @@ def draw_levels(ax, view: View) -> None:
             ms=4,
             lw=1.0,
             color=colours.expected,
-            label="upper bound",
+            label="upper bound" if within else "_",
         )
     ax.set_xscale("log")
+    shown = counts[:: -max(1, -(-len(counts) // 5))][::-1]  # the last one always
+    ax.set_xticks(shown, [_short(count) for count in shown])
+    ax.set_xticks([], minor=True)
+    ax.set_xlim(counts[0] / 1.4, counts[-1] * 1.4)
     ax.set(xlabel="basis functions", ylabel="nats per observation")
-    _limit(ax, lower, upper[known])
     titled(ax, "resolution")
     legend(ax, loc="lower right")
 
 
-def _limit(ax, lower, upper) -> None:
-    """Limits that show the rise of the lower bound, whatever the upper one does.
+def _short(count: int) -> str:
+    """A number in three digits."""
+    for size, unit in ((10**6, "M"), (10**3, "k")):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return str(count)
 
-    The upper bound is cautious, and more so with every observation: where it is far above, it
-    leaves through the top, with its last value written there.
+
+def _limit(ax, lower, upper) -> bool:
+    """Limits that show the rise of the lower bound; whether the upper one is inside.
+
+    The upper bound is cautious, and more so with every observation: where it is far above, its
+    last value is written instead.
     """
-    rise = float(lower.max() - lower.min())
-    top = float(lower.max()) + max(2.0 * rise, 0.02 * abs(float(lower.max())), 1e-3)
-    bottom = float(lower.min()) - 0.15 * (top - float(lower.min()))
-    if len(upper) and float(upper.min()) > top:
-        text = f"upper bound: {upper[-1]:.4g}, above"
-        ax.text(0.03, 0.95, text, transform=ax.transAxes, va="top", fontsize="small")
+    low, high = float(lower.min()), float(lower.max())
+    top = high + max(2.0 * (high - low), 1e-3)
+    within = len(upper) > 0 and (float(upper[-1]) <= top or len(lower) == 1)
+    if within:
+        top = max(high, float(upper.max()))
     elif len(upper):
-        top = min(top, float(upper.max()) + 0.1 * (float(upper.max()) - bottom))
-    ax.set_ylim(bottom, top)
+        top = high + 0.3 * (high - low)
+        text = f"upper bound {upper[-1]:.4g}"
+        ax.text(0.03, 0.96, text, transform=ax.transAxes, va="top", fontsize="small")
+    margin = 0.1 * (top - low) or 0.01
+    ax.set_ylim(low - margin, top + margin)
+    return within

@@ -8,7 +8,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.columns import Gridded
-from asvgp.plot.style import palette, panels, pixels, titled
+from asvgp.plot.style import colour_bar, palette, panels, pixels, titled
 from asvgp.plot.view import Input, View, is_grid
 
 _MOST = 400  # points of a map along either side
@@ -73,7 +73,7 @@ def map(
         raise ValueError(f"what must be 'both', 'mean' or 'std', got {what!r}.")
     if len(view.inputs) < 2:
         raise ValueError("plot.map is of models of two or more inputs: use plot.series.")
-    across, up = _sides(view, over, at)
+    across, up = sides(view, over, at)
     columns = values = None
     if X is not None or y is not None:
         columns, values = view.data(X, y)
@@ -81,7 +81,7 @@ def map(
     wanted = ["mean", "std"] if what == "both" else [what]
     names = [*(["data"] if columns is not None else []), *wanted]
     ratio = _aspect(across, up) if aspect is None else aspect
-    size = (1.0 + 4.2 * len(names), 3.9)
+    size = (0.4 + 4.4 * len(names), 0.9 + _height(across, up, ratio))
     with panels(ax, 1, len(names), size) as axes:
         surface = evaluate(view, across, up, held, axes[0, -1])
         scale = surface.limits
@@ -103,9 +103,9 @@ def map(
             across.dress(panel.xaxis)
             up.dress(panel.yaxis)
             label = view.target_label(y)
-            bar = panel.figure.colorbar(image, ax=panel, shrink=0.9, pad=0.02)
-            bar.set_label(f"std of {label}" if name == "std" else label)
-            titled(panel, title + (f", {view.in_words(held)}" if held else ""))
+            colour_bar(panel, image, f"std of {label}" if name == "std" else label)
+            where = f"{' near' if name == 'data' else ','} {view.in_words(held)}"
+            titled(panel, title + (where if held else ""))
     return axes[0] if len(names) > 1 else axes[0, 0]
 
 
@@ -126,11 +126,11 @@ class Surface(NamedTuple):
 def evaluate(view: View, across: Input, up: Input, held, ax, component=None) -> Surface:
     """The model, or one of its components, about once a pixel of some axes."""
     counts = [min(n, _MOST) for n in pixels(ax)]
-    sides = [
+    places = [
         side.lower + (np.arange(n) + 0.5) * ((side.upper - side.lower) / n)
         for side, n in zip((across, up), counts, strict=True)
     ]
-    a, b = np.meshgrid(*sides)
+    a, b = np.meshgrid(*places)
     columns = {column: np.full(a.size, value) for column, value in held.items()}
     columns |= {across.column: a.ravel(), up.column: b.ravel()}
     mean, std = view.predict(columns, component)
@@ -157,7 +157,7 @@ def draw_surface(ax, surface: Surface, of_std: bool, limits) -> Any:
     )
 
 
-def _sides(view: View, over, at) -> tuple[Input, Input]:
+def sides(view: View, over, at) -> tuple[Input, Input]:
     """The inputs along the horizontal and the vertical."""
     known = {view.naming(c): c for c in view.inputs} | {c: c for c in view.inputs}
     if over is not None:
@@ -183,6 +183,17 @@ def _sides(view: View, over, at) -> tuple[Input, Input]:
     if upright or (second.axis is not None and first.axis is None):
         first, second = second, first
     return first, second
+
+
+def _height(across: Input, up: Input, ratio) -> float:
+    """Of a panel, in inches, for one of a usual width."""
+    if not isinstance(ratio, float | int):
+        ratio = (
+            1.0 if ratio == "equal" else 0.9 * (across.upper - across.lower) / (up.upper - up.lower)
+        )
+    return float(
+        np.clip(3.4 * ratio * (up.upper - up.lower) / (across.upper - across.lower), 1.5, 6.0)
+    )
 
 
 def map_names(view: View) -> list[str]:
@@ -226,7 +237,7 @@ def _observations(ax, across: Input, up: Input, columns, values, limits, grid) -
     colours = palette(ax)
     ax.set_facecolor(colours.pale)
     if grid is None and len(values) <= _CROWD:
-        size = float(np.clip(4000.0 / max(len(values), 1), 1.5, 20.0))
+        size = float(np.clip(20_000.0 / max(len(values), 1), 2.0, 20.0))
         return ax.scatter(
             across.shown(a), up.shown(b), size, values, lw=0, vmin=limits[0], vmax=limits[1]
         )

@@ -10,7 +10,7 @@ from asvgp.checking import calibration as in_words
 from asvgp.plot.bounds import draw_levels
 from asvgp.plot.calibrated import draw_coverage
 from asvgp.plot.lines import series
-from asvgp.plot.maps import draw_surface, evaluate
+from asvgp.plot.maps import draw_surface, evaluate, sides
 from asvgp.plot.remainders import (
     Residuals,
     draw_correlation,
@@ -18,9 +18,10 @@ from asvgp.plot.remainders import (
     draw_residuals,
     standardised,
 )
-from asvgp.plot.style import palette, panels, titled
+from asvgp.plot.style import colour_bar, palette, panels, titled
 from asvgp.plot.traces import Cloud, follow
 from asvgp.plot.view import Input, View
+from asvgp.summary import NEARLY
 
 
 def check(
@@ -64,7 +65,7 @@ def check(
     inner = view.gp._seen().structure.facts(view.posterior, gp.objective).verdict
     order = left.columns[view.line.column] if view.is_line else None
     notes = list(in_words(left.z, order).notes)
-    if not inner.enough:
+    if inner.penalty >= NEARLY:
         notes.append(f"is the basis large enough? {inner.verdict}")
     with panels(ax, 2, 3, (14.0, 7.0)) as axes:
         _draw_fit(axes[0, 0], view, left, X, y, gp, output, held_out)
@@ -83,15 +84,16 @@ def _draw_fit(ax, view: View, left: Residuals, X, y, gp, output, held_out: bool)
     """The series, the map, or of more inputs what was observed against its prediction."""
     if view.is_line:
         series(gp, X, y, output=output, ax=ax)
+        ax.get_legend().remove()  # there is no room for it
         titled(ax, "the fit")
     elif len(view.inputs) == 2:
-        across, up = view.inputs.values()
+        across, up = sides(view, None, None)
         held = view.held((across.column, up.column), None, left.columns)
         surface = evaluate(view, across, up, held, ax)
         image = draw_surface(ax, surface, False, surface.limits)
         across.dress(ax.xaxis)
         up.dress(ax.yaxis)
-        ax.figure.colorbar(image, ax=ax)
+        colour_bar(ax, image)
         titled(ax, "posterior mean")
     else:
         low, high = float(left.mean.min()), float(left.mean.max())

@@ -212,6 +212,6 @@ def correlations(view: View, left: Residuals) -> tuple[Array, int]:
     )
     z = left.z - left.z.mean()
     anchors = np.random.default_rng(0).permutation(n)[:_ANCHORS]
-    _, near = KDTree(places).query(places[anchors], k=lags + 1)
+    near = np.asarray(KDTree(places).query(places[anchors], k=lags + 1)[1])
     products = z[anchors][:, None] * z[near[:, 1:]]
     return products.mean(axis=0) / (float(z @ z) / n or 1.0), len(anchors)

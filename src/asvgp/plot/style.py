@@ -11,6 +11,7 @@ import numpy as np
 # Okabe and Ito's colours, told apart by everyone; the lighter of them on dark grounds.
 _ON_LIGHT = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _ON_DARK = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00")
+_OURS = "asvgp"
 
 
 def pyplot() -> Any:
@@ -104,7 +105,19 @@ def titled(ax, text: str) -> None:
 
 def legend(ax, **options) -> None:
     """A small legend."""
-    ax.legend(fontsize="small", framealpha=0.8, **options)
+    ax.legend(fontsize="small", framealpha=0.8, markerscale=1.5, **options).set_gid(_OURS)
+
+
+def colour_bar(ax, image, label: str = "") -> None:
+    """A colour bar as high as the axes are, whatever their aspect."""
+    bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0.0, 0.04, 1.0)))
+    bar.set_label(label)
+
+
+def legend_is_ours(ax) -> bool:
+    """Whether axes have a legend, and nobody has made another since."""
+    found = ax.get_legend()
+    return found is not None and found.get_gid() == _OURS
 
 
 def pixels(ax) -> tuple[int, int]:

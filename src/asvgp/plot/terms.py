@@ -9,7 +9,7 @@ import numpy as np
 
 from asvgp.kernels import Linear
 from asvgp.plot.maps import draw_surface, evaluate
-from asvgp.plot.style import band_factor, palette, panels, pixels, titled
+from asvgp.plot.style import band_factor, colour_bar, palette, panels, pixels, titled
 from asvgp.plot.traces import Curve, follow
 from asvgp.plot.view import Input, View, term_name
 
@@ -20,7 +20,7 @@ def components(
     """Draw every term of a model with its band: what each process and effect contributes.
 
     Terms over one input are curves, of which those of a model of one input share their x axis;
-    products over two inputs are maps of their mean. An intercept is written above the first
+    products over two inputs are maps of their mean. An intercept is written into the first
     panel.
 
     Parameters
@@ -28,7 +28,7 @@ def components(
     gp : GPRegressor
         Fitted.
     X : array-like, optional
-        Inputs of the data. Ticks at the foot of the panels show where they are; the effects of
+        Inputs of the data. A bar at the foot of the panels shows where they are; the effects of
         further columns are drawn over their range in X, and left out without it.
     interval, level, forecast, output
         As in `asvgp.plot.series`; an interval and a forecast are of models of one input.
@@ -74,7 +74,7 @@ def components(
             spare.remove()
         axes = axes[:count]
         for panel, (number, part, over) in zip(axes, parts, strict=True):
-            held: dict[int, float] = {}
+            where = ""
             if isinstance(over, Input):
                 held = _others(view, (over.column,), None)
                 own = partial(_of_term, view, number, over, held)
@@ -84,15 +84,13 @@ def components(
             elif isinstance(over, tuple):
                 held = _others(view, tuple(s.column for s in over), at)
                 _map(panel, view, number, over, held)
-                shown = [place.column for place in over]
-                held = {
-                    f.dim: held[f.dim]
-                    for f in view.layout.kernel.components[number].factors
-                    if f.dim not in shown
-                }
+                beside = [f.dim for f in view.layout.kernel.components[number].factors[2:]]
+                if beside:
+                    where = f" at {view.in_words({dim: held[dim] for dim in beside})}"
             else:
                 _effect(panel, view, part, over, columns, factor)
-            where = f" at {view.in_words(held)}" if isinstance(over, tuple) and held else ""
+            if isinstance(over, Input) or not isinstance(over, tuple):
+                panel.set_ylabel("contribution")
             titled(panel, term_name(part) + where)
             if shared:
                 panel.label_outer()
@@ -146,7 +144,7 @@ def _map(ax, view: View, number: int, over: tuple[Input, Input], held) -> None:
     image = draw_surface(ax, surface, False, (-most, most))
     over[0].dress(ax.xaxis)
     over[1].dress(ax.yaxis)
-    ax.figure.colorbar(image, ax=ax, shrink=0.9, pad=0.02)
+    colour_bar(ax, image, "contribution")
 
 
 def _effect(ax, view: View, part, column: int, columns, factor: float) -> None:
@@ -163,22 +161,20 @@ def _effect(ax, view: View, part, column: int, columns, factor: float) -> None:
 
 
 def _rug(ax, over: Input, columns) -> None:
-    """Ticks where there are data, one a pixel at most."""
+    """A bar at the foot where there are data."""
     if columns is None:
         return
     count = pixels(ax)[0]
     seen, edges = np.histogram(columns[over.column], count, (over.lower, over.upper))
-    at = 0.5 * (edges[1:] + edges[:-1])[seen > 0]
-    ax.plot(
-        over.shown(at),
-        np.full(len(at), 0.02),
-        "|",
-        ms=5,
-        mew=0.5,
+    bar = ax.stairs(
+        np.where(seen > 0, 0.03, np.nan),
+        over.shown(edges),
+        fill=True,
         color=palette(ax).strong,
         transform=ax.get_xaxis_transform(),
         zorder=2,
     )
+    bar.sticky_edges.y.clear()
 
 
 def _intercept(ax, view: View) -> None:
@@ -186,4 +182,14 @@ def _intercept(ax, view: View) -> None:
         if effect.name == "intercept":
             value = float(np.atleast_1d(effect.estimate)[view.output])
             text = f"intercept {value:.4g} ± {effect.std:.2g}"
-            ax.set_title(text, loc="right", fontsize="small")
+            ax.text(
+                0.99,
+                0.96,
+                text,
+                transform=ax.transAxes,
+                ha="right",
+                va="top",
+                fontsize="small",
+                bbox={"facecolor": ax.get_facecolor(), "alpha": 0.7, "lw": 0, "pad": 2},
+                zorder=5,
+            )

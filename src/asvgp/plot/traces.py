@@ -9,10 +9,10 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.plot.reduce import reduce_columns
-from asvgp.plot.style import palette, pixels
+from asvgp.plot.style import legend, legend_is_ours, palette, percent, pixels
 from asvgp.plot.view import Input
 
-_DOTS = 4  # observations a column up to which each is a dot of its own
+_DOTS = 20  # observations a column up to which each is a dot of its own
 _CENTRAL = 0.9  # of a column's observations, drawn darker than their range
 
 
@@ -57,7 +57,7 @@ class Curve:
                 self.band = self.ax.fill_between(
                     at, mean - reach, mean + reach, alpha=0.3, lw=0, label=self.band_label, **style
                 )
-            (self.line,) = self.ax.plot(at, mean, lw=1.2, label=self.label, **style)
+            (self.line,) = self.ax.plot(at, mean, lw=1.0, label=self.label, **style)
             return
         self.line.set_data(at, mean)
         if self.band is not None:
@@ -96,6 +96,7 @@ class Cloud:
         if self.dots is None:
             self.dots = self._begin(edges, found)
         self.dots.set_data(self.place.shown(self.x[some]), self.y[some])
+        self.dots.set_markersize(float(np.clip(150.0 / max(len(some), 1) ** 0.5, 2.0, 6.0)))
         for patch, low, high in (
             (self.range, found.low, found.high),
             (self.bulk, found.lower, found.upper),
@@ -105,7 +106,7 @@ class Cloud:
         total = f"{np.count_nonzero(~np.isnan(self.y)):,} {self.what}"
         self.dots.set_label(total if few else "_")
         self.range.set_label("_" if few else f"{total}: range per pixel")
-        self.bulk.set_label("_" if few else f"central {_CENTRAL:.0%} of them")
+        self.bulk.set_label("_" if few else f"central {percent(_CENTRAL)} of them")
 
     def _begin(self, edges: Array, found) -> Any:
         """The artists, and what they make of the limits of y; the dots are returned."""
@@ -116,8 +117,7 @@ class Cloud:
         self.bulk = self.ax.stairs(found.high, edges, color=colours.middle, zorder=1.1, **style)
         for patch in (self.range, self.bulk):
             patch.sticky_edges.y.clear()
-        size = 2.0 if found.count.sum() > 500 else 3.5
-        style = {"ms": size, "mew": 0, "color": colours.strong, "zorder": 1.2}
+        style = {"mew": 0, "color": colours.strong, "zorder": 1.2}
         return self.ax.plot([], [], ".", rasterized=True, **style)[0]
 
 
@@ -133,5 +133,7 @@ def follow(ax, place: Input, start: float, stop: float, traces) -> None:
         if np.isfinite(low) and np.isfinite(high) and low < high:
             for trace in traces:
                 trace.draw(low, high)
+            if legend_is_ours(changed):  # dots may have become ranges
+                legend(changed)
 
     ax.callbacks.connect("xlim_changed", redraw)

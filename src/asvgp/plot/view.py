@@ -335,7 +335,7 @@ def is_grid(X) -> bool:
 def term_name(part) -> str:
     """A component by its kernel and scale."""
     if isinstance(part, Constant | Linear):
-        return part.name
+        return part.name.replace("'", "")
     if len(part.factors) > 1:
         return " × ".join(f"{type(f).__name__}({f.dim})" for f in part.factors)
     scale = part.parameters[0]
