@@ -187,6 +187,24 @@ class TestSeries:
         ax.figure.canvas.draw()  # ticks in the zone of the data
         assert ax.xaxis.get_major_locator().tz.key == "Europe/Berlin"
 
+    def test_an_offset_without_a_name_is_shown_in_utc(self):
+        hours = np.linspace(0.0, 100.0, 200)
+        t = pd.DatetimeIndex(
+            pd.Timestamp("2024-03-01 00:00+02:00") + pd.to_timedelta(hours, "h"), name="t"
+        )
+        gp = GPRegressor(Matern32("1 day"), num_basis=30).fit(pd.DataFrame({"t": t}), noisy(hours))
+        ax = plot.series(gp)
+        assert ax.get_xlabel() == "t (UTC)"
+        assert num2date(ax.get_xlim()[0]) == t[0].to_pydatetime()
+
+    def test_averages_are_drawn_in_the_middle(self):
+        x = np.arange(200.0)
+        gp = GPRegressor(Matern32(20.0), num_basis=202, optimizer=None, noise_variance=0.01)
+        gp.fit(x, noisy(x / 9.0), width=1.0)
+        dots = named(plot.series(gp, x, noisy(x), width=1.0), "200 observations")
+        np.testing.assert_array_equal(dots.get_xdata(), x + 0.5)
+        assert plot.check(gp, x, noisy(x), width=1.0).shape == (2, 3)
+
     def test_limits_may_be_times(self, timed):
         gp, X, _ = timed
         ax = plot.series(gp)

@@ -66,42 +66,45 @@ def bound(gp, *, ax=None):
     >>> from asvgp import GPRegressor, Matern32, plot
     >>> x = np.linspace(0.0, 10.0, 500)
     >>> ax = plot.bound(GPRegressor(Matern32(), num_basis=50).fit(x, np.sin(x)))
-    >>> [label.get_text() for label in ax.get_yticklabels()]
-    ['upper bound', 'evidence of the splines', 'lower bound']
+    >>> [label.get_text() for label in ax.get_yticklabels()][::2]
+    ['upper bound', 'lower bound']
     """
     view = View(gp, 0)
-    each = _observations(view)
-    rows = [
-        ("lower bound", gp.elbo_ / each),
-        ("evidence of the splines", gp.evidence_ / each),
-        ("upper bound", gp.evidence_upper_bound_ / each),
-    ]
-    rows = [row for row in rows if np.isfinite(row[1])][::-1]
     with panels(ax, 1, 1, (6.0, 1.9)) as axes:
-        ax = axes[0, 0]
-        colours = palette(ax)
-        values = np.array([value for _, value in rows])
-        low, high = float(values.min()), float(values.max())
-        if len(rows) == 3:
-            ax.axvspan(low, high, color=colours.model, alpha=0.2, lw=0)
-        ax.plot(values, np.arange(len(rows)), "o", color=colours.model)
-        room = 0.25 * (high - low) or 0.01 * abs(high) or 1.0
-        for height, value in enumerate(values):
-            on_left = value > 0.5 * (low + high)
-            ax.annotate(
-                f"{value:.5g}",
-                (value, height),
-                (-8 if on_left else 8, 0),
-                textcoords="offset points",
-                ha="right" if on_left else "left",
-                va="center",
-                fontsize="small",
-            )
-        ax.set_yticks(np.arange(len(rows)), [name for name, _ in rows])
-        ax.set(xlim=(low - room, high + room), ylim=(-0.6, len(rows) - 0.4))
-        ax.set_xlabel("nats per observation")
-        titled(ax, "log evidence of the exact process: between the bounds")
-    return ax
+        draw_bounds(axes[0, 0], view)
+    return axes[0, 0]
+
+
+def draw_bounds(ax, view: View) -> None:
+    """The bounds and the evidence of the splines, one under the other."""
+    gp, each, colours = view.gp, _observations(view), palette(ax)
+    rows = [
+        ("upper bound", gp.evidence_upper_bound_ / each),
+        ("evidence of\nthe splines", gp.evidence_ / each),
+        ("lower bound", gp.elbo_ / each),
+    ]
+    rows = [row for row in rows if np.isfinite(row[1])]
+    values = np.array([value for _, value in rows])
+    low, high = float(values.min()), float(values.max())
+    if len(rows) == 3:
+        ax.axvspan(low, high, color=colours.model, alpha=0.2, lw=0)
+    ax.plot(values, np.arange(len(rows)), "o", color=colours.model)
+    room = 0.25 * (high - low) or 0.01 * abs(high) or 1.0
+    for height, value in enumerate(values):
+        on_left = value > 0.5 * (low + high)
+        ax.annotate(
+            f"{value:#.5g}",
+            (value, height),
+            (-8 if on_left else 8, 0),
+            textcoords="offset points",
+            ha="right" if on_left else "left",
+            va="center",
+            fontsize="small",
+        )
+    ax.set_yticks(np.arange(len(rows)), [name for name, _ in rows])
+    ax.set(xlim=(low - room, high + room), ylim=(-0.6, len(rows) - 0.4))
+    ax.set_xlabel("nats per observation")
+    titled(ax, "bounds on the log evidence")
 
 
 def _observations(view: View) -> int:

@@ -21,6 +21,7 @@ def series(
     include_noise=False,
     forecast=0.0,
     components=False,
+    width=None,
     at=None,
     output=None,
     ax=None,
@@ -48,6 +49,9 @@ def series(
         How far to go on beyond the end; a duration ("7 days") where X holds times.
     components : bool
         Also the means of all components, as lines.
+    width : number, duration or array-like, optional
+        As it was given to `GPRegressor.fit`: observations are drawn at the middle of the
+        intervals that they are averages over.
     at : dict, optional
         Values of columns with linear effects, by name or number; by default their medians in X.
         Observations are drawn with those effects taken to these values.
@@ -66,8 +70,8 @@ def series(
     >>> x = np.linspace(0.0, 10.0, 500)
     >>> gp = GPRegressor(Matern32(), num_basis=50).fit(x, np.sin(x))
     >>> ax = plot.series(gp, forecast=3.0)
-    >>> ax.get_xlim()
-    (np.float64(0.0), np.float64(13.0))
+    >>> [float(end) for end in ax.get_xlim()]
+    [0.0, 13.0]
     """
     view, factor = View(gp, output), band_factor(level)
     view.require_line("series", "use plot.map or plot.components")
@@ -76,7 +80,7 @@ def series(
     noise = view.noise if include_noise else 0.0
     columns = values = None
     if X is not None or y is not None:
-        columns, values = view.data(X, y)
+        columns, values = view.data(X, y, width)
     held = view.held((place.column,), at, columns)
 
     def evaluate(x, component=None):

@@ -192,7 +192,7 @@ def _height(across: Input, up: Input, ratio) -> float:
             1.0 if ratio == "equal" else 0.9 * (across.upper - across.lower) / (up.upper - up.lower)
         )
     return float(
-        np.clip(3.4 * ratio * (up.upper - up.lower) / (across.upper - across.lower), 1.5, 6.0)
+        np.clip(3.2 * ratio * (up.upper - up.lower) / (across.upper - across.lower), 1.5, 6.0)
     )
 
 

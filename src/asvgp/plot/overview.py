@@ -7,7 +7,7 @@ import textwrap
 import numpy as np
 
 from asvgp.checking import calibration as in_words
-from asvgp.plot.bounds import draw_levels
+from asvgp.plot.bounds import draw_bounds, draw_levels
 from asvgp.plot.calibrated import draw_coverage
 from asvgp.plot.lines import series
 from asvgp.plot.maps import draw_surface, evaluate, sides
@@ -39,7 +39,8 @@ def check(
     """Draw six panels that say whether to believe a model: look at these first.
 
     The fit, the residuals, their quantiles, their correlation, the coverage of the bands, and
-    what the resolutions reached; above them, in words, what there is to object to.
+    what the resolutions reached (the bounds, where there is but one); above them, in words, what
+    there is to object to.
 
     Parameters
     ----------
@@ -68,22 +69,23 @@ def check(
     if inner.penalty >= NEARLY:
         notes.append(f"is the basis large enough? {inner.verdict}")
     with panels(ax, 2, 3, (14.0, 7.0)) as axes:
-        _draw_fit(axes[0, 0], view, left, X, y, gp, output, held_out)
+        _draw_fit(axes[0, 0], view, left, X, y, width, held_out)
         draw_residuals(axes[0, 1], view, left)
         draw_quantiles(axes[0, 2], left.z)
         draw_correlation(axes[1, 0], view, left)
         draw_coverage(axes[1, 1], left.z)
-        draw_levels(axes[1, 2], view)
+        # One resolution is no curve.
+        (draw_levels if len(gp.resolution_) > 1 else draw_bounds)(axes[1, 2], view)
         if ax is None:
             text = "; ".join(notes) if notes else "nothing to object to"
             axes[0, 0].figure.suptitle("\n".join(textwrap.wrap(text, 130)), fontsize="medium")
     return axes
 
 
-def _draw_fit(ax, view: View, left: Residuals, X, y, gp, output, held_out: bool) -> None:
+def _draw_fit(ax, view: View, left: Residuals, X, y, width, held_out: bool) -> None:
     """The series, the map, or of more inputs what was observed against its prediction."""
     if view.is_line:
-        series(gp, X, y, output=output, ax=ax)
+        series(view.gp, X, y, width=width, output=view.output, ax=ax)
         ax.get_legend().remove()  # there is no room for it
         titled(ax, "the fit")
     elif len(view.inputs) == 2:

@@ -77,7 +77,13 @@ def reduce_columns(x, y, start: float, stop: float, columns: int, share: float =
     parts = np.full((6, columns), np.nan)
     cell = np.empty(len(x), dtype=np.int32)
     _extremes(x, y, start, stop, columns, cell, count, parts)
-    _middle(y, cell, count, 0.5 * (1.0 - share), parts[4], parts[5])
+    place = np.concatenate([[0], np.cumsum(count)])
+    together = np.empty(place[-1])
+    _together(y, cell, place[:-1].copy(), together)
+    for c in np.flatnonzero(count):
+        rank = int((count[c] - 1) * 0.5 * (1.0 - share))
+        ranks = [rank, count[c] - 1 - rank]
+        parts[4:, c] = np.partition(together[place[c] : place[c + 1]], ranks)[ranks]
     return Columns(edges, count, *parts)
 
 
@@ -107,23 +113,10 @@ def _extremes(x, y, start, stop, columns, cell, count, parts):
 
 
 @numba.njit(cache=True, nogil=True)
-def _middle(y, cell, count, tail, lower, upper):
-    """Order statistics of every column, its points brought together first."""
-    columns = count.shape[0]
-    place = np.zeros(columns + 1, dtype=np.int64)
-    for c in range(columns):
-        place[c + 1] = place[c] + count[c]
-    together = np.empty(place[columns])
-    filled = place[:columns].copy()
+def _together(y, cell, place, out):
+    """The points of every column next to each other, those of column c from ``place[c]`` on."""
     for n in range(y.shape[0]):
         c = cell[n]
         if c >= 0:
-            together[filled[c]] = y[n]
-            filled[c] += 1
-    for c in range(columns):
-        size = count[c]
-        if size:
-            rank = int(np.floor((size - 1) * tail))
-            own = np.partition(together[place[c] : place[c + 1]], rank)
-            lower[c] = own[rank]
-            upper[c] = np.partition(own, size - 1 - rank)[size - 1 - rank]
+            out[place[c]] = y[n]
+            place[c] += 1

@@ -66,7 +66,7 @@ def palette(ax) -> Palette:
     bright = ground @ [0.2126, 0.7152, 0.0722] > 0.45
     # Opaque mixtures: where transparent patches overlap, greys would seem to mean something.
     pale, middle, strong, full = (
-        tuple((ground + share * (ink - ground)).tolist()) for share in (0.17, 0.36, 0.55, 1.0)
+        tuple((ground + share * (ink - ground)).tolist()) for share in (0.22, 0.42, 0.6, 1.0)
     )
     return Palette(_ON_LIGHT if bright else _ON_DARK, pale, middle, strong, full)
 

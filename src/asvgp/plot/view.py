@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
@@ -47,7 +49,17 @@ class Input(NamedTuple):
         if self.axis is None:
             return "x" if self.name is None else self.name
         name = "time" if self.name is None else self.name
-        return name if self.axis.tz is None else f"{name} ({self.axis.tz})"
+        return name if self.zone is None else f"{name} ({self.zone})"
+
+    @property
+    def zone(self) -> ZoneInfo | None:
+        """The time zone of the data; for offsets without a name, UTC."""
+        if self.axis is None or self.axis.tz is None:
+            return None
+        try:
+            return ZoneInfo(self.axis.tz)
+        except (ZoneInfoNotFoundError, ValueError):
+            return ZoneInfo("UTC")
 
     def shown(self, x) -> Array:
         """Numbers as matplotlib has them: times are days since its epoch."""
@@ -105,10 +117,11 @@ class Input(NamedTuple):
         if self.axis is not None:
             from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-            side.axis_date(self.axis.tz)
-            locator = AutoDateLocator(tz=self.axis.tz)
+            zone = self.zone or UTC  # what times without a zone are taken for
+            side.axis_date(zone)
+            locator = AutoDateLocator(tz=zone)
             side.set_major_locator(locator)
-            side.set_major_formatter(ConciseDateFormatter(locator, tz=self.axis.tz))
+            side.set_major_formatter(ConciseDateFormatter(locator, tz=zone))
         side.set_label_text(self.label)
 
     def number(self, value: float) -> str:
@@ -200,11 +213,15 @@ class View:
 
     # ------------------------------------------------------------ columns
 
-    def read(self, X) -> dict[int, Array]:
-        """The columns of X that the model uses, as numbers."""
-        points = self.structure.read(self.gp, X)
+    def read(self, X, width=None) -> dict[int, Array]:
+        """The columns of X that the model uses, as numbers; of intervals, their middle."""
+        grid = Gridded.of(X)
+        if grid is not None:
+            X = grid.axes[0] if len(grid.axes) == 1 else grid
+        points = self.structure.read(self.gp, X, width=width)
         if self.is_line:
-            columns = {self.layout.input: np.asarray(points.x)}
+            x = np.asarray(points.x)
+            columns = {self.layout.input: x if points.width is None else x + 0.5 * points.width}
             if points.covariates is not None:
                 columns |= dict(zip(self.layout.linear, points.covariates.T, strict=True))
             return columns
@@ -215,7 +232,7 @@ class View:
                 columns.setdefault(effect.dim, values)  # pyright: ignore[reportArgumentType]
         return columns
 
-    def data(self, X, y) -> tuple[dict[int, Array], Array]:
+    def data(self, X, y, width=None) -> tuple[dict[int, Array], Array]:
         """Columns and targets (of the output shown) of observations."""
         if X is None or y is None:
             given, absent = ("X", "y") if y is None else ("y", "X")
@@ -224,7 +241,7 @@ class View:
                 "neither; the model itself is evaluated wherever the picture needs it."
             )
         X, y = as_rows(X, y)
-        columns = self.read(X)
+        columns = self.read(X, width)
         return columns, self.targets(y, len(next(iter(columns.values()))))
 
     def targets(self, y, rows: int) -> Array:
