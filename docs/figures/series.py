@@ -82,7 +82,9 @@ def household_power():
     month = start, start + np.timedelta64(28, "D")
     figure, axes = plt.subplots(5, 1, figsize=(10, 10), sharex=True, layout="constrained")
     plot.series(gp, t, power - power.mean(), interval=month, ax=axes[0])
-    axes[0].set_title("all components, less the mean", loc="left")
+    axes[0].set_ylim(top=12.0)
+    axes[0].legend(loc="upper right", ncols=4, frameon=False, fontsize="small")
+    axes[0].set_title("all components, less the mean", loc="left", fontsize="medium")
     plot.components(gp, interval=month, ax=axes[1:])
     for ax in axes:
         ax.set_ylabel("kW")

@@ -1,7 +1,7 @@
 """Pictures of fitted models, by matplotlib: ``pip install 'asvgp[plot]'``.
 
 Every function takes a fitted `GPRegressor` first, draws into ``ax`` where that is given and into
-a new figure where not, and returns the axes. Two million observations draw in well under a
+a new figure where not, and returns the axes. Two million observations draw in under a
 second, because they are reduced to what the pixels can show; zooming in a window evaluates the
 model anew. Colours are told apart by everyone, and follow light and dark styles.
 
