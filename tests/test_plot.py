@@ -273,6 +273,15 @@ class TestSeries:
             plot.series(line[0], **options)
         assert plt.get_fignums() == []
 
+    def test_failure_while_drawing_leaves_no_figure(self, line, monkeypatch):
+        def fail(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("asvgp.plot.traces.Curve.draw", fail)
+        with pytest.raises(KeyboardInterrupt):
+            plot.series(line[0])
+        assert plt.get_fignums() == []
+
     def test_times_ask_for_durations(self, timed):
         with pytest.raises(TypeError, match="a duration such as '7 days', got 3"):
             plot.series(timed[0], forecast=3)
