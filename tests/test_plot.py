@@ -396,7 +396,8 @@ class TestMap:
     def test_a_slice_is_where_it_says(self, mixed):
         gp, X, y = mixed
         axes = plot.map(gp, X, y, at={"height": 0.25, "slope": 1.0}, what="mean")
-        assert axes[0].get_title(loc="left") == "observations near height = 0.25, slope = 1"
+        title = axes[0].get_title(loc="left").replace("\n", " ")
+        assert title == "observations near height = 0.25, slope = 1"
         image = np.asarray(axes[1].images[0].get_array())
         lon, lat = (
             X[c].min() + 0.5 * np.ptp(X[c]) / n
