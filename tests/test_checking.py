@@ -189,7 +189,7 @@ def test_calibration_notes():
     assert all(len(line) <= 80 for line in str(heavy).splitlines())
     outlier = calibration(np.append(z, -21.0)).notes
     assert len(outlier) == 1
-    assert "one residual lies beyond 5.9" in outlier[0]
+    assert "one residual lies beyond 5.8" in outlier[0]
     assert "largest at 21" in outlier[0]
     assert "2 residuals lie" in calibration(np.append(z, [9.0, -8.0])).notes[0]
     assert "Nothing to object to" in str(calibration(z))
