@@ -17,6 +17,8 @@ from asvgp.inference.optimise import LBFGS
 from asvgp.inference.start import mean_weight
 from asvgp.inference.train import Problem
 from asvgp.inputs import Seen, as_rows, read_targets, read_weights
+from asvgp.io.reading import absorb, infinite_targets
+from asvgp.io.source import Source, source_for
 from asvgp.kernels import Kernel, Matern32
 from asvgp.parallel import one_blas_thread
 from asvgp.progress import Progress
@@ -121,7 +123,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.progress = progress
         self.memory_limit = memory_limit
 
-    def fit(self, X, y, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
+    def fit(self, X, y=None, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
         """Fit to data, forgetting what was fitted before.
 
         Parameters
@@ -158,8 +160,12 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         with self._kept_on_failure():
             for name in ("_data", "_fit_now", "_warm"):
                 vars(self).pop(name, None)
-            self._absorb(X, y, sample_weight, noise_variance, width)
-            self._check_variation(self._data.stats, y)
+            source = source_for(X, y, sample_weight, noise_variance, width)
+            if source is None:
+                self._absorb(X, y, sample_weight, noise_variance, width)
+            else:
+                y = self._absorb_source(source)
+            self._check_variation(self._data.stats, y, begun=True)
             self._fitted()
         return self
 
@@ -309,6 +315,19 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             data._replace(stats=total, seconds=data.seconds + time.perf_counter() - begin)
         )
 
+    def _absorb_source(self, source: Source):
+        """All data of a source, of which the targets that were looked at are returned."""
+        begin = time.perf_counter()
+        check_settings(self)
+        progress = Progress(self.progress)
+        try:
+            data, y = absorb(self, source, progress)
+        finally:
+            progress.close()
+        self._check_finite(data.stats, y)
+        self._replace(data._replace(seconds=time.perf_counter() - begin))
+        return y
+
     def _replace(self, data: Seen) -> None:
         """New statistics: what was learnt from the old is a start, no more."""
         fitted = vars(self).pop("_fit_now", None)
@@ -368,13 +387,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _check_finite(self, stats: Statistics, y) -> None:
         """What the pass found: missing, infinite or unusable targets."""
         if not np.all(np.isfinite(stats.squares)):
-            rows = np.asarray(y, dtype=float).reshape(len(y), -1)
-            with np.errstate(over="ignore"):
-                bad = np.flatnonzero(np.isinf(rows**2).any(axis=1))
-            raise ValueError(
-                "Input y contains infinity or a value too large for dtype('float64') to be "
-                f"squared. First rows: {', '.join(map(str, bad[:5]))}."
-            )
+            raise ValueError(infinite_targets(y))
         if stats.count == 0:
             raise ValueError(f"All {stats.missing} values of y are NaN: nothing to fit.")
         if stats.missing:
@@ -385,7 +398,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 stacklevel=4,
             )
 
-    def _check_variation(self, stats: Statistics, y=None) -> None:
+    def _check_variation(self, stats: Statistics, y=None, begun: bool = False) -> None:
         """Whether there is something to train on, of a size that double precision can hold."""
         weight = mean_weight(stats)
         means = stats.sums / stats.weight
@@ -411,7 +424,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                     "train a kernel on. Fix the hyperparameters with optimizer=None and a "
                     "noise_variance."
                 )
-        if np.any(means**2 > 1e4 * spread) and self.kernel.intercept is None and y is not None:
+        if begun and np.any(means**2 > 1e4 * spread) and self.kernel.intercept is None:
             worst = int(np.argmax(means**2 / np.maximum(spread, 1e-300)))
             warnings.warn(
                 f"y has a mean of {means[worst]:g}, more than a hundred times its standard "
