@@ -280,6 +280,8 @@ class Seen(NamedTuple):
     known_noise: bool
     single: bool  # y came as a vector
     seconds: float = 0.0
+    # Of a model fitted to a source with named columns: it reads and answers frames by name.
+    targets: tuple[str, ...] | None = None
 
     @property
     def layout(self) -> Layout:

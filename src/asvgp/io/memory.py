@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from asvgp.columns import Columns, Table
 from asvgp.io.convert import as_inputs, as_numbers
-from asvgp.io.roles import Roles, as_names
+from asvgp.io.roles import Roles
 from asvgp.io.source import Chunk, Source
 from asvgp.io.table import TableSource, chunk_of
 
@@ -67,8 +68,7 @@ class ArraySource(Source):
             return DictSource(self.data, self.roles).prepared(kernel, inputs)
         new = copy(self)
         width = self.data.shape[1] if self.data.ndim == 2 else 1
-        roles = self.roles if inputs is None else Roles(inputs=inputs)
-        new.roles = roles.resolved(range(width))
+        new.roles = self.roles.resolved(range(width))
         return new
 
     @property
@@ -107,12 +107,12 @@ class ChunkSource(Source):
         self.data, self.roles, self.kernel = data, roles, None
         self.again = callable(data) or not isinstance(data, Iterator)
         self.names: tuple[str, ...] | None = None
-        self.selected = None
 
     def prepared(self, kernel, inputs=None) -> Source:
         """The source with its columns chosen, as soon as the first chunk says which there are."""
         new = copy(self)
-        new.kernel, new.selected = kernel, inputs
+        new.kernel = kernel
+        new.names = None if inputs is None else tuple(inputs)
         return new
 
     @property
@@ -140,12 +140,8 @@ class ChunkSource(Source):
             chunks = list(own.chunks(inputs_only))
             return chunks[0] if len(chunks) == 1 else Chunk(*map(_stack, zip(*chunks, strict=True)))
         table = columns_of(item)
-        roles = self.roles if self.selected is None else Roles(inputs=self.selected)
+        roles = self.roles if self.names is None else replace(self.roles, inputs=self.names)
         roles = roles.resolved(list(table), self.kernel)
-        if self.names is not None and roles.inputs is not None and self.roles.inputs is None:
-            roles = Roles(
-                roles.target, self.names, roles.weight, roles.noise_variance, roles.width
-            ).resolved(list(table), self.kernel)
         self.names = roles.inputs
         return chunk_of(table, roles, start, inputs_only)
 

@@ -112,7 +112,8 @@ def absorb(estimator, source: Source, progress) -> tuple[Seen, Any]:
     y = read_targets(head.y, points.count)
     known_noise = head.noise_variance is not None
     stats = structure.prepare(estimator, points, y, None, known_noise, reach, stream.whole)
-    data = Seen(stats, structure, known_noise, y.ndim == 1)
+    names = None if source.inputs is None else tuple(map(str, source.roles.targets))
+    data = Seen(stats, structure, known_noise, y.ndim == 1, targets=names)
     sample = y if stream.whole or np.nanmin(y) != np.nanmax(y) else None
     del points, head
     new = stream.statistics(Reader(estimator, data), progress.passing(source.rows or counted))
@@ -136,7 +137,3 @@ def _domain_given(estimator) -> bool:
     domain = estimator.domain
     return domain is not None and not any(part is None for part in domain)
 
-
-def read_all(stream: Stream) -> Iterable[Chunk]:
-    """All blocks of a stream."""
-    return stream.blocks()

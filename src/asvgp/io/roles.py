@@ -46,16 +46,18 @@ class Roles:
     def columns(self, inputs_only: bool = False) -> tuple:
         """All columns that must be read, each once, in the order of the roles."""
         beside = () if inputs_only else (*self.targets, self.weight, self.noise_variance)
-        width = self.width if self._is_column(self.width) else None
+        width = self.width if is_column(self.width) else None
         found = [*(self.inputs or ()), *beside, width]
         return tuple(dict.fromkeys(name for name in found if name is not None))
 
-    @staticmethod
-    def _is_column(width) -> bool:
-        return isinstance(width, str) and width.startswith("\0") is False and not _duration(width)
+    def resolved(
+        self, names: Sequence, kernel: Kernel | None = None, hidden: Sequence = ()
+    ) -> Roles:
+        """The same with inputs chosen and all names looked up among those there are.
 
-    def resolved(self, names: Sequence, kernel: Kernel | None = None) -> Roles:
-        """The same with inputs chosen and all names looked up among those there are."""
+        Those that are ``hidden`` must be asked for by name.
+        """
+        visible, names = names, [*names, *hidden]
         for name in {*names}:
             if list(names).count(name) > 1 and self._asks_for(name, kernel):
                 raise ValueError(
@@ -65,8 +67,8 @@ class Roles:
         if inputs is None:
             taken = {*self.targets, self.weight, self.noise_variance, self.width}
             wanted = named_by(kernel)
-            rest = [name for name in names if name not in taken]
-            inputs = rest if wanted is None else [*(n for n in rest if n in wanted)]
+            rest = [n for n in (visible if wanted is None else names) if n not in taken]
+            inputs = rest if wanted is None else [n for n in rest if n in wanted]
             missing = [] if wanted is None else [name for name in wanted if name not in names]
             for name in missing:
                 raise ValueError(f"The kernel is over {name!r}. " + _no_column(name, names))
@@ -82,8 +84,9 @@ class Roles:
                 raise ValueError(_no_column(name, names))
         if not inputs:
             raise ValueError(
-                f"No column is left to be an input: there are {_listed(names)}, and the target is "
+                f"No column is left to be an input: there are {_listed(visible)}, and the target is "
                 f"{self.target!r}."
+                + (f" Name the index, {hidden[0]!r}, in inputs." if hidden else "")
             )
         if len({*inputs}) < len(inputs):
             raise ValueError(f"An input is named twice: {_listed(inputs)}.")
@@ -107,6 +110,16 @@ def as_names(given) -> tuple:
     return (given,) if isinstance(given, str | int) else tuple(given)
 
 
+def is_column(width) -> bool:
+    """Whether a width is the name or number of a column, not a duration."""
+    if isinstance(width, str):
+        try:
+            return as_duration(width) is None
+        except ValueError:
+            return True
+    return False
+
+
 def named_by(kernel: Kernel | None) -> list[str] | None:
     """The columns that a kernel names; None where a part of it is over all there are."""
     if kernel is None:
@@ -116,13 +129,6 @@ def named_by(kernel: Kernel | None) -> list[str] | None:
     if not all(isinstance(dim, str) for dim in dims):
         return None
     return list(dict.fromkeys([*dims, *(dim for dim in slopes if isinstance(dim, str))]))
-
-
-def _duration(text: str) -> bool:
-    try:
-        return as_duration(text) is not None
-    except ValueError:
-        return False
 
 
 def _no_column(name, names: Sequence) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,14 @@ class TableSource(Source):
 
     def __init__(self, roles: Roles):
         self.roles = roles
-        self.resolved = False
 
     @abstractmethod
     def names(self) -> Sequence[str]:
         """All columns."""
+
+    def hidden(self) -> Sequence[str]:
+        """Further columns, for those who name them."""
+        return ()
 
     @abstractmethod
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
@@ -38,12 +42,9 @@ class TableSource(Source):
 
     def prepared(self, kernel: Kernel | None, inputs=None) -> TableSource:
         """The source with its columns chosen."""
-        if self.resolved:
-            return self
         new = copy(self)
-        roles = self.roles if inputs is None else Roles(inputs=inputs)
-        new.roles = roles.resolved(self.names(), kernel)
-        new.resolved = True
+        roles = self.roles if inputs is None else replace(self.roles, inputs=tuple(inputs))
+        new.roles = roles.resolved(self.names(), kernel, self.hidden())
         return new
 
     @property
