@@ -40,10 +40,10 @@ def in_blocks(chunks: Iterable[Chunk], rows: int | None = None) -> Iterator[Chun
             held += part.rows
             begin += part.rows
             if held == rows:
-                yield _joined(waiting)
+                yield joined(waiting)
                 waiting, held = [], 0
     if held:
-        yield _joined(waiting)
+        yield joined(waiting)
 
 
 def _width(values) -> int:
@@ -57,8 +57,10 @@ def _check_lengths(chunk: Chunk) -> None:
             raise ValueError(f"A chunk has {chunk.rows} rows of X but {len_of(part)} of {name}.")
 
 
-def _joined(chunks: list[Chunk]) -> Chunk:
+def joined(chunks: list[Chunk]) -> Chunk:
     """Several chunks as one."""
+    if not chunks:
+        raise ValueError("There are no data: 0 rows.")
     if len(chunks) == 1:
         return chunks[0]
     out: list[Any] = []
@@ -115,7 +117,7 @@ def outermost(
         if not chunk.rows:
             continue
         new = extremes(chunk.X, chunk.width)
-        ends = new if ends is None else extremes(_joined([Chunk(ends), Chunk(new)]).X)
+        ends = new if ends is None else extremes(joined([Chunk(ends), Chunk(new)]).X)
         rows += chunk.rows
         if progress is not None:
             progress(chunk.rows)

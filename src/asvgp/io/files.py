@@ -93,7 +93,9 @@ def format_of(path: str) -> str:
     """What kind of file a path names, by its ending."""
     ending = _suffix(os.path.basename(path))
     if ending is None:
-        raise ValueError(f"{path}: the ending says no kind of file; known are {', '.join(FORMATS)}.")
+        raise ValueError(
+            f"{path}: the ending says no kind of file; known are {', '.join(FORMATS)}."
+        )
     return FORMATS[ending]
 
 
@@ -204,7 +206,9 @@ class CsvFiles(Files):
         text = pa.schema([pa.field(name, pa.string()) for name in self.schema.names])
         start = 0
         for batch in Files(self.dataset, text, self.roles).batches(names):
-            start += chunk_of(batch, self.roles, start, not set(self.roles.targets) <= {*names}).rows
+            start += chunk_of(
+                batch, self.roles, start, not set(self.roles.targets) <= {*names}
+            ).rows
 
 
 def _wider(field):

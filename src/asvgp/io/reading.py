@@ -80,14 +80,12 @@ def infinite_targets(y) -> str:
     )
 
 
-def absorb(estimator, source: Source, progress) -> tuple[Seen, Any]:
+def absorb(estimator, source: Source, stream: Stream, progress) -> tuple[Seen, Any]:
     """The statistics of a source, for a model without data so far; and some of its targets.
 
     One pass where all rows fit in a block, or the domain is given or known; otherwise two.
     """
-    source = source.prepared(estimator.kernel)
     before = source.fingerprint()
-    stream = source.open()
     head, counted, extent = stream.head, None, None
     if head.y is None:
         raise ValueError(
@@ -112,13 +110,23 @@ def absorb(estimator, source: Source, progress) -> tuple[Seen, Any]:
     y = read_targets(head.y, points.count)
     known_noise = head.noise_variance is not None
     stats = structure.prepare(estimator, points, y, None, known_noise, reach, stream.whole)
-    names = None if source.inputs is None else tuple(map(str, source.roles.targets))
-    data = Seen(stats, structure, known_noise, y.ndim == 1, targets=names)
+    single = y.ndim == 1
+    data = Seen(stats, structure, known_noise, single, targets=target_names(source))
     sample = y if stream.whole or np.nanmin(y) != np.nanmax(y) else None
     del points, head
     new = stream.statistics(Reader(estimator, data), progress.passing(source.rows or counted))
     check_unchanged(source, before, counted, new)
     return data._replace(stats=new), sample
+
+
+def is_known(estimator, source: Source, stream: Stream) -> bool:
+    """Whether the domain is known before the pass, or can be found."""
+    return stream.whole or source.again or _domain_given(estimator)
+
+
+def target_names(source: Source) -> tuple[str, ...] | None:
+    """Names of the targets, none for arrays; None where inputs have no names."""
+    return None if source.inputs is None else tuple(map(str, source.roles.targets))
 
 
 def check_unchanged(source: Source, before, counted: int | None, stats) -> None:
@@ -136,4 +144,3 @@ def check_unchanged(source: Source, before, counted: int | None, stats) -> None:
 def _domain_given(estimator) -> bool:
     domain = estimator.domain
     return domain is not None and not any(part is None for part in domain)
-

@@ -111,6 +111,11 @@ class Source(ABC):
     def prepared(self, kernel: Kernel | None, inputs=None) -> Source:
         """The source with its columns chosen: ``inputs``, or those that a kernel names."""
 
+    def inputs_only(self, inputs=None) -> Source:
+        """The source of inputs alone, to be predicted."""
+        roles = Roles(inputs=self.roles.inputs, width=None)
+        return self.with_roles(roles).prepared(None, inputs)
+
     @property
     @abstractmethod
     def inputs(self) -> tuple[str, ...] | None:
