@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from asvgp.inference.optimise import LBFGS
     from asvgp.io.model_file import ModelFileError
     from asvgp.io.persistence import load
+    from asvgp.io.source import scan
     from asvgp.kernels import SHO, Constant, Linear, Matern12, Matern32, Matern52, Matern72
     from asvgp.regressor import GPRegressor
 
@@ -38,6 +39,7 @@ __all__ = [
     "ModelFileError",
     "load",
     "plot",
+    "scan",
 ]
 
 # Names are imported on first use, so that `import asvgp` costs nothing.
@@ -53,6 +55,7 @@ _HOMES = {
     "Matern72": "asvgp.kernels",
     "ModelFileError": "asvgp.io.model_file",
     "load": "asvgp.io.persistence",
+    "scan": "asvgp.io.source",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import floor, log2, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from asvgp.field.posterior import FieldPosterior, Points
 from asvgp.field.report import field_facts
 from asvgp.field.resolution import least_levels
 from asvgp.field.sampling import FieldPath, sample
-from asvgp.field.stats import FieldStatistics
+from asvgp.field.stats import FieldAccumulator, FieldStatistics
 from asvgp.inference.effects import near_means
 from asvgp.inference.fitting import Fit
+from asvgp.inference.resolution import MANY
 from asvgp.inference.train import Problem
 from asvgp.inputs import read_columns
 from asvgp.kernels import Constant, Kernel, in_time
@@ -60,6 +61,26 @@ class FieldPoints:
         if self.shape is None:
             return self
         return FieldPoints(spread(self.main, self.shape), self.smooths, self.effects)
+
+
+class FieldSums(NamedTuple):
+    """Sums over blocks of points."""
+
+    sums: FieldAccumulator
+
+    def add(self, points: FieldPoints, y, weights, progress=None) -> None:
+        """One block."""
+        y = np.asarray(y).reshape(points.count, -1)
+        self.sums.add(points.main, y, weights, points.smooths, points.effects, progress)
+
+    @property
+    def squares(self) -> Array:
+        """Weighted sums of y squared so far."""
+        return self.sums.squares
+
+    def statistics(self) -> FieldStatistics:
+        """Of all blocks."""
+        return self.sums.statistics()
 
 
 def spread(axes: Sequence[Array], shape: tuple[int, ...]) -> list[Array]:
@@ -187,10 +208,17 @@ class Field:
         y: Array,
         stats: FieldStatistics | None,
         known_noise: bool = False,
+        extent: FieldPoints | None = None,
+        whole: bool = True,
     ) -> FieldStatistics:
-        """Statistics on grids that hold the points: empty ones, or those given, grown."""
+        """Statistics on grids that hold the points: empty ones, or those given, grown.
+
+        Where the points are not the ``whole`` of the data, the grids hold those of ``extent``
+        instead: the outermost of all.
+        """
         outputs = 1 if y.ndim == 1 else y.shape[1]
-        main, smooths, effects = points.main, points.smooths, points.effects
+        reach, effects = points if extent is None else extent, points.effects
+        main, smooths = reach.main, reach.smooths
         ranges = [finite_range(x, self._name(i)) for i, x in enumerate((*main, *smooths))]
         domains = self._domains(estimator, (*main, *smooths), ranges, stats is None)
         split = len(main)
@@ -206,7 +234,8 @@ class Field:
         degrees = [
             max(own[column] for own in by_term if column in own) for column in self.layout.used
         ]
-        cells = self._cells(estimator, (*main, *smooths), domains, degrees, points.count)
+        rows = points.count if whole else max(points.count, MANY)
+        cells = self._cells(estimator, (*main, *smooths), domains, degrees, rows)
         cells = self._within_memory(estimator, cells, degrees, len(effects), outputs)
         grids = [Grid(*domain, n) for domain, n in zip(domains, cells, strict=True)]
         stats = FieldStatistics.empty(
@@ -351,6 +380,10 @@ class Field:
             progress=progress,
             like=stats,
         )
+
+    def accumulator(self, stats: FieldStatistics) -> FieldSums:
+        """What adds up data that come in blocks, on the grids of ``stats``."""
+        return FieldSums(FieldAccumulator(stats.emptied()))
 
     @staticmethod
     def _from_grid(points: FieldPoints, shape: tuple[int, ...], y, stats, weights):
