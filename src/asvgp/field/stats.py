@@ -13,15 +13,16 @@ inputs, each with a grid of its own, and columns of given values. Without a main
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from asvgp.basis import Array, Grid
-from asvgp.field.gridded import gridded_sums
+from asvgp.basis import Array, Grid, occupied
+from asvgp.field.gridded import GridSums
 from asvgp.field.nesting import coarsen_sums, each, longer_grids, placement, refinement
 from asvgp.field.one_pass import CellSums, ColumnSums, Observations, columns_of, pass_over
 
@@ -184,15 +185,31 @@ class FieldStatistics:
         >>> stats.count, stats.moments.shape
         (260281, (72, 36, 5, 5))
         """
-        grids, degrees = tuple(grids), tuple(degrees)
-        sums = gridded_sums(values, axes, grids, degrees, sample_weight)
-        outputs, *shape = sums["targets"].shape
-        no_columns = {
-            "cross": np.zeros((*shape, 0)),
-            "column_gram": np.zeros((0, 0)),
-            "column_targets": np.zeros((outputs, 0)),
-        }
-        return cls(grids, degrees, smooths=(), linear=0, **no_columns, **sums)
+        values = np.asarray(values)
+        outputs = len(values) if values.ndim > len(axes) else 1
+        sums = GridSums(grids, degrees, outputs)
+        sums.add(values, axes, sample_weight)
+        return cls.of_grid(sums)
+
+    @classmethod
+    def of_grid(cls, sums: GridSums) -> FieldStatistics:
+        """Sums over gridded data as statistics without columns."""
+        outputs, *shape = sums.targets.shape
+        return cls(
+            sums.grids,
+            sums.degrees,
+            (),
+            0,
+            sums.moments,
+            sums.targets,
+            np.zeros((*shape, 0)),
+            np.zeros((0, 0)),
+            np.zeros((outputs, 0)),
+            sums.squares,
+            sums.count,
+            sums.missing,
+            sums.log_weights,
+        )
 
     def with_intercept(self) -> FieldStatistics:
         """The same with one column, of ones; there must be none yet."""
@@ -234,6 +251,11 @@ class FieldStatistics:
             0,
         )
 
+    def emptied(self) -> FieldStatistics:
+        """The statistics of no data, on the same grids."""
+        kept = {"smooths": self.smooths, "linear": self.linear}
+        return self.empty(self.grids, self.degrees, self.outputs, **kept)
+
     @staticmethod
     def bytes_needed(
         grids: Sequence[Grid], degrees: Sequence[int], columns: int = 0, outputs: int = 1
@@ -250,6 +272,24 @@ class FieldStatistics:
         sums = prod(2 * k + 1 for k in degrees) + powers * (outputs + columns)
         cells = prod(grid.cells for grid in grids)
         return 8 * (cells * sums + columns * (columns + outputs) + outputs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent to another process: the cells that hold data, nothing that follows."""
+        state = {own.name: getattr(self, own.name) for own in fields(self)}
+        box = occupied(self.cell_weights)
+        for name, lead in (("moments", ()), ("targets", (slice(None),)), ("cross", ())):
+            state[name] = np.array(state[name][(*lead, *box)], order="C")
+        return state | {"box": box}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        box = state.pop("box")
+        kept = {"smooths": state["smooths"], "linear": state["linear"]}
+        empty = self.empty(state["grids"], state["degrees"], len(state["squares"]), **kept)
+        for name, lead in (("moments", ()), ("targets", (slice(None),)), ("cross", ())):
+            whole = getattr(empty, name)
+            whole[(*lead, *box)] = state[name]
+            state[name] = whole
+        vars(self).update(state)
 
     @property
     def outputs(self) -> int:
