@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from asvgp.io.answers import as_batches, as_table
 from asvgp.io.convert import arrow
 from asvgp.io.roles import Roles
@@ -181,9 +179,3 @@ def _partition(fragment) -> set[str]:
     import pyarrow.dataset as ds
 
     return set(ds.get_partition_keys(fragment.partition_expression))
-
-
-def ends(values: Sequence) -> np.ndarray:
-    """Smallest and largest of numbers or times."""
-    array = np.array(values)
-    return np.array([array.min(), array.max()])

@@ -53,7 +53,7 @@ def _pair(column, kind) -> list | None:
         unit = _UNITS.get(logical.get("timeUnit", ""))
         if unit is None or told.physical_type != "INT64":
             return None
-        return [np.datetime64(int(value), unit) for value in (told.min_raw, told.max_raw)]
+        return list(np.array([told.min_raw, told.max_raw], dtype=np.int64).view(f"M8[{unit}]"))
     if types.is_date32(kind):
         return [np.datetime64(value, "s") for value in (told.min, told.max)]
     if types.is_floating(kind) or types.is_integer(kind):

@@ -53,7 +53,7 @@ class Chunk(NamedTuple):
     def __getitem__(self, rows):  # pyright: ignore[reportIncompatibleMethodOverride]
         if not isinstance(rows, slice):
             return tuple(self)[rows]
-        return Chunk(*(part[rows] if np.ndim(part) or len_of(part) else part for part in self))
+        return Chunk(*(part[rows] if len_of(part) else part for part in self))
 
 
 def len_of(part) -> int:
