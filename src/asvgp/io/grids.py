@@ -129,7 +129,7 @@ class Blueprint:
         """Blocks by the name of their variable, as rows or as a grid."""
         roles = self.roles
 
-        def numbers(name):
+        def numbers(name) -> Any:
             return None if name is None else as_numbers(self._spread(arrays, name, shape), name)
 
         y: Any = None
@@ -155,12 +155,13 @@ class Blueprint:
 
     def _spread(self, arrays: Mapping[str, Any], name: str, shape: Sequence[int]):
         """A variable's values in all rows of the block."""
-        own, values = self.own[name], np.ma.asanyarray(arrays[name])
+        own, values = self.own[name], arrays[name]
+        values: Any = values if np.ma.isMaskedArray(values) else np.asarray(values)
         order = [own.index(dim) for dim in self.dims if dim in own]
         whole = [slice(None) if dim in own else None for dim in self.dims]
         values = values.transpose(order)[tuple(whole)]
         if np.ma.isMaskedArray(values):
-            values = values.astype(float).filled(np.nan) if values.mask.any() else values.data
+            values = values.astype(float).filled(np.nan)
         return np.broadcast_to(values, shape).ravel()
 
 
@@ -249,7 +250,7 @@ class GridSource(Source):
         everything = tuple(dict.fromkeys([*dims, *(d for n in names for d in data[n].dims)]))
         if idle := [dim for dim in everything if dim not in over or dim not in dims]:
             _check_idle(idle, shape, dims, over, self.roles.target)
-            data = data.isel({dim: 0 for dim in idle}, drop=True)
+            data = data.isel(dict.fromkeys(idle, 0), drop=True)
         new.data = data[list(names)]
         new.dims = new.outer = tuple(dim for dim in dims if dim not in idle)
         own = [data[name].dims for name in chosen]
@@ -397,7 +398,7 @@ def _check_inputs(data, inputs: Sequence[str], targets: Sequence[str]) -> None:
         variable = data[name]
         if variable.dtype.kind != "O":
             continue
-        first = variable.values.ravel()[0] if variable.size else None
+        first: Any = variable.values.ravel()[0] if variable.size else None
         if hasattr(first, "calendar"):
             align = ', align_on="year"' if first.calendar == "360_day" else ""
             raise ValueError(

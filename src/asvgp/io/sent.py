@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -26,7 +26,8 @@ class Sent:
     """
 
     def __init__(self, model):
-        settings, posterior = clone(model), model._fitted().posterior
+        settings: Any = clone(model)
+        posterior = model._fitted().posterior
         for name in ("n_features_in_", "feature_names_in_"):
             if name in vars(model):
                 setattr(settings, name, getattr(model, name))
@@ -40,7 +41,7 @@ class Sent:
     @cached_property
     def model(self) -> Any:
         """The model, ready to predict."""
-        settings, data, fit, plan = self.state
+        settings, data, fit, plan = cast(Any, self.state)
         with one_blas_thread:
             if plan is None:
                 degrees = data.structure.degrees(settings)
@@ -48,7 +49,7 @@ class Sent:
             else:
                 assembly = Assembly(fit.kernel, plan, data.stats, engine_for(settings.device))
                 posterior = FieldPosterior(fit.kernel, fit.noise, assembly)
-        model = copy(settings)
+        model: Any = copy(settings)
         model._data, model._fit_now = data, replace(fit, posterior=posterior)
         return model
 
@@ -75,6 +76,7 @@ class Predictor:
         return self.given.model if isinstance(self.given, Sent) else self.given
 
     def __call__(self, X) -> dict[str, np.ndarray]:
+        """Columns for a chunk's X."""
         with self.lock:  # the work is shared among threads inside
             model = self.model
             names, components = model._seen().targets, self.components
