@@ -35,14 +35,20 @@ def open_source(data, roles: Roles) -> Source | None:
     """A source for Dask frames and arrays."""
     if type(data).__module__.partition(".")[0] != "dask":
         return None
-    if hasattr(data, "map_partitions") and hasattr(data, "columns"):
-        return DaskFrame(data, roles)
-    if hasattr(data, "map_blocks"):
-        return DaskPieces(data, roles)
-    raise TypeError(
-        f"There is no way to read rows from Dask's {type(data).__name__}: give a Dask data frame, "
-        "array, or an xarray object of Dask arrays."
-    )
+    return DaskFrame(data, roles) if is_frame(data) else DaskPieces(data, roles)
+
+
+def is_frame(data) -> bool:
+    """Whether this is a frame of Dask, not an array; an error for what is neither."""
+    kind = type(data)  # whose attributes are real, unlike those of a delayed object
+    if hasattr(kind, "map_partitions") and hasattr(kind, "to_delayed") and data.ndim == 2:
+        return True
+    if not hasattr(kind, "map_blocks"):
+        raise TypeError(
+            f"There is no way to read rows from Dask's {kind.__name__}: give a data frame, an "
+            "array, or an xarray object of Dask arrays."
+        )
+    return False
 
 
 # ---------------------------------------------------------------- work on the workers
@@ -54,7 +60,20 @@ def told(number: int):
     try:
         yield
     except (TypeError, ValueError) as error:
-        raise type(error)(f"Partition {number}: {error}") from error
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"Partition {number}: {error}") from error
+
+
+def computed(*values) -> tuple:
+    """What delayed values come to; all that the client ever asks for."""
+    import dask
+
+    try:
+        return dask.compute(*values)
+    except KeyError as error:  # Dask's choice of columns, by the name of which there is none
+        raise ValueError(
+            f"A partition is not as the Dask frame says: {error}. All need the same columns."
+        ) from error
 
 
 def statistics_of(reader, chunk: Chunk, number: int):
@@ -93,7 +112,7 @@ def first_rows(chunk: Chunk, rows: int) -> Chunk:
 
 def tree(parts: Sequence, join: Callable, fan_in: int = FAN_IN):
     """Delayed values joined a few at a time, until there is one."""
-    from dask import delayed
+    from dask.delayed import delayed
 
     parts, joins = list(parts), delayed(join, pure=False)
     while len(parts) > 1:
@@ -118,14 +137,14 @@ class DaskStream(Stream):
 
     def statistics(self, reader, progress=None):
         """Statistics of all partitions, added on the workers."""
-        from dask import delayed
+        from dask.delayed import delayed
 
         size = sum(v.nbytes for v in vars(reader.data.stats).values() if hasattr(v, "nbytes"))
         fan_in = int(min(max(FAN_IN_BYTES // max(size, 1), 2), FAN_IN))
         sent = delayed(reader, traverse=False, pure=False)  # once, by its key
         count = delayed(statistics_of, pure=False)
         sums = [count(sent, part, number) for number, part in enumerate(self.parts)]
-        found = tree(sums, added, fan_in).compute()
+        (found,) = computed(tree(sums, added, fan_in))
         if found is None:
             raise ValueError("There are no data: 0 rows.")
         if progress is not None:
@@ -135,21 +154,21 @@ class DaskStream(Stream):
     def blocks(self) -> Iterator[Chunk]:
         """All rows, a partition at a time."""
         for part in self.parts:
-            chunk = part.compute()
+            (chunk,) = computed(part)
             if chunk.rows:
                 yield chunk
 
 
 def first_look(parts: Sequence, rows: int | None, most: int) -> tuple[Chunk, bool]:
     """Rows to begin with, and whether they are all: ``most`` or fewer come to the client."""
-    import dask
+    from dask.delayed import delayed
 
     if rows is not None and rows >= most:
         most = min(most, CENTRE)  # there is nothing to be found out
-    begin, found, held = dask.delayed(first_rows, pure=False), [], 0
+    begin, found, held = delayed(first_rows, pure=False), [], 0
     start, step = 0, 1
     while start < len(parts) and held < most:
-        new = dask.compute(*(begin(part, most - held) for part in parts[start : start + step]))
+        new = computed(*(begin(part, most - held) for part in parts[start : start + step]))
         found += [chunk for chunk in new if chunk.rows]
         held += sum(chunk.rows for chunk in new)
         start, step = start + step, 2 * step
@@ -177,10 +196,11 @@ class DaskSource(Source):
 
     def survey(self, progress=None):
         """Outermost inputs and the number of rows, by a tree of partitions."""
-        from dask import delayed
+        from dask.delayed import delayed
 
         ends = delayed(ends_of, pure=False)
-        found = tree([ends(part) for part in self.parts(inputs_only=True)], outermost_of).compute()
+        parts = [ends(part) for part in self.parts(inputs_only=True)]
+        (found,) = computed(tree(parts, outermost_of))
         if found is None:
             raise ValueError("There are no data: 0 rows.")
         if progress is not None:
@@ -214,7 +234,7 @@ class DaskFrame(DaskSource, TableSource):
 
     def parts(self, inputs_only: bool = False) -> list:
         """A delayed chunk for every partition."""
-        from dask import delayed
+        from dask.delayed import delayed
 
         frames = self._chosen(self.roles.columns(inputs_only)).to_delayed()
         read = delayed(chunk_of_frame, pure=False)
@@ -223,11 +243,11 @@ class DaskFrame(DaskSource, TableSource):
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """All rows, a partition at a time."""
         for number, part in enumerate(self._chosen(names).to_delayed()):
-            yield columns_of(part.compute(), names, number)
+            yield columns_of(computed(part)[0], names, number)
 
     def answer(self, predict):
         """A Dask data frame with the same index."""
-        from dask import delayed
+        from dask.delayed import delayed
 
         meta = _predicted(self.frame._meta, self.inputs, predict)
         return self._chosen(self.inputs).map_partitions(
@@ -282,11 +302,13 @@ class DaskPieces(DaskSource):
         self.X, self.roles = X, roles
         self.beside = (y, weight, noise_variance)
         self.columns: tuple[str, ...] | None = None
-        if hasattr(X, "columns"):
+        if is_frame(X):
             self.columns = tuple(str(name) for name in X.columns)
         elif X.ndim not in (1, 2):
             raise ValueError(f"An array of data must have rows and columns, not {X.shape}.")
-        self.rows = None if hasattr(X, "columns") or np.isnan(X.shape[0]) else int(X.shape[0])
+        self.rows = None
+        if self.columns is None and not np.isnan(X.shape[0]):
+            self.rows = int(X.shape[0])
 
     def prepared(self, kernel, inputs=None) -> DaskPieces:
         """The source with its columns chosen."""
@@ -306,7 +328,7 @@ class DaskPieces(DaskSource):
 
     def parts(self, inputs_only: bool = False) -> list:
         """A delayed chunk for every partition."""
-        from dask import delayed
+        from dask.delayed import delayed
 
         chunks = None
         if self.columns is None:
@@ -330,14 +352,14 @@ class DaskPieces(DaskSource):
     def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
         """All rows, a partition at a time."""
         for part in self.parts(inputs_only):
-            yield part.compute()
+            yield computed(part)[0]
 
     def answer(self, predict):
         """Dask arrays by name."""
         if self.columns is not None:
             return DaskFrame(self.X, Roles(inputs=self.inputs)).answer(predict)
         import dask.array as da
-        from dask import delayed
+        from dask.delayed import delayed
 
         names = list(predict(None))
         X = self.X.rechunk({1: -1}) if self.X.ndim == 2 else self.X
@@ -417,7 +439,7 @@ def _predicted_rows(X, predict, count: int) -> np.ndarray:
 
 def grid_stream(source) -> Stream:
     """The pass over a grid of Dask arrays, a box of chunks at a time."""
-    from dask import delayed
+    from dask.delayed import delayed
 
     most = int(np.clip(source.rows // 64, MANY, block_rows(2)))
     blueprint, read = source.blueprint, delayed(chunk_of_box, pure=False)
@@ -429,9 +451,9 @@ def grid_stream(source) -> Stream:
     boxes = source.boxes(most)
     parts = [chunk(box) for box in boxes]
     if len(boxes) == 1:
-        return DaskStream(parts, parts[0].compute(), True)
-    small = source.boxes(CENTRE)[0]
-    return DaskStream(parts, chunk(small).compute(), False)
+        return DaskStream(parts, *computed(parts[0]), True)
+    small = source.boxes(CENTRE if source.roles.width is None else most)[0]
+    return DaskStream(parts, *computed(chunk(small)), False)
 
 
 def chunk_of_box(blueprint, arrays: Mapping[str, Any], shape: Sequence[int]) -> Chunk:

@@ -53,10 +53,11 @@ def _whole(source: GridSource, predict, dims: Sequence[str], names: Sequence[str
 def _lazy(source: GridSource, predict, dims: Sequence[str], names: Sequence[str]):
     """A Dask array, a chunk of which is predicted when it is asked for."""
     import dask.array as da
-    from dask import delayed
+    from dask.delayed import delayed
 
     data, chunks = source.data, _chunks(source, dims)
     pairs: list[Any] = []
+    own: Any
     for name in source.inputs:
         variable = data[name].variable
         own = tuple(chunks[dim] for dim in variable.dims)

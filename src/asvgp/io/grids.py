@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from glob import glob
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -97,6 +97,11 @@ def _from_files(paths: Sequence[str], roles: Roles) -> Source:
         else:
             exact = {"data_vars": "minimal", "coords": "minimal", "compat": "override"}
             data = xr.open_mfdataset(paths, combine="by_coords", join="exact", **exact, **options)
+    except ImportError as error:
+        raise ImportError(
+            f"Reading {paths[0]} needs more: {error}. For NetCDF and Zarr pip install "
+            "'asvgp[data]', for several files at once 'asvgp[dask]'."
+        ) from None
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         shown = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
         kind = "Zarr" if zarr else "NetCDF"
@@ -155,13 +160,12 @@ class Blueprint:
 
     def _spread(self, arrays: Mapping[str, Any], name: str, shape: Sequence[int]):
         """A variable's values in all rows of the block."""
-        own, values = self.own[name], arrays[name]
-        values: Any = values if np.ma.isMaskedArray(values) else np.asarray(values)
+        own, values = self.own[name], cast(Any, np.ma.asanyarray(arrays[name]))
         order = [own.index(dim) for dim in self.dims if dim in own]
         whole = [slice(None) if dim in own else None for dim in self.dims]
         values = values.transpose(order)[tuple(whole)]
         if np.ma.isMaskedArray(values):
-            values = values.astype(float).filled(np.nan)
+            values = values.astype(float).filled(np.nan) if values.mask.any() else values.data
         return np.broadcast_to(values, shape).ravel()
 
 

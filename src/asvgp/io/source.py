@@ -160,7 +160,7 @@ class Source(ABC):
         found = self.ranges() if self.roles.width is None else None
         return (found, self.rows) if found is not None else outermost(self, progress)
 
-    def answer(self, predict: Callable[[Any], dict[str, np.ndarray]]):
+    def answer(self, predict: Callable[[Any], dict[str, np.ndarray]]) -> Any:
         """Predictions in kind, from a function that answers a chunk's X by named columns.
 
         By default an iterator of dictionaries of arrays, a chunk each.
