@@ -108,20 +108,21 @@ class ArrowStream(ArrowReader):
 class ArrowDataset(TableSource):
     """Files, read in the order of their names, while batches read before are worked on."""
 
+    ahead = True
+
     def __init__(self, dataset, roles: Roles):
         super().__init__(roles)
         self.dataset = dataset
-        self.schema = dataset.schema
         self.rows = self._count()
 
     def names(self) -> Sequence[str]:
         """All columns."""
-        return self.schema.names
+        return self.dataset.schema.names
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """All rows in order."""
         self._check_files(names)
-        for batch in self.dataset.replace_schema(self.schema).to_batches(**self._scan(names)):
+        for batch in self.dataset.to_batches(**self._scan(names)):
             if batch.num_rows:
                 yield by_name(batch, names)
 
@@ -161,7 +162,7 @@ class ArrowDataset(TableSource):
             return None
         from asvgp.io.parquet import ranges
 
-        return ranges(self.dataset, self.schema, self.inputs)
+        return ranges(self.dataset, self.inputs)
 
     def fingerprint(self) -> object:
         """Sizes of the files and when they were written."""

@@ -61,7 +61,7 @@ def _plain(column, name: str) -> Any:
     if np.ma.is_masked(values):
         missing = np.datetime64("NaT") if values.dtype.kind == "M" else np.nan
         kind = values.dtype if values.dtype.kind in "Mf" else float
-        values = values.astype(kind).filled(missing)
+        values = np.ma.filled(values.astype(kind), missing)
     values = np.asarray(values)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -131,6 +131,8 @@ def _from_arrow(column, name: str) -> Any:
         return column.to_numpy(zero_copy_only=False)
     elif (kinds.is_integer(kind) or kinds.is_boolean(kind)) and column.null_count:
         column = column.cast(pa.float64(), safe=False)
+    elif kinds.is_binary(kind) or kinds.is_large_binary(kind):
+        raise TypeError(f"Column {name!r} holds bytes that are not UTF-8: save the data as that.")
     elif not (kinds.is_floating(kind) or kinds.is_integer(kind) or kinds.is_temporal(kind)):
         raise TypeError(f"Column {name!r} holds {kind}, which is neither numbers nor times.")
     if kinds.is_time(kind):
@@ -187,7 +189,7 @@ def _cast(text, kind):
     """Text as another type, or None where some of it is not."""
     pa = arrow()
     try:
-        return pa.compute.utf8_trim_whitespace(text).cast(kind)
+        return pa.compute.call_function("utf8_trim_whitespace", [text]).cast(kind)
     except pa.ArrowInvalid:
         return None
 

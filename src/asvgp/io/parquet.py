@@ -14,8 +14,9 @@ from asvgp.times import Zoned
 _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 
 
-def ranges(dataset, schema, names: Sequence[str]) -> Columns | None:
+def ranges(dataset, names: Sequence[str]) -> Columns | None:
     """Smallest and largest of every column in two rows; None where a file does not say."""
+    schema = dataset.schema
     found: dict[str, list] = {name: [] for name in names}
     for fragment in dataset.get_fragments():
         metadata = fragment.metadata
