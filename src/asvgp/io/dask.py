@@ -66,10 +66,10 @@ def told(number: int):
 
 def computed(*values) -> tuple:
     """What delayed values come to; all that the client ever asks for."""
-    import dask
+    from dask.base import compute
 
     try:
-        return dask.compute(*values)
+        return compute(*values)
     except KeyError as error:  # Dask's choice of columns, by the name of which there is none
         raise ValueError(
             f"A partition is not as the Dask frame says: {error}. All need the same columns."
@@ -378,7 +378,7 @@ class DaskPieces(DaskSource):
         return {name: found[i] for i, name in enumerate(names)}
 
 
-def _pieces(value, name: str, pieces: Sequence, chunks) -> list:
+def _pieces(value, name: str, pieces: Sequence, chunks: Any) -> list:
     """Delayed partitions of y or weights, as many and as long as those of X."""
     if hasattr(value, "to_delayed") and hasattr(value, "map_partitions"):
         found = list(value.to_delayed())
@@ -386,14 +386,16 @@ def _pieces(value, name: str, pieces: Sequence, chunks) -> list:
         import dask.array as da
 
         known = chunks is not None and not np.isnan(chunks).any()
+        rows = sum(() if chunks is None else chunks)
         if not hasattr(value, "dask"):
             if not known:
                 raise TypeError(f"{name} must be of Dask, as X is, whose partitions are unknown.")
-            value = da.from_array(np.asarray(value), chunks=(chunks, *np.shape(value)[1:]))
+            wanted: Any = (chunks, *np.shape(value)[1:])
+            value = da.from_array(np.asarray(value), chunks=wanted)
         if known and not np.isnan(value.shape[0]):
-            if value.shape[0] != sum(chunks):
+            if value.shape[0] != rows:
                 raise ValueError(
-                    f"X and {name} have inconsistent numbers of samples: {sum(chunks)} and "
+                    f"X and {name} have inconsistent numbers of samples: {rows} and "
                     f"{value.shape[0]}."
                 )
             value = value.rechunk({0: chunks})
@@ -451,9 +453,9 @@ def grid_stream(source) -> Stream:
     boxes = source.boxes(most)
     parts = [chunk(box) for box in boxes]
     if len(boxes) == 1:
-        return DaskStream(parts, *computed(parts[0]), True)
+        return DaskStream(parts, computed(parts[0])[0], True)
     small = source.boxes(CENTRE if source.roles.width is None else most)[0]
-    return DaskStream(parts, *computed(chunk(small)), False)
+    return DaskStream(parts, computed(chunk(small))[0], False)
 
 
 def chunk_of_box(blueprint, arrays: Mapping[str, Any], shape: Sequence[int]) -> Chunk:

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from glob import glob
 from math import prod
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -160,13 +160,13 @@ class Blueprint:
 
     def _spread(self, arrays: Mapping[str, Any], name: str, shape: Sequence[int]):
         """A variable's values in all rows of the block."""
-        own, values = self.own[name], cast(Any, np.ma.asanyarray(arrays[name]))
+        own, values = self.own[name], np.ma.asanyarray(arrays[name])
         order = [own.index(dim) for dim in self.dims if dim in own]
         whole = [slice(None) if dim in own else None for dim in self.dims]
         values = values.transpose(order)[tuple(whole)]
-        if np.ma.isMaskedArray(values):
-            values = values.astype(float).filled(np.nan) if values.mask.any() else values.data
-        return np.broadcast_to(values, shape).ravel()
+        if np.ma.is_masked(values):
+            values = np.ma.filled(values.astype(float), np.nan)
+        return np.broadcast_to(np.asarray(values), shape).ravel()
 
 
 def _complete(X: Columns, y) -> Columns:
