@@ -71,7 +71,11 @@ def clusters(counts):
     cores, found = sorted(os.sched_getaffinity(0)), {}
     for count in counts:
         cluster = LocalCluster(
-            n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=count,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            silence_logs=50,
         )
         client = Client(cluster, set_as_default=False)
         own = {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from asvgp import Constant, GPRegressor, Linear, Matern32, scan
-from asvgp.io import grids
+from asvgp.io import grid_answers, grids
 
 xr = pytest.importorskip("xarray")
 pytest.importorskip("dask")
@@ -66,6 +66,7 @@ def assert_answers(found, model, X, dims=("lat", "lon")):
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(grids, "block_rows", lambda columns: 100)
+    monkeypatch.setattr(grid_answers, "ROWS", 100)
 
 
 class TestTheSameFit:

@@ -13,6 +13,8 @@ from asvgp.columns import Columns
 if TYPE_CHECKING:
     from asvgp.io.grids import Blueprint, GridSource
 
+ROWS = 1 << 18  # predicted at once
+
 
 def answer(source: GridSource, predict):
     """A Dataset of all that is predicted, on the dimensions that inputs have."""
@@ -41,7 +43,7 @@ def _whole(source: GridSource, predict, dims: Sequence[str], names: Sequence[str
     sizes = source.data.sizes
     out = np.empty((len(names), *(sizes[dim] for dim in dims)))
     blueprint = source.blueprint
-    for box in source.boxes():
+    for box in source.boxes(ROWS):
         parts, _ = source.arrays(box, inputs_only=True)
         arrays = {name: part.values for name, part in parts.items()}
         out[(slice(None), *(box[dim] for dim in dims))] = predict_block(
@@ -88,7 +90,7 @@ def _chunks(source: GridSource, dims: Sequence[str]) -> dict[str, tuple[int, ...
         for dim, own in (variable.chunksizes if variable.chunks else {}).items():
             found.setdefault(dim, own)
     missing = [dim for dim in dims if dim not in found]
-    for box in source.boxes() if missing else ():
+    for box in source.boxes(ROWS) if missing else ():
         for dim in missing:
             own = found.get(dim, ())
             if box[dim].start == sum(own):
