@@ -56,6 +56,9 @@ def _plain(column, name: str) -> Any:
     if type(column).__module__.partition(".")[0] == "pyarrow":
         return _from_arrow(column, name)
     if type(column).__module__.partition(".")[0] in ("pandas", "polars"):
+        own = getattr(column, "dtype", None)
+        if isinstance(own, np.dtype) and own.kind in "fiubM":  # of pandas, as it is
+            return column.to_numpy()
         return _from_arrow(_series_to_arrow(column), name)
     values = np.ma.asarray(column) if np.ma.isMaskedArray(column) else np.asarray(column)
     if np.ma.is_masked(values):
