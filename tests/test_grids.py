@@ -328,6 +328,17 @@ class TestBlocks:
         assert sum(sizes) == 744
         assert source.boxes()[0] == {"lat": slice(0, 6), "lon": slice(0, 7)}
 
+    def test_of_answers_follow_the_file(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(grid_answers, "ROWS", 60)
+        axes = {"time": np.arange(6.0), "lat": np.arange(5.0), "lon": np.arange(7.0)}
+        data = xr.DataArray(field(6, 5, 7), axes, name="t").to_dataset()
+        data.to_netcdf(tmp_path / "t.nc", encoding={"t": {"chunksizes": (1, 5, 7)}})
+        kernel = Matern32(2.0, dim="lon") * Matern32(2.0, dim="lat") * Matern32(2.0, dim="time")
+        gp = GPRegressor(kernel, **FIXED | {"num_basis": 5}).fit(tmp_path / "t.nc", "t")
+        found = gp.predict(tmp_path / "t.nc")["mean"]
+        assert found.dims == ("time", "lat", "lon")
+        assert found.chunks == ((1,) * 6, (5,), (7,))
+
     def test_are_read_one_at_a_time(self, sea, tmp_path, small_blocks, monkeypatch):
         sea.to_netcdf(tmp_path / "sea.nc")
         source = scan(tmp_path / "sea.nc", "sst").prepared(KERNEL)

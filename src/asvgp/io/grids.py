@@ -320,13 +320,13 @@ class GridSource(Source):
         """Slices of the dimensions, of at most ``most`` points."""
         if most is None:
             most = block_rows(len(self.inputs) + max(1, len(self.roles.targets)))
-        # In the order that the variable lies in, whatever that of the inputs is.
-        names = (*self.roles.targets, *self.inputs)
-        first = max((self.data[name] for name in names), key=lambda v: v.ndim)
-        order = [*(d for d in first.dims if d in self.dims)]
-        order += [d for d in self.dims if d not in order]
+        # In the order and the chunks that a variable lies in, whatever the order of the inputs is.
+        names = (*self.roles.targets, *self.given.data_vars)
+        like = next((v for v in map(self.given.get, names) if {*self.dims} <= {*v.dims}), None)
+        order = [dim for dim in (self.outer if like is None else like.dims) if dim in self.dims]
         shape = [self.data.sizes[dim] for dim in order]
-        lengths = box_lengths(shape, [_chunk(first, dim) for dim in order], most)
+        chunks = [1 if like is None else _chunk(like, dim) for dim in order]
+        lengths = box_lengths(shape, chunks, most)
         return [dict(zip(order, box, strict=True)) for box in boxes(shape, lengths)]
 
     def arrays(self, box: Mapping[str, slice], inputs_only: bool) -> tuple[dict, tuple[int, ...]]:
@@ -382,8 +382,6 @@ class GridSource(Source):
 
 def _chunk(variable, dim: str) -> int:
     """Length of the chunks that a variable has along a dimension; one where it has none."""
-    if dim not in variable.dims:
-        return 1
     if variable.chunks:
         return max(variable.chunksizes[dim])
     preferred = variable.encoding.get("preferred_chunks") or {}
