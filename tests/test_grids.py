@@ -229,6 +229,7 @@ class TestAnswers:
         assert found.attrs == {"title": "sea"}
         assert found.lat.attrs == {"units": "degrees_north"}
         assert found.run == 7
+        assert found["mean"].attrs == found["std"].attrs == {"units": "K"}
         xr.testing.assert_identical(found.lat, sea.lat)
 
     def test_are_lazy_where_the_data_were(self, sea, monkeypatch):

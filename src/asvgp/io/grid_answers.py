@@ -30,8 +30,22 @@ def answer(source: GridSource, predict):
         for name, variable in given.coords.items()
         if {*variable.dims} <= {*dims} and name not in names
     }
-    variables = {name: (dims, values) for name, values in zip(names, found, strict=True)}
+    units = _units(given, names, predict.model._seen().targets or ())
+    variables = {
+        name: (dims, values, {"units": units[name]} if name in units else {})
+        for name, values in zip(names, found, strict=True)
+    }
     return xr.Dataset(variables, coordinates, given.attrs)
+
+
+def _units(given, names: Sequence[str], targets: Sequence[str]) -> dict[str, str]:
+    """Units of predictions: those of the target, where the data hold it, too."""
+    known = {
+        t: given[t].attrs["units"] for t in targets if t in given and "units" in given[t].attrs
+    }
+    if len(targets) == 1:
+        return dict.fromkeys(names, known[targets[0]]) if known else {}
+    return {n: unit for t, unit in known.items() for n in names if n.endswith(f"_{t}")}
 
 
 def _has_dask() -> bool:
