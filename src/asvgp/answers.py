@@ -16,7 +16,8 @@ from asvgp.inference.fitting import Fit
 from asvgp.inference.optimise import Report
 from asvgp.inference.resolution import Level
 from asvgp.inputs import Seen, as_rows, read_targets, read_weights
-from asvgp.io.answers import predictor, rows_of, score_of, source_to_predict, with_names
+from asvgp.io.answers import rows_of, score_of, source_to_predict, with_names
+from asvgp.io.sent import Predictor
 from asvgp.io.source import source_for
 from asvgp.kernels import Effect, Kernel
 from asvgp.posterior import Posterior
@@ -109,9 +110,10 @@ class Answers(ABC):
         std : ndarray of the same shape, with ``return_std``
         cov : ndarray of shape (n, n) or (n, n, outputs), with ``return_cov``
         components : list of ComponentPrediction, with ``components``
-        frame, or reader of Arrow record batches
+        frame, reader of Arrow record batches, or xarray.Dataset
             Instead of all these, of a source: in kind, with columns ``mean`` and ``std`` and a
-            pair for every component. Files and queries are read as the answer is.
+            pair for every component. Files and queries are read as the answer is, and what is
+            of Dask is computed when the answer is. Of Dask arrays the answer is as above.
 
         Examples
         --------
@@ -130,8 +132,27 @@ class Answers(ABC):
             raise ValueError("Covariances are of all rows at once: give X as arrays.")
         self._fitted()
         options = {"include_noise": include_noise, "derivative": derivative}
-        columns = predictor(self, components, noise_variance=noise_variance, **options)
-        return source.answer(columns)
+        columns = Predictor(self, components, noise_variance=noise_variance, **options)
+        found = source.answer(columns)
+        return self._unnamed(found, return_std) if isinstance(found, dict) else found
+
+    def _unnamed(self, found: dict, return_std: bool):
+        """Columns by name as arrays, in the shapes that `_predict` has them."""
+        arrays, outputs = list(found.values()), len(self.stats_.squares)
+
+        def shaped(first: int):
+            own = arrays[first : first + 2 * outputs : 2]
+            return own[0] if self._seen().single else np.stack(own, axis=1)
+
+        step = 2 * outputs
+        results: list = [shaped(0), *([shaped(1)] if return_std else [])]
+        if len(arrays) > step:
+            parts = (*self.kernel_.components, *self.kernel_.effects)
+            pairs = [(shaped(i), shaped(i + 1)) for i in range(step, len(arrays), step)]
+            results.append(
+                [ComponentPrediction(k, *pair) for k, pair in zip(parts, pairs, strict=True)]
+            )
+        return results[0] if len(results) == 1 else tuple(results)
 
     def _predict(
         self,

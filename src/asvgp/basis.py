@@ -87,6 +87,24 @@ class Grid:
         return Grid(self.lower, self.lower + cells * factor * self.spacing, cells)
 
 
+def occupied(weights: Array) -> tuple[slice, ...]:
+    """The smallest box of cells outside which all weights are zero.
+
+    Examples
+    --------
+    >>> occupied(np.array([[0.0, 1.0, 0.0], [0.0, 2.0, 3.0], [0.0, 0.0, 0.0]]))
+    (slice(0, 2, None), slice(1, 3, None))
+    >>> occupied(np.zeros(4))
+    (slice(0, 0, None),)
+    """
+    box = []
+    for d in range(weights.ndim):
+        others = tuple(e for e in range(weights.ndim) if e != d)
+        some = np.flatnonzero(weights.any(axis=others))
+        box.append(slice(int(some[0]), int(some[-1]) + 1) if len(some) else slice(0, 0))
+    return tuple(box)
+
+
 def mean_powers(s: Array, t: Array, degree: int) -> Array:
     """Means of ``u**j`` over u from s to t, (n, degree + 1), to all digits for s = t too.
 

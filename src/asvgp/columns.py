@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,9 +27,12 @@ class Gridded:
     (3, 4)
     >>> Gridded.of([np.arange(3.0), np.arange(3.0)]) is None
     True
+    >>> Gridded((np.arange(2), np.arange(2)), ("lat", "lon")).expanded().to_series(0).tolist()
+    [0, 0, 1, 1]
     """
 
     axes: tuple
+    names: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, X) -> Gridded | None:
@@ -42,6 +47,23 @@ class Gridded:
     def shape(self) -> tuple[int, ...]:
         """Of the grid."""
         return tuple(len(axis) for axis in self.axes)
+
+    def __len__(self) -> int:
+        return prod(self.shape)
+
+    def expanded(self) -> Columns:
+        """All points one by one, the last axis the fastest."""
+        names = range(len(self.axes)) if self.names is None else self.names
+        return Columns(map(str, names), spread(self.axes, self.shape))
+
+
+def spread(axes: Sequence, shape: tuple[int, ...]) -> list:
+    """Coordinates of all points of a grid, an array for each of its axes."""
+    out = []
+    for d, axis in enumerate(axes):
+        wide = np.asarray(axis).reshape([-1 if e == d else 1 for e in range(len(shape))])
+        out.append(np.broadcast_to(wide, shape).ravel())
+    return out
 
 
 class Columns:
@@ -88,7 +110,8 @@ class Table:
     def __init__(self, X):
         self.values: Any = X
         if isinstance(X, Gridded):
-            self.frame, self.width, self.names = False, len(X.axes), None
+            self.frame, self.width = False, len(X.axes)
+            self.names = None if X.names is None else list(X.names)
             return
         self.frame = hasattr(X, "columns")
         if sparse.issparse(X) or (not self.frame and getattr(X, "ndim", 1) > 1):

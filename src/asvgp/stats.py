@@ -13,12 +13,13 @@ more: once there are such data, the moments are those sums for all i <= j <= k.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
-from asvgp.basis import Array, Grid, pair_columns, rescaling
+from asvgp.basis import Array, Grid, occupied, pair_columns, rescaling
 from asvgp.linalg.accumulate import merge_cells
 from asvgp.linalg.square_root import RANK_TOLERANCE, data_roots
 
@@ -166,6 +167,29 @@ class Statistics:
         if not len(self.columns):  # in the shapes that the sums below expect
             object.__setattr__(self, "columns", np.empty((0, *self.targets.shape[1:])))
             object.__setattr__(self, "products", np.empty((len(self.squares), 0)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent to another process: the cells that hold data, nothing that follows."""
+        state = {own.name: getattr(self, own.name) for own in fields(self)}
+        (cells,) = occupied(self.moments[:, 0])
+        state["moments"] = self.moments[cells]
+        for name in ("targets", "columns"):
+            state[name] = np.ascontiguousarray(state[name][:, cells])
+        return state | {"cells": cells}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        cells, count = state.pop("cells"), state["grid"].cells
+        for name, at in (
+            ("moments", cells),
+            ("targets", np.s_[:, cells]),
+            ("columns", np.s_[:, cells]),
+        ):
+            part = state[name]
+            shape = list(part.shape)
+            shape[0 if name == "moments" else 1] = count
+            state[name] = np.zeros(shape)
+            state[name][at] = part
+        vars(self).update(state)
 
     def __add__(self, other: Statistics) -> Statistics:
         """The statistics of both data sets together."""

@@ -13,17 +13,18 @@ inputs, each with a grid of its own, and columns of given values. Without a main
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from asvgp.basis import Array, Grid
-from asvgp.field.gridded import gridded_sums
+from asvgp.basis import Array, Grid, occupied
+from asvgp.field.gridded import GridSums
 from asvgp.field.nesting import coarsen_sums, each, longer_grids, placement, refinement
-from asvgp.field.one_pass import CellSums, ColumnSums, Observations, columns_of, pass_over
+from asvgp.field.one_pass import columns_of
 from asvgp.stats import too_little, too_much_log
 
 Smooth = tuple[Grid, int]  # grid and degree: cells + degree columns
@@ -164,6 +165,8 @@ class FieldStatistics:
         empty = cls.empty(grids, degrees, outputs, smooths=smooths, linear=len(linear_columns))
         if like is not None:
             empty = replace(empty, centre=like.centre, column_centre=like.column_centre)
+        from asvgp.field.accumulator import FieldAccumulator
+
         sums = FieldAccumulator(empty)
         sums.add(inputs, y, sample_weight, smooth_inputs, linear_columns, progress)
         return sums.statistics()
@@ -204,17 +207,32 @@ class FieldStatistics:
         >>> stats.count, stats.moments.shape
         (260281, (72, 36, 5, 5))
         """
-        grids, degrees = tuple(grids), tuple(degrees)
-        centre = None if like is None else like.centre
-        sums = gridded_sums(values, axes, grids, degrees, sample_weight, centre)
-        outputs, *shape = sums["targets"].shape
-        no_columns = {
-            "cross": np.zeros((*shape, 0)),
-            "column_gram": np.zeros((0, 0)),
-            "column_targets": np.zeros((outputs, 0)),
-        }
-        bare = cls(grids, degrees, smooths=(), linear=0, **no_columns, **sums)
-        return bare if centre is None else replace(bare, centre=centre)
+        values = np.asarray(values)
+        outputs = len(values) if values.ndim > len(axes) else 1
+        sums = GridSums(grids, degrees, outputs, None if like is None else like.centre)
+        sums.add(values, axes, sample_weight)
+        return cls.of_grid(sums)
+
+    @classmethod
+    def of_grid(cls, sums: GridSums) -> FieldStatistics:
+        """Sums over gridded data as statistics without columns."""
+        outputs, *shape = sums.targets.shape
+        return cls(
+            sums.grids,
+            sums.degrees,
+            (),
+            0,
+            sums.moments,
+            sums.targets,
+            np.zeros((*shape, 0)),
+            np.zeros((0, 0)),
+            np.zeros((outputs, 0)),
+            sums.squares,
+            sums.count,
+            sums.missing,
+            sums.log_weights,
+            sums.centre,
+        )
 
     def with_intercept(self) -> FieldStatistics:
         """The same with one column, of ones; there must be none yet."""
@@ -289,6 +307,24 @@ class FieldStatistics:
         sums = prod(2 * k + 1 for k in degrees) + powers * (outputs + columns)
         cells = prod(grid.cells for grid in grids)
         return 8 * (cells * sums + columns * (columns + outputs) + outputs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent to another process: the cells that hold data, nothing that follows."""
+        state = {own.name: getattr(self, own.name) for own in fields(self)}
+        box = occupied(self.cell_weights)
+        for name, lead in (("moments", ()), ("targets", (slice(None),)), ("cross", ())):
+            state[name] = np.array(state[name][(*lead, *box)], order="C")
+        return state | {"box": box}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        box = state.pop("box")
+        kept = {"smooths": state["smooths"], "linear": state["linear"]}
+        empty = self.empty(state["grids"], state["degrees"], len(state["squares"]), **kept)
+        for name, lead in (("moments", ()), ("targets", (slice(None),)), ("cross", ())):
+            whole = getattr(empty, name)
+            whole[(*lead, *box)] = state[name]
+            state[name] = whole
+        vars(self).update(state)
 
     @property
     def outputs(self) -> int:
@@ -502,77 +538,4 @@ class FieldStatistics:
             cross=mapped(self.cross),
             column_gram=mapped(mapped(self.column_gram).T),
             column_targets=mapped(self.column_targets),
-        )
-
-
-class FieldAccumulator:
-    """Statistics of data that come in blocks, the first of them the longest.
-
-    Blocks whose lengths are multiples of `asvgp.field.one_pass.BATCH`, but for the last, give
-    the bits that all rows at once do.
-
-    Parameters
-    ----------
-    empty : FieldStatistics
-        Of no data: its arrays are added to.
-    """
-
-    def __init__(self, empty: FieldStatistics):
-        self.empty, self.count = empty, 0
-
-    def add(
-        self,
-        inputs: Sequence[Array],
-        y: Array,
-        sample_weight: Array | None = None,
-        smooth_inputs: Sequence[Array] = (),
-        linear: Sequence[Array] = (),
-        progress: Callable[[int], None] | None = None,
-    ) -> None:
-        """One block: a list of arrays each, y of shape (n, outputs)."""
-        empty = self.empty
-        if not self.count:
-            self.observations = Observations(y, sample_weight, empty.centre)
-            self.cells = self.columns = None
-            if empty.grids:
-                tables = empty.moments, empty.targets, empty.cross
-                self.cells = CellSums(
-                    self.observations, inputs, empty.grids, empty.degrees, *tables
-                )
-            if len(empty.column_gram) or not empty.grids:
-                self.columns = ColumnSums(
-                    self.observations, smooth_inputs, empty.smooths, linear, empty.column_centre
-                )
-        self.observations.take(y, sample_weight)
-        if self.cells is not None:
-            self.cells.x = inputs
-        if self.columns is not None:
-            self.columns.smooth_inputs, self.columns.linear = smooth_inputs, linear
-        pass_over(self.observations, self.cells, self.columns, progress)
-        self.count += len(y)
-
-    @property
-    def squares(self) -> Array:
-        """Weighted sums of y squared so far; infinite where y is."""
-        return self.observations.squares
-
-    def statistics(self) -> FieldStatistics:
-        """Of all blocks."""
-        empty, observations = self.empty, self.observations
-        sums = {"moments": empty.moments, "targets": empty.targets, "cross": empty.cross}
-        if self.columns is not None:
-            gram, count = self.columns.symmetric(), len(empty.column_gram)
-            sums["column_gram"] = gram[:count, :count].copy()
-            sums["column_targets"] = gram[count:-1, :count].copy()
-            if not empty.grids:  # the sums over all data: the column of ones
-                sums["moments"] = gram[-1, -1].reshape(())
-                sums["targets"] = gram[-1, count:-1].copy()
-                sums["cross"] = gram[-1, :count].copy()
-        return replace(
-            empty,
-            **sums,
-            squares=observations.squares,
-            count=self.count - observations.missing,
-            missing=observations.missing,
-            log_weights=observations.log_weights,
         )

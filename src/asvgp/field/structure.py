@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import floor, log2, prod
-from typing import Any, NamedTuple
+from operator import add
+from typing import Any
 
 import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.checking import LeaveOneOut
-from asvgp.columns import Gridded, Layout
+from asvgp.columns import Gridded, Layout, spread
+from asvgp.field.accumulator import FieldAccumulator
 from asvgp.field.engine import engine_for
 from asvgp.field.fitting import fit_field
+from asvgp.field.gridded import GridSums
 from asvgp.field.memory import FOR_SUMS, Room, as_bytes, fitting_cells
 from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior, Points
 from asvgp.field.report import field_facts
 from asvgp.field.resolution import least_levels
 from asvgp.field.sampling import FieldPath, sample
-from asvgp.field.stats import FieldAccumulator, FieldStatistics
+from asvgp.field.stats import FieldStatistics
 from asvgp.inference.effects import near_means
 from asvgp.inference.fitting import Fit
 from asvgp.inference.resolution import MANY
@@ -63,33 +67,48 @@ class FieldPoints:
         return FieldPoints(spread(self.main, self.shape), self.smooths, self.effects)
 
 
-class FieldSums(NamedTuple):
-    """Sums over blocks of points."""
+class FieldSums:
+    """Sums over blocks of points, of rows or of grids.
 
-    sums: FieldAccumulator
+    Parameters
+    ----------
+    stats : FieldStatistics
+        Whose grids they are on.
+    """
+
+    def __init__(self, stats: FieldStatistics):
+        self.stats = stats
+        self.rows: FieldAccumulator | None = None
+        self.grid: GridSums | None = None
 
     def add(self, points: FieldPoints, y, weights, progress=None) -> None:
         """One block."""
+        stats, shape = self.stats, points.shape
         y = np.asarray(y).reshape(points.count, -1)
-        self.sums.add(points.main, y, weights, points.smooths, points.effects, progress)
+        if shape is None:
+            if self.rows is None:
+                self.rows = FieldAccumulator(stats.emptied())
+            self.rows.add(points.main, y, weights, points.smooths, points.effects, progress)
+            return
+        if self.grid is None:
+            self.grid = GridSums(stats.grids, stats.degrees, stats.outputs, stats.centre)
+        weights = None if weights is None else np.asarray(weights).reshape(shape)
+        self.grid.add(y.T.reshape(-1, *shape), points.main, weights)
+        if progress is not None:
+            progress(points.count)
 
     @property
     def squares(self) -> Array:
         """Weighted sums of y squared so far."""
-        return self.sums.squares
+        return np.sum([part.squares for part in (self.rows, self.grid) if part is not None], axis=0)
 
     def statistics(self) -> FieldStatistics:
         """Of all blocks."""
-        return self.sums.statistics()
-
-
-def spread(axes: Sequence[Array], shape: tuple[int, ...]) -> list[Array]:
-    """Coordinates of all points of a grid, an array for each of its axes."""
-    out = []
-    for d, axis in enumerate(axes):
-        wide = axis.reshape([-1 if e == d else 1 for e in range(len(shape))])
-        out.append(np.broadcast_to(wide, shape).ravel())
-    return out
+        parts = [] if self.rows is None else [self.rows.statistics()]
+        if self.grid is not None:  # beside which at most an intercept stands
+            new = FieldStatistics.of_grid(self.grid)
+            parts.append(new.with_intercept() if self.stats.linear else new)
+        return reduce(add, parts) if parts else self.stats.emptied()
 
 
 def _room(estimator) -> Room:
@@ -365,37 +384,13 @@ class Field:
 
     def accumulate(self, points: FieldPoints, y, stats: FieldStatistics, weights, progress=None):
         """Statistics of new data, on the grids of ``stats``."""
-        if points.shape is not None:
-            return self._from_grid(points, points.shape, y, stats, weights)
-        main, smooths, effects = points.main, points.smooths, points.effects
-        return FieldStatistics.from_data(
-            tuple(main) or None,
-            y,
-            stats.grids,
-            stats.degrees,
-            weights,
-            smooths=stats.smooths,
-            smooth_inputs=tuple(smooths) if smooths else None,
-            linear_columns=tuple(effects) if effects else None,
-            progress=progress,
-            like=stats,
-        )
+        sums = self.accumulator(stats)
+        sums.add(points, y, weights, progress)
+        return sums.statistics()
 
     def accumulator(self, stats: FieldStatistics) -> FieldSums:
         """What adds up data that come in blocks, on the grids of ``stats``."""
-        return FieldSums(FieldAccumulator(stats.emptied()))
-
-    @staticmethod
-    def _from_grid(points: FieldPoints, shape: tuple[int, ...], y, stats, weights):
-        """Statistics of gridded data, beside which at most an intercept stands."""
-        y = np.asarray(y)
-        values = y.reshape(shape) if y.ndim == 1 else y.T.reshape(-1, *shape)
-        if weights is not None:
-            weights = np.asarray(weights).reshape(shape)
-        new = FieldStatistics.from_grid(
-            values, points.main, stats.grids, stats.degrees, weights, like=stats
-        )
-        return new.with_intercept() if points.effects else new
+        return FieldSums(stats)
 
     def fit(self, estimator, problem: Problem, stats: FieldStatistics, warm) -> Fit:
         """Train on statistics."""

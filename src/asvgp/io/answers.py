@@ -29,8 +29,9 @@ def source_to_predict(model, X) -> Source | None:
 
 
 def is_frame(X) -> bool:
-    """Whether X has named columns."""
-    return hasattr(X, "columns") and not isinstance(X, Columns)
+    """Whether X has named columns, or named coordinates."""
+    named = hasattr(X, "columns") or (hasattr(X, "coords") and hasattr(X, "dims"))
+    return named and not isinstance(X, Columns)
 
 
 def is_lazy(X) -> bool:
@@ -39,7 +40,8 @@ def is_lazy(X) -> bool:
     origin = kind.__module__.partition(".")[0]
     return (
         isinstance(X, Iterator)
-        or origin == "pyarrow"
+        or origin in ("pyarrow", "dask")
+        or (origin == "xarray" and kind.__name__ == "Dataset")
         or kind.__name__ == "LazyFrame"
         or (callable(X) and not hasattr(X, "shape"))
     )
@@ -93,53 +95,6 @@ def score_of(model, source: Source) -> float:
     if not np.all(total > 0.0):
         raise ValueError("There are no rows with a target to compare with.")
     return float(np.mean(1.0 - missed / (second - first**2 / total)))
-
-
-def predictor(model, components: bool = False, **options) -> Predict:
-    """A function from inputs to named columns: mean and std, and a pair for every component.
-
-    With several outputs a pair for each of them, by the name of the target. Without inputs,
-    for None, there are columns of no rows.
-    """
-    names = model._seen().targets
-
-    def predict(X) -> dict[str, np.ndarray]:
-        if X is None or not len(X):
-            nothing = np.empty(0 if model._seen().single else (0, len(model.stats_.squares)))
-            kernel = model.kernel_
-            parts = [(part, nothing, nothing) for part in (*kernel.components, *kernel.effects)]
-            found = [nothing, nothing, *([parts] if components else [])]
-        else:
-            found = model._predict(X, return_std=True, components=components, **options)
-        mean, std, *rest = found
-        out = _pair("", mean, std, names)
-        taken: dict[str, int] = {}
-        for part, own_mean, own_std in rest[0] if rest else ():
-            label = _label(part, taken, model.n_features_in_ > 1)
-            out |= _pair(label, own_mean, own_std, names)
-        return out
-
-    return predict
-
-
-def _label(part, taken: dict[str, int], several: bool) -> str:
-    """What a component's columns are called after: matern32, sho_2, linear_temperature."""
-    name, dim = type(part).__name__.lower(), getattr(part, "dim", None)
-    name = f"{name}_{dim}" if several and dim is not None else name
-    taken[name] = taken.get(name, 0) + 1
-    return name if taken[name] == 1 else f"{name}_{taken[name]}"
-
-
-def _pair(label: str, mean, std, names) -> dict[str, np.ndarray]:
-    ending = f"_{label}" if label else ""
-    if mean.ndim == 1:
-        return {f"mean{ending}": mean, f"std{ending}": std}
-    outputs = names if names is not None else range(mean.shape[1])
-    out = {}
-    for number, output in enumerate(outputs):
-        out[f"mean{ending}_{output}"] = np.ascontiguousarray(mean[:, number])
-        out[f"std{ending}_{output}"] = np.ascontiguousarray(std[:, number])
-    return out
 
 
 def collected(predict: Predict, chunks: Iterable) -> dict[str, np.ndarray]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from asvgp.columns import Columns
+from asvgp.columns import Columns, Gridded
 from asvgp.inputs import read_widths
 from asvgp.io.source import Chunk, Source, Stream, len_of
 from asvgp.one_pass import block_rows
@@ -143,6 +143,7 @@ def joined(chunks: list[Chunk]) -> Chunk:
         raise ValueError("There are no data: 0 rows.")
     if len(chunks) == 1:
         return chunks[0]
+    chunks = [c._replace(X=c.X.expanded()) if isinstance(c.X, Gridded) else c for c in chunks]
     block = _Block(sum(chunk.rows for chunk in chunks))
     for chunk in chunks:
         block.add(chunk)

@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from asvgp.io.reading import Reader
 
 # Asked in this order, each only where what it needs was imported already or the data are files.
-KINDS = ("asvgp.io.files", "asvgp.io.frames", "asvgp.io.memory")
+KINDS = (
+    "asvgp.io.grids",
+    "asvgp.io.files",
+    "asvgp.io.dask",
+    "asvgp.io.frames",
+    "asvgp.io.memory",
+)
 
 
 class Chunk(NamedTuple):
@@ -193,7 +199,9 @@ def scan(data, target=None, inputs=None, *, weight=None, noise_variance=None, wi
         polars (lazy, too) and whatever else narwhals or the Arrow stream interface knows;
         arrays, memory-mapped or structured; an iterable of chunks, or a function without
         arguments that returns a new one: then two passes are possible. A chunk is a frame, a
-        dictionary of arrays, or a tuple (X, y) or (X, y, weight).
+        dictionary of arrays, or a tuple (X, y) or (X, y, weight). NetCDF files, Zarr stores and
+        xarray objects, whose columns are variables and coordinates; Dask frames and arrays,
+        which are summed where they are computed.
     target : str, int or list of str, optional
         The column of y; a number where columns have none. A list for several outputs.
     inputs : str or list of str, optional
@@ -235,9 +243,14 @@ def source_for(X, y=None, sample_weight=None, noise_variance=None, width=None) -
         return X.with_roles(X.roles.with_(**given, width=width))
     if named or isinstance(X, str | PathLike) or (y is None and _brings_targets(X)):
         return scan(X, y, weight=sample_weight, noise_variance=noise_variance, width=width)
+    if type(X).__module__.partition(".")[0] == "dask":
+        from asvgp.io.dask import DaskPieces
+
+        return DaskPieces(X, Roles(width=width), y, sample_weight, noise_variance)
     return None
 
 
 def _brings_targets(X) -> bool:
-    """Whether chunks of X can hold y, too."""
-    return isinstance(X, Iterator) or (callable(X) and not hasattr(X, "shape"))
+    """Whether X, or chunks of it, can hold y, too."""
+    gridded = hasattr(X, "coords") and hasattr(X, "dims")
+    return gridded or isinstance(X, Iterator) or (callable(X) and not hasattr(X, "shape"))

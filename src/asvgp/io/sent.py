@@ -1,0 +1,120 @@
+"""Predictions by name, and the model that makes them as another process gets it."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
+from threading import Lock
+from typing import Any, cast
+
+import numpy as np
+from sklearn.base import clone
+
+from asvgp.field.assembly import Assembly
+from asvgp.field.engine import engine_for
+from asvgp.field.posterior import FieldPosterior
+from asvgp.parallel import one_blas_thread
+from asvgp.posterior import Posterior
+
+
+class Sent:
+    """A fitted model to be sent: settings, hyperparameters and the statistics it ended on.
+
+    Those are as many numbers as there are basis functions, a few times over. The posterior is
+    factored by whoever receives it, once, when it is needed.
+    """
+
+    def __init__(self, model):
+        settings: Any = clone(model)
+        posterior = model._fitted().posterior
+        for name in ("n_features_in_", "feature_names_in_"):
+            if name in vars(model):
+                setattr(settings, name, getattr(model, name))
+        data = model._seen()._replace(stats=posterior.stats)
+        plan = posterior.plan if isinstance(posterior, FieldPosterior) else None
+        self.state = settings, data, replace(model._fitted(), posterior=None), plan
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"state": self.state}
+
+    @cached_property
+    def model(self) -> Any:
+        """The model, ready to predict."""
+        settings, data, fit, plan = cast(Any, self.state)
+        with one_blas_thread:
+            if plan is None:
+                degrees = data.structure.degrees(settings)
+                posterior: Any = Posterior(fit.kernel, fit.noise, data.stats, degrees)
+            else:
+                assembly = Assembly(fit.kernel, plan, data.stats, engine_for(settings.device))
+                posterior = FieldPosterior(fit.kernel, fit.noise, assembly)
+        model: Any = copy(settings)
+        model._data, model._fit_now = data, replace(fit, posterior=posterior)
+        return model
+
+
+class Predictor:
+    """From inputs to named columns: mean and std, and a pair for every component.
+
+    With several outputs a pair for each of them, by the name of the target. Without inputs,
+    for None, there are columns of no rows. It can be called from several threads at once, and
+    sent to other processes.
+    """
+
+    def __init__(self, model, components: bool = False, **options):
+        self.given, self.components, self.options = model, components, options
+        self.lock = Lock()
+
+    def __reduce__(self):
+        sent = self.given if isinstance(self.given, Sent) else Sent(self.given)
+        return _received, (sent, self.components, self.options)
+
+    @property
+    def model(self) -> Any:
+        """The model that predicts."""
+        return self.given.model if isinstance(self.given, Sent) else self.given
+
+    def __call__(self, X) -> dict[str, np.ndarray]:
+        """Columns for a chunk's X."""
+        with self.lock:  # the work is shared among threads inside
+            model = self.model
+            names, components = model._seen().targets, self.components
+            if X is None or not len(X):
+                nothing = np.empty(0 if model._seen().single else (0, len(model.stats_.squares)))
+                kernel = model.kernel_
+                parts = [(part, nothing, nothing) for part in (*kernel.components, *kernel.effects)]
+                found = [nothing, nothing, *([parts] if components else [])]
+            else:
+                found = model._predict(X, return_std=True, components=components, **self.options)
+            mean, std, *rest = found
+            out = _pair("", mean, std, names)
+            taken: dict[str, int] = {}
+            for part, own_mean, own_std in rest[0] if rest else ():
+                label = _label(part, taken, model.n_features_in_ > 1)
+                out |= _pair(label, own_mean, own_std, names)
+            return out
+
+
+def _received(sent: Sent, components: bool, options: dict[str, Any]) -> Predictor:
+    return Predictor(sent, components, **options)
+
+
+def _label(part, taken: dict[str, int], several: bool) -> str:
+    """What a component's columns are called after: matern32, sho_2, linear_temperature."""
+    name, dim = type(part).__name__.lower(), getattr(part, "dim", None)
+    name = f"{name}_{dim}" if several and dim is not None else name
+    taken[name] = taken.get(name, 0) + 1
+    return name if taken[name] == 1 else f"{name}_{taken[name]}"
+
+
+def _pair(label: str, mean, std, names) -> dict[str, np.ndarray]:
+    ending = f"_{label}" if label else ""
+    if mean.ndim == 1:
+        return {f"mean{ending}": mean, f"std{ending}": std}
+    outputs = names if names is not None else range(mean.shape[1])
+    out = {}
+    for number, output in enumerate(outputs):
+        out[f"mean{ending}_{output}"] = np.ascontiguousarray(mean[:, number])
+        out[f"std{ending}_{output}"] = np.ascontiguousarray(std[:, number])
+    return out
