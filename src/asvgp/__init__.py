@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from asvgp import plot
     from asvgp.inference.optimise import LBFGS
     from asvgp.kernels import SHO, Constant, Linear, Matern12, Matern32, Matern52, Matern72
     from asvgp.regressor import GPRegressor
@@ -32,6 +33,7 @@ __all__ = [
     "Matern32",
     "Matern52",
     "Matern72",
+    "plot",
 ]
 
 # Names are imported on first use, so that `import asvgp` costs nothing.
@@ -49,6 +51,8 @@ _HOMES = {
 
 
 def __getattr__(name: str):
+    if name == "plot":
+        return import_module("asvgp.plot")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'asvgp' has no attribute {name!r}")
