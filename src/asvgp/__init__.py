@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from asvgp import plot
     from asvgp.inference.optimise import LBFGS
+    from asvgp.io.model_file import ModelFileError
+    from asvgp.io.persistence import load
     from asvgp.kernels import SHO, Constant, Linear, Matern12, Matern32, Matern52, Matern72
     from asvgp.regressor import GPRegressor
 
@@ -33,6 +35,8 @@ __all__ = [
     "Matern32",
     "Matern52",
     "Matern72",
+    "ModelFileError",
+    "load",
     "plot",
 ]
 
@@ -47,6 +51,8 @@ _HOMES = {
     "Matern32": "asvgp.kernels",
     "Matern52": "asvgp.kernels",
     "Matern72": "asvgp.kernels",
+    "ModelFileError": "asvgp.io.model_file",
+    "load": "asvgp.io.persistence",
 }
 
 
