@@ -9,7 +9,7 @@ from scipy.special import erf, ndtri
 from scipy.stats import beta, binom
 
 from asvgp.basis import Array
-from asvgp.report.text import Html, safe, shown, tag
+from asvgp.report.text import Html, fixed, safe, shown, tag
 
 _WIDTH, _HEIGHT = 320, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 12, 10, 40
@@ -105,15 +105,15 @@ class Chart:
 
 def _ticks(low: float, high: float, count: int = 4) -> list[tuple[float, str]]:
     """Round numbers between two others."""
-    raw = (high - low) / count
+    raw = 0.7 * (high - low) / count
     unit = 10.0 ** np.floor(np.log10(raw))
     step = unit * next(times for times in (1, 2, 5, 10) if times * unit >= 0.999 * raw)
     first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
     places = step * np.arange(first, last + 1)
     digits = max(0, int(np.ceil(-np.log10(step) - 1e-9)))
     if max(abs(low), abs(high)) >= 1e5 or digits > 4:
-        return [(float(at), f"{at:.3g}".replace("-", "−")) for at in places]
-    return [(float(at), f"{at:.{digits}f}".replace("-", "−")) for at in places]
+        return [(float(at), shown(float(at) + 0.0, 3)) for at in places]
+    return [(float(at), fixed(float(at), digits)) for at in places]
 
 
 def coverage(z: Array, what: str) -> Html:
@@ -123,7 +123,8 @@ def coverage(z: Array, what: str) -> Html:
     touched = np.sort(erf(np.abs(z) / 2.0**0.5))  # level of the band that each just touches
     inside = np.searchsorted(touched, level, side="right") / n
     chart = Chart((0.0, 1.0), (0.0, 1.0), ("probability of the band", "share inside"))
-    chart.area(level, *(binom.ppf(p, n, level) / n for p in (0.025, 0.975)))
+    low, high = (binom.ppf(p, n, level) / n for p in (0.025, 0.975))
+    chart.area(level, low, high)
     chart.line([0.0, 1.0], [0.0, 1.0], "expected")
     chart.line(level, inside)
     found = float(np.mean(touched <= 0.95))

@@ -13,7 +13,7 @@ from asvgp.field.resolution import scale_of
 from asvgp.plot.remainders import Residuals, correlations
 from asvgp.plot.view import View
 from asvgp.report.sums import CellMeans, Remainder, cell_means, remainder
-from asvgp.report.text import counted, listed, share, shown
+from asvgp.report.text import at, counted, fixed, listed, share, shown
 from asvgp.summary import ENOUGH, NEARLY, Summary
 
 PROBLEM, LOOK, FINE, NONE = 3, 2, 1, 0
@@ -189,7 +189,7 @@ def _of_bands(found: Calibration, cells: bool) -> str:
     return (
         f"{text}The 95 % band holds {100 * found.coverage[0.95]:.1f} % of {found.count:,} {what}, "
         f"the 50 % band {100 * found.coverage[0.5]:.1f} %; standardised residuals have variance "
-        f"{found.variance:.2f} (1 is right) and mean {found.mean:.2f}."
+        f"{fixed(found.variance)} (1 is right) and mean {fixed(found.mean)}."
     )
 
 
@@ -199,7 +199,7 @@ def _structure(evidence: Evidence, question: str) -> Finding:
         return Finding(NONE, question, "There are too few residuals.")
     first, chance = float(found[0]), 2.0 * pairs**-0.5
     text = (
-        f"The correlation of neighbouring residuals is {first:.2f}; chance alone gives about "
+        f"The correlation of neighbouring residuals is {fixed(first)}; chance alone gives about "
         f"±{chance:.2g}."
     )
     if first > max(0.2, 2.0 * chance):
@@ -221,7 +221,7 @@ def _explained(evidence: Evidence) -> Finding:
     of = f" of output {worst}" if len(explained) > 1 else ""
     text = (
         f"The posterior mean accounts for {share(part)} of the variance of y{of} at the data. What "
-        f"is left has {shown(left, 3)} times the variance of the noise in the model (1 is right)."
+        f"is left has {fixed(left)} times the variance of the noise in the model (1 is right)."
     )
     level = FINE if 0.8 < left < 1.25 else LOOK
     if part < 0.02:
@@ -262,8 +262,8 @@ def _training(view: View, summary: Summary) -> Finding:
         return Finding(
             FINE, question, "There was none: the hyperparameters are as they were given."
         )
-    text = f"{report.message[0].upper()}{report.message[1:]}, after {report.evaluations:,} "
-    text += f"evaluations in {report.seconds:.2f} s."
+    text = f"{report.message[0].upper()}{report.message[1:]}. It took {report.evaluations:,} "
+    text += f"evaluations of the bound, {report.seconds:.2f} s."
     level = FINE if report.converged and not report.interrupted else PROBLEM
     if report.at_bounds:
         level = max(level, LOOK)
@@ -284,17 +284,23 @@ def _determined(summary: Summary) -> Finding:
     known = [(row["log_error"], n) for n, row in zip(named, rows, strict=True)]
     known = [pair for pair in known if np.isfinite(pair[0])]
     if lost:
-        text = f"Not all: the objective has no maximum in {listed(lost)}."
+        text = f"Not all: the objective has no maximum in {_some(lost)}."
         return Finding(LOOK, question, text)
     if off:
-        text = f"Training ended more than half a standard error from the maximum in {listed(off)}."
+        text = f"Training ended more than half a standard error from the maximum in {_some(off)}."
         return Finding(LOOK, question, text)
     if not known:
         return Finding(FINE, question, "None were estimated.")
     most, name = max(known)
-    factor = shown(float(np.exp(1.96 * most)), 3)
+    factor = shown(float(np.exp(1.96 * most)), 3 if most > 0.01 else 5)
     text = f"The least certain is {name}, to within a factor of {factor} (95 % interval)."
     return Finding(LOOK if most > 0.7 else FINE, question, text)
+
+
+def _some(names: list[str], most: int = 3) -> str:
+    """A few names of many."""
+    more = len(names) - most
+    return listed([*names[:most], f"{more} more"] if more > 0 else names)
 
 
 def _resolved(view: View) -> Finding:
@@ -360,6 +366,6 @@ def _known(view: View) -> list[Finding]:
     part = float(np.mean(lost))
     text = (
         f"In {share(part)} of the domain the band is nearly as wide as without any data; the "
-        f"longest such stretch goes from {place.number(ends[0])} to {place.number(ends[1])}."
+        f"longest such stretch goes from {at(place, ends[0])} to {at(place, ends[1])}."
     )
     return [Finding(LOOK if part > 0.01 else FINE, question, text)]

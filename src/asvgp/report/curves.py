@@ -94,9 +94,10 @@ def _ranges(grid: Grid, degree: int, evaluate: Evaluate, together: int):
     for first in range(0, grid.cells, step):
         last = min(first + step, grid.cells)
         mean, std = evaluate(_places(grid, 2 * degree, first, last))
-        edges = np.arange(0, 2 * degree * (last - first), 2 * degree * together)
+        starts = np.arange(0, 2 * degree * (last - first), 2 * degree * together)
+        stops = np.append(starts[1:], len(mean) - 1)  # the ends belong to both sides
         low, high, spread = (
-            of.reduceat(values, edges)
+            of(of.reduceat(values, starts), values[stops])
             for of, values in ((np.minimum, mean), (np.maximum, mean), (np.maximum, std))
         )
         parts.append((low, high, spread))

@@ -17,17 +17,15 @@ _OBJECTIVES = {
 
 def lead(view: View, summary: Summary, target: str) -> Html:
     """The first paragraph."""
-    inputs = listed([place.name or place.label for place in view.inputs.values()])
+    inputs = inputs_named(view)
     what = target if summary.outputs == 1 else f"{summary.outputs} outputs"
     missing = f" ({summary.missing:,} more had no value)" if summary.missing else ""
-    spans = listed(
-        [
-            f"{shown(lower)} to {shown(upper)}"
-            for lower, upper in (
-                summary.domain if isinstance(summary.domain[0], tuple) else (summary.domain,)
-            )
-        ]
-    )
+    several = isinstance(summary.domain[0], tuple)
+    domains = summary.domain if several else (summary.domain,)
+    spans = [f"{shown(lower)} to {shown(upper)}" for lower, upper in domains]
+    if several:
+        names = [view.naming(column) for column in view.inputs]
+        spans = [f"{name} from {span}" for name, span in zip(names, spans, strict=True)]
     return tag(
         "p",
         "A Gaussian process with kernel ",
@@ -36,9 +34,15 @@ def lead(view: View, summary: Summary, target: str) -> Html:
         tag("b", what),
         " over ",
         tag("b", inputs),
-        f", {spans}.",
+        f", {listed(spans)}." if not several else f": {listed(spans)}.",
         class_="lead",
     )
+
+
+def inputs_named(view: View) -> str:
+    """The inputs in a few words."""
+    names = [place.name or place.label for place in view.inputs.values()]
+    return listed(names) if len(names) <= 3 else f"{len(names)} inputs"
 
 
 def _effect_names(view: View) -> list[str]:
@@ -65,7 +69,9 @@ def hyperparameters(summary: Summary) -> Html:
         else f"The noise has a standard deviation of {deviation}, in the units of y."
     )
     head = ("component", "parameter", "estimate", "95 % interval", "note")
-    return joined([table(head, rows, (2, 3)), tag("p", noise)])
+    columns = [i for i in range(len(head)) if any(row[i] for row in rows)]
+    rows = [[row[i] for i in columns] for row in rows]
+    return joined([table([head[i] for i in columns], rows, (2, 3)), tag("p", noise)])
 
 
 def effects(summary: Summary) -> Html:

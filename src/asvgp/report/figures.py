@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 from asvgp.basis import Array, Grid
 from asvgp.kernels import Linear
 from asvgp.plot.maps import sides
-from asvgp.plot.view import Input, View, term_name
+from asvgp.plot.view import Input, View
 from asvgp.report.curves import NUMBERS, axis, curve, observations, of_input
 from asvgp.report.maps import FEWER, PIXELS, field_map, proportion
 from asvgp.report.pack import as_script
 from asvgp.report.sums import CellMeans
-from asvgp.report.text import Html, joined, listed, tag
+from asvgp.report.text import Html, joined, listed, shown, tag
 
 _OUTPUTS = 6  # panels of outputs at most
 
@@ -159,20 +159,22 @@ def components(view: View, figures: Figures) -> Html:
     panels: list[Html] = []
     if view.outputs > 1:
         panels.append(tag("p", f"Of the first of {view.outputs} outputs.", class_="soft"))
-    if len(kernel.components) == 1 and not kernel.effects:
-        return tag("p", "The kernel has one component: the posterior above is its part.")
+    if not _parts(view):
+        but = ", but for the intercept" if kernel.effects else ""
+        return tag("p", f"The kernel has one component: the posterior above is its part{but}.")
     room = NUMBERS // (min(view.outputs, _OUTPUTS) + _parts(view))
     for number, (bare, part) in enumerate(zip(kernel.components, named.components, strict=True)):
         dims = [f.dim if f.dim is not None else view.layout.input for f in bare.factors]
         over = [view.inputs[dim] for dim in dims]
         held = held_columns(view, tuple(dims[:2]))
-        title = f"{number + 1}. {term_name(part)}"
+        title = f"{number + 1}. {_title(part)}"
         caption = ""
         if len(over) > 2:
             beside = {place.column: held[place.column] for place in over[2:]}
             caption = f"At {view.in_words(beside)}."
         if len(over) > 1:
-            across, up = _ordered(over[0], over[1])
+            beside = [c for c in view.inputs if c not in dims[:2]]
+            across, up = sides(view, None, dict.fromkeys(beside, 0.0))
             content = field_map(own, across, up, held, FEWER, number)
             panels.append(figures.map(content, proportion(across, up), title, caption))
             continue
@@ -195,15 +197,21 @@ def components(view: View, figures: Figures) -> Html:
     return joined(panels)
 
 
-def _ordered(first: Input, second: Input) -> tuple[Input, Input]:
-    """Time along the horizontal, where one of two is."""
-    return (second, first) if second.axis is not None and first.axis is None else (first, second)
+def _title(part) -> str:
+    """A component by its kernel and scale."""
+    if len(part.factors) > 1:
+        return " × ".join(f"{type(f).__name__}({f.dim})" for f in part.factors)
+    over = "" if part.dim is None else f"({part.dim})"
+    return f"{type(part).__name__}{over}, {part.parameters[0]} {shown(part.listed[0], 3)}"
 
 
 def _parts(view: View) -> int:
-    """Panels of components."""
-    count = len(view.layout.kernel.components)
-    return 0 if count == 1 and not view.layout.kernel.effects else count
+    """Panels of components; none where the posterior above shows the only one."""
+    kernel = view.layout.kernel
+    linear = any(isinstance(effect, Linear) for effect in kernel.effects)
+    shown_above = view.is_line or (len(view.inputs) == 2 and bool(view.layout.inputs))
+    alone = len(kernel.components) == 1 and not linear and shown_above
+    return 0 if alone else len(kernel.components)
 
 
 def _grid(view: View) -> Grid:

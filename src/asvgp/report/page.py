@@ -98,8 +98,7 @@ def _page(gp, X, y, title, sample_weight, noise_variance, width) -> str:
     evidence = gather(view, summary, left, None if given is None else given.columns)
     found = findings(view, summary, evidence)
     figures = Figures()
-    inputs = " and ".join(place.name or place.label for place in view.inputs.values())
-    name = title if title is not None else f"{target} over {inputs}"
+    name = title if title is not None else f"{target} over {facts.inputs_named(view)}"
     sections = [
         ("good", "Is it good?", [_verdicts(found), _charts(view, evidence)]),
         ("explore", "The posterior", [_hint(view), explorer(view, given, evidence.cells, figures)]),

@@ -8,7 +8,11 @@ from html import escape
 
 import numpy as np
 
+from asvgp.plot.view import Input
 from asvgp.times import Duration
+
+# Seconds to round times to, and the spans from which on that is fine enough.
+_FINEST = ((60.0, 86_400.0), (1.0, 600.0), (1e-3, 1.0))
 
 
 class Html(str):
@@ -83,11 +87,24 @@ def _rounded(value: float, digits: int) -> str:
     if not np.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "not known"
     text = f"{value:.{digits}g}"
-    if "e" in text and 1e4 <= abs(value) < 1e9:
+    if "e" in text and 1e3 <= abs(value) < 1e9:
         text = f"{float(text):.0f}"
-    if "e" not in text and abs(value) >= 1e4 and "." not in text:
-        text = f"{int(text):,}"
+    if "e" not in text and abs(value) >= 1e4:
+        whole, point, rest = text.partition(".")
+        text = f"{int(whole):,}{point}{rest}"
     return text.replace("-", "−")
+
+
+def fixed(value: float, digits: int = 2) -> str:
+    """A number with so many decimals, and no zero below zero.
+
+    Examples
+    --------
+    >>> fixed(-0.001), fixed(-1.5, 1)
+    ('0.00', '−1.5')
+    """
+    text = f"{value:.{digits}f}"
+    return text.replace("-", "−") if float(text) else text.lstrip("-")
 
 
 def _time(text: str) -> str:
@@ -97,6 +114,17 @@ def _time(text: str) -> str:
     if clock in ("", "00:00:00"):
         return day
     return f"{day} {clock.removesuffix(':00') if clock.count(':') == 2 else clock}"
+
+
+def at(place: Input, value: float) -> str:
+    """A place along an input, as people write it."""
+    if place.axis is None:
+        return shown(float(value), 5)
+    unit = next((u for u, span in _FINEST if place.upper - place.lower >= span), 0.0)
+    rounded = round(value / unit) * unit if unit else value
+    if place.axis.tz is None:
+        return shown(place.axis.to_times(np.array([rounded]))[0])
+    return shown(place.axis.span(rounded, rounded)[0])
 
 
 def share(value: float) -> str:

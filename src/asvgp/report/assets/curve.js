@@ -117,7 +117,7 @@ class Cloud {
 
   // Dots where there are few, else the range and the mean of every column of pixels.
   trace(start, stop, columns, lower, upper) {
-    const width = (upper - lower) / (this.columns || 1);
+    const width = this.dots ? 0 : (upper - lower) / this.columns; // of what is known together
     const [first, last] = this.dots
       ? [search(this.x, start), search(this.x, stop + 1e-12 * (upper - lower))]
       : [search(this.seen, Math.floor((start - lower) / width)), search(this.seen, Math.ceil((stop - lower) / width))];

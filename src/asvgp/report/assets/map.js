@@ -65,7 +65,7 @@ class MapFigure {
   later() { for (const sheet of this.sheets) sheet.later(); }
 
   plot(width, height) {
-    return { x: EDGE.left, y: 8, w: width - EDGE.left - 74, h: height - 8 - EDGE.bottom };
+    return { x: EDGE.left, y: 8, w: width - EDGE.left - 68, h: height - 8 - EDGE.bottom };
   }
 
   inside(canvas, x, y) {

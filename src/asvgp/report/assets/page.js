@@ -10,9 +10,10 @@ function start() {
       sheets.push(...new MapFigure(figure, data).sheets);
       continue;
     }
-    const { lower, upper, cells } = data.curve;
+    const { lower, upper, cells, together } = data.curve;
     if (!shared.has(data.link)) {
-      const least = Math.max((upper - lower) / cells / 20, 1e-9 * (upper - lower));
+      const share = (together > 1 ? 4 * together : 0.05) / cells; // nothing more to see within
+      const least = (upper - lower) * Math.min(Math.max(share, 1e-9), 1);
       shared.set(data.link, new Visible(lower, upper, least));
     }
     sheets.push(new CurvePanel(figure, data, shared.get(data.link)).sheet);
