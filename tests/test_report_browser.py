@@ -108,14 +108,15 @@ def test_wheel_zooms_and_shows_more(visit):
     page = visit("line")
     before, picture = state(page), drawn(page)
     assert picture[0] > 0.05
-    assert (before["detail"], before["shown"]) == ("curve", "ranges")
+    assert (before["detail"], before["shown"]) == ("columns", "ranges")
     over(page, 0.3)
     for _ in range(25):
         page.mouse.wheel(0, -120)
     after = state(page)
     start, stop = float(after["from"]), float(after["to"])
     assert stop - start < 0.02 * (float(before["to"]) - float(before["from"]))
-    assert after["shown"] == "dots"  # each observation by itself now
+    # The curve itself, and each observation, in place of ranges.
+    assert (after["detail"], after["shown"]) == ("curve", "dots")
     assert drawn(page)[1] != picture[1]
     # What is under the pointer stays there, and is what the model says.
     x = float(after["x"])

@@ -12,7 +12,7 @@ from asvgp.basis import Array
 from asvgp.report.text import Html, fixed, safe, shown, tag
 
 _WIDTH, _HEIGHT = 320, 220
-_LEFT, _RIGHT, _TOP, _BOTTOM = 48, 12, 10, 40
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 12, 10, 40
 
 
 class Chart:

@@ -40,7 +40,7 @@ def field_map(view: View, across: Input, up: Input, held, pixels: int, component
         _layer("standard deviation", std, "magma", (0.0, float(std.max()))),
     ]
     if seen is not None:
-        layers.append(_layer("average of the data", seen, "viridis", limits))
+        layers.append(_layer("average of the data", seen, "viridis", limits) | {"smooth": False})
     return {
         "kind": "map",
         "axes": [{**axis(side), "lower": side.lower, "upper": side.upper} for side in (across, up)],
@@ -76,6 +76,7 @@ def _layer(name: str, values: Array, palette: str, limits) -> dict[str, Any]:
         "high": high,
         "limits": list(limits),
         "palette": palette,
+        "smooth": True,
         "values": quantised(values, low, high),
     }
 

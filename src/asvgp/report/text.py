@@ -14,6 +14,8 @@ from asvgp.times import Duration
 # Seconds to round times to, and the spans from which on that is fine enough.
 _FINEST = ((60.0, 86_400.0), (1.0, 600.0), (1e-3, 1.0))
 
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 class Html(str):
     """Text that is markup already: everything else is escaped."""
@@ -92,7 +94,9 @@ def _rounded(value: float, digits: int) -> str:
     if "e" not in text and abs(value) >= 1e4:
         whole, point, rest = text.partition(".")
         text = f"{int(whole):,}{point}{rest}"
-    return text.replace("-", "−")
+    digits_of, _, power = text.partition("e")
+    raised = f" × 10{str(int(power)).translate(_RAISED)}" if power else ""
+    return digits_of.replace("-", "−") + raised
 
 
 def fixed(value: float, digits: int = 2) -> str:
@@ -131,7 +135,7 @@ def share(value: float) -> str:
     """A share in per cent, however small."""
     if value == 0.0 or 0.001 <= value <= 0.999 or value >= 1.0:
         return f"{100.0 * value:.3g} %"
-    return f"{100.0 * value:.2g} %" if value < 0.5 else f"{100.0 * value:.4g} %"
+    return f"{_rounded(100.0 * value, 2 if value < 0.5 else 4)} %"
 
 
 def counted(number: int, what: str, many: str | None = None) -> str:

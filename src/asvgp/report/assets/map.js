@@ -104,7 +104,7 @@ class MapFigure {
     pen.beginPath();
     pen.rect(plot.x, plot.y, plot.w, plot.h);
     pen.clip();
-    pen.imageSmoothingEnabled = false;
+    pen.imageSmoothingEnabled = layer.smooth;
     const [w, h] = [plot.w * ((x.upper - x.lower) / x.span), plot.h * ((y.upper - y.lower) / y.span)];
     const left = plot.x - ((x.start - x.lower) / x.span) * plot.w;
     const top = plot.y - ((y.upper - y.stop) / y.span) * plot.h;
@@ -126,7 +126,7 @@ class MapFigure {
     pen.textAlign = "center";
     pen.textBaseline = "top";
     let free = -Infinity;
-    for (const tick of this.scales[0].ticks(x.start, x.stop, plot.w / 80)) {
+    for (const tick of this.scales[0].ticks(x.start, x.stop, plot.w / 60)) {
       const at = plot.x + ((tick.at - x.start) / x.span) * plot.w;
       const half = pen.measureText(tick.text).width / 2;
       if (at - half < free || at > plot.x + plot.w) continue;

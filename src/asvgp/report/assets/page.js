@@ -12,7 +12,7 @@ function start() {
     }
     const { lower, upper, cells, together } = data.curve;
     if (!shared.has(data.link)) {
-      const share = (together > 1 ? 4 * together : 0.05) / cells; // nothing more to see within
+      const share = (together > 1 ? 40 * together : 0.05) / cells; // nothing more to see within
       const least = (upper - lower) * Math.min(Math.max(share, 1e-9), 1);
       shared.set(data.link, new Visible(lower, upper, least));
     }
