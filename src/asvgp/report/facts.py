@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from asvgp.kernels import Linear
 from asvgp.plot.view import View
-from asvgp.report.text import Html, counted, joined, listed, shown, table, tag
+from asvgp.report.text import Html, at, counted, joined, listed, shown, table, tag
 from asvgp.summary import Summary
 from asvgp.times import Duration
 
@@ -20,12 +21,11 @@ def lead(view: View, summary: Summary, target: str) -> Html:
     inputs = inputs_named(view)
     what = target if summary.outputs == 1 else f"{summary.outputs} outputs"
     missing = f" ({summary.missing:,} more had no value)" if summary.missing else ""
-    several = isinstance(summary.domain[0], tuple)
-    domains = summary.domain if several else (summary.domain,)
-    spans = [f"{shown(lower)} to {shown(upper)}" for lower, upper in domains]
+    places = list(view.inputs.values())
+    several = len(places) > 1
+    spans = [f"{at(place, place.lower)} to {at(place, place.upper)}" for place in places]
     if several:
-        names = [view.naming(column) for column in view.inputs]
-        spans = [f"{name} from {span}" for name, span in zip(names, spans, strict=True)]
+        spans = [f"{place.name} from {span}" for place, span in zip(places, spans, strict=True)]
     return tag(
         "p",
         "A Gaussian process with kernel ",
@@ -47,7 +47,10 @@ def inputs_named(view: View) -> str:
 
 def _effect_names(view: View) -> list[str]:
     """The fixed effects, as a kernel's text has them."""
-    return [effect.name.replace("'", "") for effect in view.gp.kernel_.effects]
+    return [
+        f"Linear({effect.dim})" if isinstance(effect, Linear) else "Constant"
+        for effect in view.gp.kernel_.effects
+    ]
 
 
 def hyperparameters(summary: Summary) -> Html:

@@ -123,7 +123,10 @@ def _time(text: str) -> str:
 def at(place: Input, value: float) -> str:
     """A place along an input, as people write it."""
     if place.axis is None:
-        return shown(float(value), 5)
+        span = max(place.upper - place.lower, 1e-300)
+        digits = 3 - int(np.floor(np.log10(span)))
+        plain = 0 <= digits <= 6 and abs(value) < 1e4
+        return fixed(value, digits) if plain else shown(float(value), 6)
     unit = next((u for u, span in _FINEST if place.upper - place.lower >= span), 0.0)
     rounded = round(value / unit) * unit if unit else value
     if place.axis.tz is None:
