@@ -62,6 +62,7 @@ def curve(grid: Grid, degree: int, evaluate: Evaluate, room: int = NUMBERS) -> d
             "mean": packed((mean - offset) / scale),
             "variance": packed(variance / scale**2),
             "degree": degree,
+            "near": fewer is not grid,
         }
     else:
         fewer, together = grid, -(-3 * grid.cells // room)

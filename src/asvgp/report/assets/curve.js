@@ -314,7 +314,9 @@ class CurvePanel {
         ? "Line: range of the mean in every column of pixels; zoom in for the curve itself."
         : `Line: range of the mean over ${this.curve.together} cells together, all that this page carries.`);
     } else {
-      parts.push("Line: the posterior mean itself, evaluated here.");
+      parts.push(this.curve.near
+        ? "Line: the posterior mean, to within 0.01 standard deviations."
+        : "Line: the posterior mean itself, evaluated here.");
     }
     if (cloud) {
       const number = cloud.number.toLocaleString("en-GB");
