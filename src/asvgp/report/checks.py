@@ -1,0 +1,371 @@
+"""Is it good? One finding a question, in words with numbers, the worst first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.checking import Calibration, LeaveOneOut, calibration
+from asvgp.field.resolution import scale_of
+from asvgp.plot.remainders import Residuals, correlations
+from asvgp.plot.view import View
+from asvgp.report.sums import CellMeans, Remainder, cell_means, remainder
+from asvgp.report.text import at, counted, fixed, listed, share, shown
+from asvgp.summary import ENOUGH, NEARLY, Summary
+
+PROBLEM, LOOK, FINE, NONE = 3, 2, 1, 0
+WORDS = {PROBLEM: "Problem", LOOK: "Look at this", FINE: "Fine", NONE: "Not checked"}
+_LOST = 0.9  # of the prior standard deviation, beyond which a prediction is but the prior
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The answer to one question about a fit.
+
+    Attributes
+    ----------
+    level : int
+        `PROBLEM`, `LOOK`, `FINE` or `NONE`.
+    question : str
+    answer : str
+        With numbers.
+    """
+
+    level: int
+    question: str
+    answer: str
+
+    @property
+    def word(self) -> str:
+        """The level in words."""
+        return WORDS[self.level]
+
+
+class Evidence(NamedTuple):
+    """What there is to judge a fit by.
+
+    Attributes
+    ----------
+    z : ndarray of shape (outputs, n)
+        Standardised residuals: of observations, or of the means of cells; empty where neither
+        can be had.
+    what : str
+        What they are of.
+    left : LeaveOneOut or None
+    neighbours : tuple
+        Correlations with the k-th neighbour of the first output, and the number of pairs.
+    near : str
+        What neighbours are.
+    cells : CellMeans or None
+    rest : Remainder
+    """
+
+    z: Array
+    what: str
+    left: LeaveOneOut | None
+    neighbours: tuple[Array, int]
+    near: str
+    cells: CellMeans | None
+    rest: Remainder
+
+
+def gather(view: View, summary: Summary, left: LeaveOneOut | None, columns) -> Evidence:
+    """Residuals of the data where they were given, else those that the statistics hold.
+
+    Parameters
+    ----------
+    view : View
+    summary : Summary
+    left : LeaveOneOut or None
+        Of the data, if they were given.
+    columns : dict or None
+        Their inputs, where those are at hand.
+    """
+    rest = remainder(view.posterior, summary.degrees_of_freedom)
+    cells = cell_means(view.posterior) if view.is_line else None
+    near = "lag (observations)" if view.is_line else "k-th nearest neighbour"
+    if left is not None:
+        z = np.atleast_2d(left.z)
+        if columns is not None:
+            keep = np.isfinite(z[0])
+            places = {c: np.asarray(x)[keep] for c, x in columns.items()}
+            own = Residuals(z[0][keep], z[0][keep], z[0][keep], places)
+            return Evidence(z, "observations", left, correlations(view, own), near, cells, rest)
+        found = _in_order(z[0])
+        return Evidence(z, "observations", left, found, "lag (rows)", cells, rest)
+    if cells is None:
+        return Evidence(np.empty((0, 0)), "", None, (np.empty(0), 1), near, None, rest)
+    return Evidence(cells.z, "cell means", None, _in_order(cells.z[0]), "lag (cells)", cells, rest)
+
+
+def _in_order(z: Array, lags: int = 30) -> tuple[Array, int]:
+    z = z[np.isfinite(z)]
+    z = z - z.mean() if len(z) else z
+    power = float(z @ z) or 1.0
+    lags = min(lags, len(z) - 1)
+    return np.array([z[lag:] @ z[:-lag] for lag in range(1, lags + 1)]) / power, max(len(z), 1)
+
+
+def findings(view: View, summary: Summary, evidence: Evidence) -> list[Finding]:
+    """All questions answered, the worst first; of equals, in the order of importance."""
+    found = [
+        *_residuals(evidence),
+        _basis(view, summary),
+        _training(view, summary),
+        _determined(summary),
+        _resolved(view),
+        _explained(evidence),
+        _missing(summary),
+        *_known(view),
+    ]
+    return sorted(found, key=lambda finding: -finding.level)
+
+
+def headline(found: list[Finding]) -> str:
+    """The findings in a sentence."""
+    problems = sum(f.level == PROBLEM for f in found)
+    looks = sum(f.level == LOOK for f in found)
+    if not problems and not looks:
+        unchecked = sum(f.level == NONE for f in found)
+        rest = f" {counted(unchecked, 'question')} could not be checked." if unchecked else ""
+        return f"Nothing to object to.{rest}"
+    parts = [counted(problems, "problem")] if problems else []
+    parts += [counted(looks, "thing") + " to look at"] if looks else []
+    return f"{listed(parts)}."
+
+
+# ---------------------------------------------------------------- residuals
+
+
+def _residuals(evidence: Evidence) -> list[Finding]:
+    """Bands and structure of the worst output."""
+    bands = "Are the bands as wide as they should be?"
+    structure = "Is there structure left in the residuals?"
+    why = (
+        "Single observations are not in the model: give the data (X and y) to have each of them "
+        "predicted without itself."
+    )
+    rows = [row[np.isfinite(row)] for row in evidence.z]
+    if not rows or min(len(row) for row in rows) < 2:
+        return [Finding(NONE, bands, why), Finding(NONE, structure, why)]
+    judged = [calibration(row) for row in rows]
+    worst = max(range(len(rows)), key=lambda o: (_width_level(judged[o]), -o))
+    where = f" Output {worst} is the worst of {len(rows)}." if len(rows) > 1 else ""
+    cells = evidence.left is None
+    basis = (
+        f" Judged by the means of {len(rows[worst]):,} cells, each predicted without itself from "
+        f"the statistics in the model. {why}"
+        if cells
+        else ""
+    )
+    return [
+        Finding(
+            _width_level(judged[worst]), bands, _of_bands(judged[worst], cells) + where + basis
+        ),
+        _structure(evidence, structure),
+    ]
+
+
+def _width_level(found: Calibration) -> int:
+    """How far a band is from what it says, as chance and use allow."""
+    n = found.count
+    spread = 4.0 * (2.0 / n) ** 0.5
+    off95 = abs(found.coverage[0.95] - 0.95)
+    far = off95 > max(0.05, 4.0 * found.coverage_error[0.95])
+    wide = abs(np.log(max(found.variance, 1e-300))) > max(np.log(1.5), spread)
+    if far or wide or abs(found.mean) > max(0.5, 4.0 * n**-0.5):
+        return PROBLEM
+    notes = [note for note in found.notes if not note.startswith("neighbours")]
+    return LOOK if notes else FINE
+
+
+def _of_bands(found: Calibration, cells: bool) -> str:
+    notes = [note for note in found.notes if not note.startswith("neighbours")]
+    text = f"{notes[0][0].upper()}{notes[0][1:]}. " if notes else ""
+    what = "cell means" if cells else "observations"
+    return (
+        f"{text}The 95 % band holds {100 * found.coverage[0.95]:.1f} % of {found.count:,} {what}, "
+        f"the 50 % band {100 * found.coverage[0.5]:.1f} %; standardised residuals have variance "
+        f"{fixed(found.variance)} (1 is right) and mean {fixed(found.mean)}."
+    )
+
+
+def _structure(evidence: Evidence, question: str) -> Finding:
+    found, pairs = evidence.neighbours
+    if not len(found):
+        return Finding(NONE, question, "There are too few residuals.")
+    first, chance = float(found[0]), 2.0 * pairs**-0.5
+    text = (
+        f"The correlation of neighbouring residuals is {fixed(first)}; chance alone gives about "
+        f"±{chance:.2g}."
+    )
+    if first > max(0.2, 2.0 * chance):
+        level = PROBLEM
+        text += " The kernel or the basis does not resolve what the data hold."
+    elif first > max(0.05, 2.0 * chance):
+        level = LOOK
+        text += " There is a little that kernel or basis does not resolve."
+    else:
+        level = FINE
+    return Finding(level, question, text)
+
+
+def _explained(evidence: Evidence) -> Finding:
+    """How much of y the model accounts for, and whether the rest is noise."""
+    explained, ratio = evidence.rest
+    worst = int(np.nanargmin(explained)) if np.isfinite(explained).any() else 0
+    part, left = float(explained[worst]), float(ratio[worst])
+    of = f" of output {worst}" if len(explained) > 1 else ""
+    text = (
+        f"The posterior mean accounts for {share(part)} of the variance of y{of} at the data. What "
+        f"is left has {fixed(left)} times the variance of the noise in the model (1 is right)."
+    )
+    level = FINE if 0.8 < left < 1.25 else LOOK
+    if part < 0.02:
+        level, text = LOOK, text + " That is next to nothing: is there a signal at all?"
+    return Finding(level, "How much does the model explain?", text)
+
+
+# ---------------------------------------------------------------- the model
+
+
+def _basis(view: View, summary: Summary) -> Finding:
+    basis, each = summary.basis, summary.observations * summary.outputs
+    level = FINE if basis.penalty < ENOUGH else LOOK if basis.penalty < NEARLY else PROBLEM
+    answer = {FINE: "Yes. ", LOOK: "Nearly. "}.get(level, basis.verdict[0].upper())
+    if level == PROBLEM:
+        answer += basis.verdict[1:] + ". "
+    answer += (
+        f"The splines miss {share(basis.missed_share)} of the prior variance at the data, which "
+        f"costs {shown(basis.penalty, 2)} nats an observation (below {ENOUGH} is enough); twice "
+        f"the resolution would regain {shown(basis.gain, 2)}."
+    )
+    gap = (summary.evidence_upper_bound - summary.elbo) / each
+    if np.isfinite(gap):
+        answer += (
+            f" The log evidence of the exact process lies within {shown(gap, 2)} nats an "
+            "observation above the bound."
+        )
+    tried = len(view.gp.resolution_)
+    if tried > 1:
+        answer += f" {tried} resolutions were tried."
+    return Finding(level, "Is the basis large enough?", answer)
+
+
+def _training(view: View, summary: Summary) -> Finding:
+    report = view.gp.optimization_
+    question = "Did training end well?"
+    if view.gp.optimizer is None:
+        return Finding(
+            FINE, question, "There was none: the hyperparameters are as they were given."
+        )
+    text = f"{report.message[0].upper()}{report.message[1:]}. It took {report.evaluations:,} "
+    text += f"evaluations of the bound, {report.seconds:.2f} s."
+    level = FINE if report.converged and not report.interrupted else PROBLEM
+    if report.at_bounds:
+        level = max(level, LOOK)
+        text += f" At a bound: {listed(report.at_bounds)}; the data would have it beyond."
+    if report.notes:
+        level = max(level, LOOK)
+        text += " " + " ".join(f"{note[0].upper()}{note[1:]}." for note in report.notes)
+    return Finding(level, question, text)
+
+
+def _determined(summary: Summary) -> Finding:
+    """Whether the data determine the hyperparameters."""
+    question = "Do the data determine the hyperparameters?"
+    rows = summary.hyperparameters
+    named = [f"{row['component']} {row['name']}" for row in rows]
+    lost = [n for n, row in zip(named, rows, strict=True) if row["note"] == "no maximum"]
+    off = [n for n, row in zip(named, rows, strict=True) if row["note"] == "off maximum"]
+    known = [(row["log_error"], n) for n, row in zip(named, rows, strict=True)]
+    known = [pair for pair in known if np.isfinite(pair[0])]
+    if lost:
+        text = f"Not all: the objective has no maximum in {_some(lost)}."
+        return Finding(LOOK, question, text)
+    if off:
+        text = f"Training ended more than half a standard error from the maximum in {_some(off)}."
+        return Finding(LOOK, question, text)
+    if not known:
+        return Finding(FINE, question, "None were estimated.")
+    most, name = max(known)
+    factor = shown(float(np.exp(1.96 * most)), 3 if most > 0.01 else 5)
+    text = f"The least certain is {name}, to within a factor of {factor} (95 % interval)."
+    return Finding(LOOK if most > 0.7 else FINE, question, text)
+
+
+def _some(names: list[str], most: int = 3) -> str:
+    """A few names of many."""
+    more = len(names) - most
+    return listed([*names[:most], f"{more} more"] if more > 0 else names)
+
+
+def _resolved(view: View) -> Finding:
+    """The shortest length of every process, in knots."""
+    kernel, ratios = view.posterior.kernel, []
+    names = [type(part).__name__ for part in kernel.components]
+    if view.is_line:
+        spacing = view.posterior.grid.spacing
+        ratios = [
+            (scale_of(part) / spacing, f"{i + 1} {name}")
+            for i, (part, name) in enumerate(zip(kernel.components, names, strict=True))
+        ]
+    else:
+        plan: Any = view.posterior.plan
+        numbered = [*zip(plan.terms, plan.axes(kernel), strict=True)]
+        numbered += [
+            (term, [axis])
+            for term, axis in zip(plan.smooths, plan.smooth_axes(kernel), strict=True)
+        ]
+        for term, axes in numbered:
+            for axis in axes:
+                if axis.process is not None:
+                    label = f"{term + 1} {type(axis.process).__name__}"
+                    column = view.naming(axis.process.dim)
+                    ratios.append(
+                        (scale_of(axis.process) / axis.grid.spacing, f"{label} along {column}")
+                    )
+    least, name = min(ratios)
+    level = FINE if least >= 4.0 else LOOK if least >= 1.0 else PROBLEM
+    text = (
+        f"The shortest length, of component {name}, is {shown(float(least), 3)} knot spacings "
+        "(4 or more is good; of oscillators, a quarter period)."
+    )
+    if level == PROBLEM:
+        text += " Splines cannot follow a process that changes between knots: raise num_basis."
+    return Finding(level, "Do the knots resolve the kernel?", text)
+
+
+def _missing(summary: Summary) -> Finding:
+    rows = summary.missing + summary.observations
+    part = summary.missing / rows if rows else 0.0
+    if not summary.missing:
+        return Finding(FINE, "Are data missing?", f"None of {rows:,} rows.")
+    text = f"{summary.missing:,} of {rows:,} rows ({share(part)}) had no value and were left out."
+    return Finding(LOOK if part > 0.1 else FINE, "Are data missing?", text)
+
+
+def _known(view: View) -> list[Finding]:
+    """Stretches of which the data say next to nothing."""
+    if not view.is_line:
+        return []
+    place, grid = view.line, view.posterior.grid
+    x = grid.lower + (np.arange(grid.cells) + 0.5) * grid.spacing
+    variance = view.posterior._of_splines(x, True, None)[1]
+    lost = variance > _LOST**2 * view.posterior.kernel.prior_variance
+    question = "Is there a stretch without information?"
+    if not lost.any():
+        return [Finding(FINE, question, "No: everywhere the data narrow the prior down.")]
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], lost.astype(np.int8), [0]])))
+    starts, stops = edges[::2], edges[1::2]
+    longest = int(np.argmax(stops - starts))
+    ends = [grid.lower + grid.spacing * float(e) for e in (starts[longest], stops[longest])]
+    part = float(np.mean(lost))
+    text = (
+        f"In {share(part)} of the domain the band is nearly as wide as without any data; the "
+        f"longest such stretch goes from {at(place, ends[0])} to {at(place, ends[1])}."
+    )
+    return [Finding(LOOK if part > 0.01 else FINE, question, text)]
