@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from asvgp.inference.optimise import LBFGS
+    from asvgp.io.source import scan
     from asvgp.kernels import SHO, Constant, Linear, Matern12, Matern32, Matern52, Matern72
     from asvgp.regressor import GPRegressor
 
@@ -32,6 +33,7 @@ __all__ = [
     "Matern32",
     "Matern52",
     "Matern72",
+    "scan",
 ]
 
 # Names are imported on first use, so that `import asvgp` costs nothing.
@@ -45,6 +47,7 @@ _HOMES = {
     "Matern32": "asvgp.kernels",
     "Matern52": "asvgp.kernels",
     "Matern72": "asvgp.kernels",
+    "scan": "asvgp.io.source",
 }
 
 

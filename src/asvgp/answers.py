@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.metrics import r2_score
 
 from asvgp.basis import Array
 from asvgp.checking import LeaveOneOut
@@ -15,6 +16,8 @@ from asvgp.inference.fitting import Fit
 from asvgp.inference.optimise import Report
 from asvgp.inference.resolution import Level
 from asvgp.inputs import Seen, as_rows, read_targets, read_weights
+from asvgp.io.answers import predictor, rows_of, score_of, source_to_predict, with_names
+from asvgp.io.source import source_for
 from asvgp.kernels import Effect, Kernel
 from asvgp.posterior import Posterior
 from asvgp.stats import Statistics
@@ -83,8 +86,10 @@ class Answers(ABC):
 
         Parameters
         ----------
-        X : array-like of shape (n,) or (n, columns), or tuple of one-dimensional arrays
+        X : array-like of shape (n,) or (n, columns), tuple of one-dimensional arrays, or source
             A tuple holds the axes of a grid: means and standard deviations have its shape.
+            Of a source (see `asvgp.scan`), and of a frame where the model was fitted to one,
+            only the columns that the model needs are read, by name.
         return_std, return_cov : bool
             At most one of them.
         include_noise : bool
@@ -104,6 +109,9 @@ class Answers(ABC):
         std : ndarray of the same shape, with ``return_std``
         cov : ndarray of shape (n, n) or (n, n, outputs), with ``return_cov``
         components : list of ComponentPrediction, with ``components``
+        frame, or reader of Arrow record batches
+            Instead of all these, of a source: in kind, with columns ``mean`` and ``std`` and a
+            pair for every component. Files and queries are read as the answer is.
 
         Examples
         --------
@@ -113,13 +121,36 @@ class Answers(ABC):
         >>> mean.round(6).tolist(), std.round(6).tolist()
         ([0.0], [1.0])
         """
+        source = source_to_predict(self, X)
+        if source is None:
+            return self._predict(
+                X, return_std, return_cov, include_noise, derivative, components, noise_variance
+            )
+        if return_cov:
+            raise ValueError("Covariances are of all rows at once: give X as arrays.")
+        self._fitted()
+        options = {"include_noise": include_noise, "derivative": derivative}
+        columns = predictor(self, components, noise_variance=noise_variance, **options)
+        return source.answer(columns)
+
+    def _predict(
+        self,
+        X,
+        return_std=False,
+        return_cov=False,
+        include_noise=False,
+        derivative=0,
+        components=False,
+        noise_variance=None,
+    ):
+        """Predictions as arrays."""
         if return_std and return_cov:
             raise ValueError("At most one of return_std and return_cov can be asked for.")
         if derivative and include_noise:
             raise ValueError("A derivative is of f: there is no noise to include.")
         if isinstance(X, tuple) and (grid := Gridded.of(X)) is not None:
             flat = grid.axes[0] if len(grid.shape) == 1 else grid
-            found = self.predict(
+            found = self._predict(
                 flat,
                 return_std,
                 return_cov,
@@ -130,7 +161,7 @@ class Answers(ABC):
             )
             return _on_grid(found, grid.shape, return_cov)
         structure, posterior = self._seen().structure, self._fitted().posterior
-        points = structure.read(self, X)
+        points = structure.read(self, with_names(self, X))
         noise = self._new_noise(noise_variance, points.count) if include_noise else 0.0
 
         def evaluate(component: int | None, variance: bool):
@@ -240,6 +271,7 @@ class Answers(ABC):
         >>> gp.fit([0, 1, 2], [1.0, 0.0, -1.0]).sample_y([0.5, 9.0], 5, random_state=0).shape
         (2, 5)
         """
+        X = rows_of(self, X)[0]
         structure, posterior = self._seen().structure, self._fitted().posterior
         draws = structure.sample(posterior, structure.read(self, X), n_samples, random_state)
         return draws[0] if self._seen().single else draws.transpose(1, 0, 2)
@@ -256,12 +288,15 @@ class Answers(ABC):
         return structure.paths(posterior, n_samples, random_state, component)
 
     def leave_one_out(
-        self, X, y, sample_weight=None, noise_variance=None, width=None
+        self, X, y=None, sample_weight=None, noise_variance=None, width=None
     ) -> LeaveOneOut:
         """Predictions of the training data, each without itself, at fixed hyperparameters.
 
-        Weights and widths as in `fit`; what is predicted is what was observed, averages too.
+        Arguments as in `fit`; what is predicted is what was observed, averages too. A source is
+        read whole.
         """
+        rows = rows_of(self, X, y, sample_weight, noise_variance, width)
+        X, y, sample_weight, noise_variance, width = rows
         X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
         data, posterior = self._seen(), self._fitted().posterior
         points = data.structure.read(self, X, width=width)
@@ -274,7 +309,27 @@ class Answers(ABC):
         """What was fitted and whether to believe it; print it."""
         return summary(self)
 
-    def log_predictive_density(self, X, y, noise_variance=None):
+    def score(self, X, y=None, sample_weight=None) -> float:
+        """Coefficient of determination of the predicted means: one is perfect.
+
+        The mean over the outputs, where there are several. Of a source, what is missing is left
+        out.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from asvgp import GPRegressor
+        >>> x = np.linspace(0, 10, 1000)
+        >>> round(GPRegressor(num_basis=50).fit(x, np.sin(x)).score(x, np.sin(x)), 3)
+        1.0
+        """
+        source = source_for(X, y, sample_weight)
+        if source is not None:
+            return score_of(self, source)
+        X = rows_of(self, X)[0]
+        return float(r2_score(y, self._predict(X), sample_weight=sample_weight))
+
+    def log_predictive_density(self, X, y=None, noise_variance=None):
         """Log density of new observations under the posterior, one number per row.
 
         Parameters
@@ -296,8 +351,9 @@ class Answers(ABC):
         >>> gp.fit([0, 1, 2], [1.0, 0.0, -1.0]).log_predictive_density([99.0], [0.0]).round(3)
         array([-0.967])
         """
+        X, y, _, noise_variance, _ = rows_of(self, X, y, None, noise_variance)
         X, y = as_rows(X, y)
-        mean, std = self.predict(
+        mean, std = self._predict(
             X, return_std=True, include_noise=True, noise_variance=noise_variance
         )
         y = read_targets(y, len(mean))

@@ -44,6 +44,48 @@ class Gridded:
         return tuple(len(axis) for axis in self.axes)
 
 
+class Columns:
+    """Named columns, each an array or `asvgp.times.Zoned`: the least that rows of X can be.
+
+    Examples
+    --------
+    >>> rows = Columns(("time", "load"), (np.arange(3), np.ones(3)))
+    >>> rows.shape, Table(rows).names, rows[1:].to_series(0).tolist()
+    ((3, 2), ['time', 'load'], [1, 2])
+    """
+
+    def __init__(self, names, arrays):
+        self.columns, self.arrays = tuple(names), tuple(arrays)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self), len(self.arrays)
+
+    def to_series(self, number: int):
+        """One column."""
+        return self.arrays[number]
+
+    def __len__(self) -> int:
+        return len(self.arrays[0])
+
+    def __getitem__(self, rows: slice) -> Columns:
+        return Columns(self.columns, [array[rows] for array in self.arrays])
+
+    @staticmethod
+    def joined(parts: list[Columns]) -> Columns:
+        """The rows of all parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        columns = zip(*(part.arrays for part in parts), strict=True)
+        return Columns(parts[0].columns, [_joined(arrays) for arrays in columns])
+
+
+def _joined(arrays):
+    own = getattr(arrays[0], "joined", None)
+    return np.concatenate(arrays) if own is None else own(arrays)
+
+
 class Table:
     """X as columns, whatever brought it; nothing is copied.
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 from asvgp.basis import Array
-from asvgp.columns import Gridded, Layout, Table
+from asvgp.columns import Columns, Gridded, Layout, Table
 from asvgp.times import TimeAxis, as_duration, is_time
 from asvgp.validation import check_weights, finite_range
 
@@ -34,6 +34,11 @@ def read_inputs(
         return x, _covariates([table.column(number) for number in layout.linear], table, layout)
     elif axis is not None:
         raise TypeError("X holds numbers, but this model was fitted to times.")
+    if isinstance(X, Columns):  # of a source: scikit-learn could not read them
+        _keep_names(estimator, table, reset)
+        name = "X" if table.width == 1 else column_name(table, layout.input)
+        x = _numbers(table.column(layout.input), name)
+        return x, _covariates([table.column(i) for i in layout.linear], table, layout)
     if not hasattr(X, "shape") or getattr(X, "ndim", 2) == 1:
         X = np.asarray(X)
         X = X.reshape(-1, 1) if X.ndim == 1 else X
@@ -275,6 +280,8 @@ class Seen(NamedTuple):
     known_noise: bool
     single: bool  # y came as a vector
     seconds: float = 0.0
+    # Of a model fitted to a source with named columns: it reads and answers frames by name.
+    targets: tuple[str, ...] | None = None
 
     @property
     def layout(self) -> Layout:

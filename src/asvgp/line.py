@@ -16,6 +16,7 @@ from asvgp.inference.train import Problem
 from asvgp.inputs import read_inputs, read_range, read_widths
 from asvgp.intervals import check_uncut, cut, finest_uncut
 from asvgp.kernels import Kernel, in_time
+from asvgp.one_pass import Accumulator
 from asvgp.paths import draw_paths, sample
 from asvgp.posterior import Posterior
 from asvgp.stats import Statistics
@@ -35,6 +36,25 @@ class LinePoints(NamedTuple):
     def count(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Number of rows."""
         return len(self.x)
+
+
+class LineSums(NamedTuple):
+    """Sums over blocks of points."""
+
+    sums: Accumulator
+
+    def add(self, points: LinePoints, y, weights, progress=None) -> None:
+        """One block."""
+        self.sums.add(points.x, np.asarray(y), weights, progress, points.covariates, points.width)
+
+    @property
+    def squares(self) -> Array:
+        """Weighted sums of y squared so far."""
+        return self.sums.squares
+
+    def statistics(self) -> Statistics:
+        """Of all blocks."""
+        return self.sums.statistics()
 
 
 class Line:
@@ -81,17 +101,25 @@ class Line:
         y: Array,
         stats: Statistics | None,
         known_noise: bool = False,
+        extent: LinePoints | None = None,
+        whole: bool = True,
     ) -> Statistics:
-        """Statistics on a grid that holds the points: empty ones, or those given, grown."""
+        """Statistics on a grid that holds the points: empty ones, or those given, grown.
+
+        Where the points are not the ``whole`` of the data, the grid holds those of ``extent``
+        instead: the outermost of all.
+        """
         x, _, width = points
         degree = max(check_degree(estimator.degree, self.layout.kernel))
         num_basis = check_num_basis(estimator.num_basis, degree)
-        lower, upper, domain = read_range(x, estimator.domain, self.axis, width)
+        reach = points if extent is None else extent
+        lower, upper, domain = read_range(reach.x, estimator.domain, self.axis, reach.width)
         ends = (lower, upper)
         if stats is None or domain is not None:
-            ends = check_domain(domain, x, lower, upper, 0.0 if width is None else width)
+            widths = 0.0 if reach.width is None else reach.width
+            ends = check_domain(domain, reach.x, lower, upper, widths)
         if stats is None:
-            cells = finest_cells(x, *ends) if num_basis is None else num_basis - degree
+            cells = finest_cells(x, *ends, whole) if num_basis is None else num_basis - degree
             grid = Grid(*ends, cells)
             if width is not None and num_basis is None:
                 grid = finest_uncut(x, width, grid, degree, self.axis, domain is not None)
@@ -142,6 +170,11 @@ class Line:
         return Statistics.from_data(
             x, y, stats.grid, stats.degree, weights, progress, covariates, width, like=stats
         )
+
+    def accumulator(self, stats: Statistics) -> LineSums:
+        """What adds up data that come in blocks, on the grid of ``stats``."""
+        outputs, columns = len(stats.squares), len(stats.columns)
+        return LineSums(Accumulator(stats.grid, stats.degree, outputs, columns, stats))
 
     def fit(self, estimator, problem: Problem, stats: Statistics, warm) -> Fit:
         """Train on statistics."""

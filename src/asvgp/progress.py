@@ -17,20 +17,23 @@ class Progress:
 
     def __init__(self, mode: str | bool = "auto"):
         self.shown = sys.stderr.isatty() if mode == "auto" else bool(mode)
-        self.begin = time.perf_counter()
-        self.last = self.begin + 2.0  # quiet for the first two seconds
+        self.last = time.perf_counter() + 2.0  # quiet for the first two seconds
         self.open = False
-        self.done = 0
 
-    def passing(self, total: int):
-        """A callback that counts rows of the pass over the data."""
+    def passing(self, total: int | None, work: str = "pass over the data"):
+        """A callback that counts rows of a pass over the data, of which there may be no end."""
+        begin, done = time.perf_counter(), 0
 
         def advance(rows: int) -> None:
-            self.done += rows
-            elapsed = time.perf_counter() - self.begin
-            rate = self.done / max(elapsed, 1e-9)
-            left = (total - self.done) / rate
-            self.write(f"pass over the data: {self.done:,} of {total:,}, {left:.0f} s left")
+            nonlocal done
+            done += rows
+            rate = done / max(time.perf_counter() - begin, 1e-9)
+            per_second = f"{rate / 1e6:.3g} million a second"
+            if total is None:
+                self.write(f"{work}: {done:,} rows, {per_second}")
+            else:
+                left = max(total - done, 0) / rate
+                self.write(f"{work}: {done:,} of {total:,}, {per_second}, {left:.0f} s left")
 
         return advance
 

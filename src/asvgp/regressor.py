@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 import warnings
 from contextlib import contextmanager
+from functools import reduce
+from operator import add
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -17,6 +19,9 @@ from asvgp.inference.optimise import LBFGS
 from asvgp.inference.start import mean_weight
 from asvgp.inference.train import Problem
 from asvgp.inputs import Seen, as_rows, read_targets, read_weights
+from asvgp.io.answers import input_names, with_names
+from asvgp.io.reading import absorb, infinite_targets, is_known, target_names
+from asvgp.io.source import Chunk, Source, source_for
 from asvgp.kernels import Kernel, Matern32
 from asvgp.parallel import one_blas_thread
 from asvgp.progress import Progress
@@ -121,17 +126,19 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.progress = progress
         self.memory_limit = memory_limit
 
-    def fit(self, X, y, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
+    def fit(self, X, y=None, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
         """Fit to data, forgetting what was fitted before.
 
         Parameters
         ----------
-        X : array-like of shape (n,) or (n, columns), or tuple of one-dimensional arrays
+        X : array-like of shape (n,) or (n, columns), tuple of one-dimensional arrays, or source
             Numbers or times, in any order. A tuple holds the axes of a grid, one a column;
-            their combinations are never written out.
-        y : array-like of shape (n,) or (n, outputs)
+            their combinations are never written out. A source is what `asvgp.scan` reads, or
+            returns: a path, a frame, an iterable of chunks. It is read block by block.
+        y : array-like of shape (n,) or (n, outputs), or names of columns
             NaN means missing. Several outputs share kernel, noise and X. On a grid, values of
-            its shape, or of that and a last axis of outputs.
+            its shape, or of that and a last axis of outputs. A name, or a list of them, where X
+            is a source; then ``sample_weight`` and the others are names, too.
         sample_weight : array-like of shape (n,), optional
             Inverse relative noise variances: observation i has noise variance
             ``noise_variance_ / sample_weight[i]``.
@@ -156,14 +163,20 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         20
         """
         with self._kept_on_failure():
-            for name in ("_data", "_fit_now", "_warm"):
+            for name in ("_data", "_fit_now", "_warm", "feature_names_in_"):
                 vars(self).pop(name, None)
-            self._absorb(X, y, sample_weight, noise_variance, width)
-            self._check_variation(self._data.stats, y)
+            source = source_for(X, y, sample_weight, noise_variance, width)
+            if source is None:
+                self._absorb(X, y, sample_weight, noise_variance, width)
+            else:
+                y = self._absorb_source(source)
+            self._check_variation(self._data.stats, y, begun=True)
             self._fitted()
         return self
 
-    def partial_fit(self, X, y, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
+    def partial_fit(
+        self, X, y=None, sample_weight=None, noise_variance=None, width=None
+    ) -> GPRegressor:
         """Add data to those seen before; training waits until something is asked for.
 
         The statistics are those of all data at once, in whatever order and portions they
@@ -182,10 +195,14 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         1000
         """
         with self._kept_on_failure():
-            self._absorb(X, y, sample_weight, noise_variance, width)
+            source = source_for(X, y, sample_weight, noise_variance, width)
+            if source is None:
+                self._absorb(X, y, sample_weight, noise_variance, width)
+            else:
+                self._absorb_source(source, growing=True)
         return self
 
-    def forget(self, X, y, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
+    def forget(self, X, y=None, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
         """Take out data that were added before, with the weights and widths they had.
 
         Examples
@@ -198,7 +215,24 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         700
         """
         data = self._seen()
+        source = source_for(X, y, sample_weight, noise_variance, width)
+        if source is not None:
+            self._replace(data._replace(stats=data.stats - self._sums(source)))
+            return self
         X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
+        old = self._sums_of_rows(Chunk(X, y, sample_weight, noise_variance, width))
+        self._replace(data._replace(stats=data.stats - old))
+        return self
+
+    def _sums(self, source: Source):
+        """Statistics of a source of which all was added before."""
+        blocks = source.prepared(self.kernel, input_names(self)).open().blocks()
+        return reduce(add, (self._sums_of_rows(block) for block in blocks))
+
+    def _sums_of_rows(self, rows: Chunk):
+        """Statistics of rows that were added before."""
+        data = self._seen()
+        X, y, sample_weight, noise_variance, width = rows
         points = data.structure.read(self, X, width=width)
         y = read_targets(y, points.count)
         data.check_convention(noise_variance)
@@ -208,9 +242,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "These data cannot be forgotten, because they were never added: some of X lies "
                 f"outside the domain {self.domain_}."
             )
-        old = data.structure.accumulate(points, y, data.stats, weights)
-        self._replace(data._replace(stats=data.stats - old))
-        return self
+        return data.structure.accumulate(points, y, data.stats, weights)
 
     def merge(self, other: GPRegressor) -> GPRegressor:
         """Add the data of another model of the same domain, num_basis and degree.
@@ -270,7 +302,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         begin = time.perf_counter()
         check_settings(self)
         X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
-        data = vars(self).get("_data")
+        data, X = vars(self).get("_data"), with_names(self, X)
         known = vars(self).get("n_features_in_")
         if data is not None and (found := Table(X).width) != known:
             raise ValueError(
@@ -308,6 +340,29 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._replace(
             data._replace(stats=total, seconds=data.seconds + time.perf_counter() - begin)
         )
+
+    def _absorb_source(self, source: Source, growing: bool = False):
+        """All data of a source, of which the targets that were looked at are returned.
+
+        Where the domain is ``growing`` it need not be known before.
+        """
+        begin = time.perf_counter()
+        check_settings(self)
+        progress = Progress(self.progress)
+        source = source.prepared(self.kernel, input_names(self))
+        stream = source.open()
+        if growing and ("_data" in vars(self) or not is_known(self, source, stream)):
+            for block in stream.blocks():
+                self._absorb(*block)
+            self._data = self._data._replace(targets=target_names(source))
+            return None
+        try:
+            data, y = absorb(self, source, stream, progress)
+        finally:
+            progress.close()
+        self._check_finite(data.stats, y)
+        self._replace(data._replace(seconds=time.perf_counter() - begin))
+        return y
 
     def _replace(self, data: Seen) -> None:
         """New statistics: what was learnt from the old is a start, no more."""
@@ -368,13 +423,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _check_finite(self, stats: Statistics, y) -> None:
         """What the pass found: missing, infinite or unusable targets."""
         if not np.all(np.isfinite(stats.squares)):
-            rows = np.asarray(y, dtype=float).reshape(len(y), -1)
-            with np.errstate(over="ignore"):
-                bad = np.flatnonzero(np.isinf(rows**2).any(axis=1))
-            raise ValueError(
-                "Input y contains infinity or a value too large for dtype('float64') to be "
-                f"squared. First rows: {', '.join(map(str, bad[:5]))}."
-            )
+            raise ValueError(infinite_targets(y))
         if stats.count == 0:
             raise ValueError(f"All {stats.missing} values of y are NaN: nothing to fit.")
         if stats.missing:
@@ -385,7 +434,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 stacklevel=4,
             )
 
-    def _check_variation(self, stats: Statistics, y=None) -> None:
+    def _check_variation(self, stats: Statistics, y=None, begun: bool = False) -> None:
         """Whether there is something to train on, of a size that double precision can hold."""
         weight = mean_weight(stats)
         means = stats.sums / stats.weight
@@ -411,7 +460,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                     "train a kernel on. Fix the hyperparameters with optimizer=None and a "
                     "noise_variance."
                 )
-        if np.any(means**2 > 1e4 * spread) and self.kernel.intercept is None and y is not None:
+        if begun and np.any(means**2 > 1e4 * spread) and self.kernel.intercept is None:
             worst = int(np.argmax(means**2 / np.maximum(spread, 1e-300)))
             warnings.warn(
                 f"y has a mean of {means[worst]:g}, more than a hundred times its standard "

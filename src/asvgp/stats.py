@@ -19,15 +19,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from asvgp.basis import Array, Grid, pair_columns, rescaling
-from asvgp.linalg.accumulate import (
-    accumulate,
-    accumulate_averages,
-    aligned_table,
-    average_table,
-    merge_cells,
-)
+from asvgp.linalg.accumulate import merge_cells
 from asvgp.linalg.square_root import RANK_TOLERANCE, data_roots
-from asvgp.parallel import as_doubles, each_chunk, each_share
 
 Advance = Callable[[int], None]  # told how many more rows are done
 _SAME_WIDTH = 1e-7  # widths that differ by less, relatively, are one
@@ -119,86 +112,25 @@ class Statistics:
         otherwise: x finite and inside the grid, intervals inside one cell each, weights
         positive and finite.
         """
+        from asvgp.one_pass import Accumulator, block_rows  # which builds what this module defines
+
         y = np.asarray(y)
         y = y[:, None] if y.ndim == 1 else y
         x = np.asarray(x).reshape(len(y))
-        beside = np.empty((len(y), 0)) if covariates is None else covariates
-        outputs, marker = y.shape[1], (0,) * degree
-        rows = outputs + beside.shape[1]
-        scale = grid.cells / (grid.upper - grid.lower)
-        split = 2 * degree + 1 if width is None else (degree + 1) * (degree + 2) // 2
-        end = split + degree + 1
-        centres = np.zeros(rows)
-        if like is not None:
-            centres = np.concatenate([like.centre, like.column_centre])
-        centred = bool(centres.any())
-
-        def share(start: int, stop: int) -> tuple[list[Array], Array, Array]:
-            make = aligned_table if width is None else average_table
-            tables = [make(grid.cells, degree) for _ in range(rows)]
-            totals = np.zeros((rows, 3))
-            products = np.zeros((rows, rows - outputs))
-            weights = np.empty(0)
-            for begin, end in each_chunk(start, stop):
-                points, values = as_doubles(x[begin:end]), as_doubles(y[begin:end].T)
-                if rows > 1:  # a row is missing in all outputs and columns or in none
-                    absent = np.isnan(values).any(axis=0)
-                    values = np.concatenate([values, as_doubles(beside[begin:end].T)])
-                    values[:, absent] = np.nan
-                if centred:
-                    values = values - centres[:, None]
-                if sample_weight is not None:
-                    weights = as_doubles(sample_weight[begin:end])
-                where = (grid.lower, scale)
-                for o in range(rows):
-                    into = (tables[o], totals[o])
-                    if width is None:
-                        accumulate(marker, points, values[o], weights, *where, *into)
-                    else:
-                        lengths = as_doubles(width[begin:end])
-                        accumulate_averages(
-                            marker, points, lengths, values[o], weights, *where, *into
-                        )
-                if rows > outputs:
-                    known = np.where(np.isnan(values), 0.0, values)
-                    weighted = known[outputs:] * weights if len(weights) else known[outputs:]
-                    products += known @ weighted.T
-                if progress is not None:
-                    progress(end - begin)
-            return tables, totals, products
-
-        # A table a share: not worth it where there are more cells than rows.
-        shares = each_share(len(y), share, least=2 * grid.cells)
-        tables, totals, products = shares[0]
-        for others, other_totals, other_products in shares[1:]:
-            for table, other in zip(tables, others, strict=True):
-                table += other
-            totals += other_totals
-            products += other_products
-        spread = np.empty(0), np.empty(0)
-        if width is not None:
-            present = ~np.isnan(y).any(axis=1)
-            own = np.ones(len(y)) if sample_weight is None else as_doubles(sample_weight)
-            spread = _grouped(width[present], own[present])
-        missing = int(totals[0, 1])
-        moments = np.ascontiguousarray(tables[0][:, :split])
-        targets = np.stack([table[:, split:end] for table in tables])
-        return cls(
-            grid,
-            degree,
-            moments,
-            targets[:outputs],
-            totals[:outputs, 0].copy(),
-            len(y) - missing,
-            missing,
-            float(totals[0, 2]),
-            targets[outputs:],
-            products,
-            *spread,
-            centres[:outputs],
-            centres[outputs:],
-            "" if like is None else like.convention,
-        )
+        columns = 0 if covariates is None else covariates.shape[1]
+        sums = Accumulator(grid, degree, y.shape[1], columns, like)
+        rows = block_rows(1 + columns + y.shape[1])
+        for begin in range(0, max(len(y), 1), rows):
+            block = slice(begin, begin + rows)
+            sums.add(
+                x[block],
+                y[block],
+                None if sample_weight is None else sample_weight[block],
+                progress,
+                None if covariates is None else covariates[block],
+                None if width is None else width[block],
+            )
+        return sums.statistics()
 
     @classmethod
     def empty(
@@ -340,7 +272,7 @@ class Statistics:
             moments, others = self._all_pairs, other._all_pairs
         if self.averaged or other.averaged:
             mine, theirs = self.by_width, other.by_width
-            widths, width_weights = _grouped(
+            widths, width_weights = grouped(
                 np.append(mine[0], theirs[0]), np.append(mine[1], sign * theirs[1])
             )
         return replace(
@@ -466,7 +398,7 @@ class Statistics:
         return roots, scores
 
 
-def _grouped(widths: Array, weights: Array) -> tuple[Array, Array]:
+def grouped(widths: Array, weights: Array) -> tuple[Array, Array]:
     """Distinct widths and the sums of their weights; what rounding separates is one.
 
     Of the widths in a group the mean is kept, which leaves no error of first order. Weights

@@ -123,6 +123,55 @@ def is_time(values) -> bool:
     return kind == "M"
 
 
+class Zoned:
+    """Instants in UTC that came in a time zone, as one column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp.times import TimeAxis, Zoned
+    >>> times = Zoned(np.array(["2024-01-01T12"], dtype="datetime64[s]"), "Europe/Berlin")
+    >>> TimeAxis.from_values(times).tz
+    'Europe/Berlin'
+    """
+
+    class _Type:
+        kind = "M"
+
+        def __init__(self, unit: str, tz: str):
+            self.unit, self.tz = unit, tz
+
+        def __repr__(self) -> str:
+            return f"datetime64[{self.unit}, {self.tz}]"
+
+    def __init__(self, times: Array, tz: str):
+        self.times, self.tz = times, tz
+        self.dtype = Zoned._Type(np.datetime_data(times.dtype)[0], tz)
+        self.shape, self.ndim = times.shape, 1
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __getitem__(self, rows: slice) -> Zoned:
+        return Zoned(self.times[rows], self.tz)
+
+    def __array__(self, dtype=None, copy=None) -> Array:
+        return np.asarray(self.times, dtype=dtype)
+
+    def tolist(self) -> list:
+        """As Python has it."""
+        return self.times.tolist()
+
+    @staticmethod
+    def joined(parts) -> Zoned:
+        """One column of several."""
+        for part in parts:
+            if getattr(part, "tz", None) != parts[0].tz:
+                zones = f"{parts[0].tz} and {getattr(part, 'tz', None) or 'none'}"
+                raise ValueError(f"Time zones differ within a column: {zones}. Bring it to one.")
+        return Zoned(np.concatenate([part.times for part in parts]), parts[0].tz)
+
+
 @dataclass(frozen=True)
 class TimeAxis:
     """Where seconds are counted from, and the time zone the times came in.

@@ -34,6 +34,10 @@ class Observations:
         self.squares = np.zeros(y.shape[1])
         self.missing, self.log_weights = 0, 0.0
 
+    def take(self, y: Array, sample_weight: Array | None) -> None:
+        """The next block, no longer than the first."""
+        self.y, self.sample_weight = y, sample_weight
+
     def read(self, begin: int, start: int, stop: int) -> tuple[Array, int, float]:
         """Rows ``start`` to ``stop`` of the batch that begins at ``begin``; their totals."""
         rows, share = slice(begin + start, begin + stop), slice(start, stop)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import floor, log2, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior, Points
 from asvgp.field.report import field_facts
 from asvgp.field.sampling import FieldPath, sample
-from asvgp.field.stats import FieldStatistics
+from asvgp.field.stats import FieldAccumulator, FieldStatistics
 from asvgp.inference.fitting import Fit
+from asvgp.inference.resolution import MANY
 from asvgp.inference.train import Problem
 from asvgp.inputs import read_columns
 from asvgp.kernels import Constant, Kernel, in_time
@@ -58,6 +59,26 @@ class FieldPoints:
         if self.shape is None:
             return self
         return FieldPoints(spread(self.main, self.shape), self.smooths, self.effects)
+
+
+class FieldSums(NamedTuple):
+    """Sums over blocks of points."""
+
+    sums: FieldAccumulator
+
+    def add(self, points: FieldPoints, y, weights, progress=None) -> None:
+        """One block."""
+        y = np.asarray(y).reshape(points.count, -1)
+        self.sums.add(points.main, y, weights, points.smooths, points.effects, progress)
+
+    @property
+    def squares(self) -> Array:
+        """Weighted sums of y squared so far."""
+        return self.sums.squares
+
+    def statistics(self) -> FieldStatistics:
+        """Of all blocks."""
+        return self.sums.statistics()
 
 
 def spread(axes: Sequence[Array], shape: tuple[int, ...]) -> list[Array]:
@@ -184,10 +205,17 @@ class Field:
         y: Array,
         stats: FieldStatistics | None,
         known_noise: bool = False,
+        extent: FieldPoints | None = None,
+        whole: bool = True,
     ) -> FieldStatistics:
-        """Statistics on grids that hold the points: empty ones, or those given, grown."""
+        """Statistics on grids that hold the points: empty ones, or those given, grown.
+
+        Where the points are not the ``whole`` of the data, the grids hold those of ``extent``
+        instead: the outermost of all.
+        """
         outputs = 1 if y.ndim == 1 else y.shape[1]
-        main, smooths, effects = points.main, points.smooths, points.effects
+        reach, effects = points if extent is None else extent, points.effects
+        main, smooths = reach.main, reach.smooths
         ranges = [finite_range(x, self._name(i)) for i, x in enumerate((*main, *smooths))]
         domains = self._domains(estimator, (*main, *smooths), ranges, stats is None)
         split = len(main)
@@ -202,7 +230,8 @@ class Field:
         degrees = [
             max(own[column] for own in by_term if column in own) for column in self.layout.used
         ]
-        cells = self._cells(estimator, (*main, *smooths), domains, degrees, points.count)
+        rows = points.count if whole else max(points.count, MANY)
+        cells = self._cells(estimator, (*main, *smooths), domains, degrees, rows)
         cells = self._within_memory(estimator, cells, degrees, len(effects), outputs)
         grids = [Grid(*domain, n) for domain, n in zip(domains, cells, strict=True)]
         return FieldStatistics.empty(
@@ -326,6 +355,13 @@ class Field:
             linear_columns=tuple(effects) if effects else None,
             progress=progress,
         )
+
+    def accumulator(self, stats: FieldStatistics) -> FieldSums:
+        """What adds up data that come in blocks, on the grids of ``stats``."""
+        empty = FieldStatistics.empty(
+            stats.grids, stats.degrees, stats.outputs, smooths=stats.smooths, linear=stats.linear
+        )
+        return FieldSums(FieldAccumulator(empty))
 
     @staticmethod
     def _from_grid(points: FieldPoints, shape: tuple[int, ...], y, stats, weights):

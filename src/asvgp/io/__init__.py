@@ -1,0 +1,5 @@
+"""Data of any size and kind, read in chunks of bounded size.
+
+`source` says what a source is, and finds the one for what the user gave; every other file is
+one kind of data, imported when it is met.
+"""

@@ -1,0 +1,223 @@
+"""Files and folders of them: Parquet, CSV, Feather, NumPy."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from asvgp.io.arrow import ArrowDataset
+from asvgp.io.convert import arrow
+from asvgp.io.memory import ArraySource, DictSource
+from asvgp.io.roles import Roles
+from asvgp.io.source import Source
+from asvgp.io.table import chunk_of
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".csv.zst": "csv",
+    ".csv.bz2": "csv",
+    ".tsv": "tsv",
+    ".tsv.gz": "tsv",
+    ".feather": "feather",
+    ".arrow": "feather",
+    ".ipc": "feather",
+    ".npy": "npy",
+    ".npz": "npz",
+}
+
+
+def open_source(data, roles: Roles) -> Source | None:
+    """A source for a path, a folder, a pattern, or a list of paths."""
+    if isinstance(data, str | os.PathLike):
+        folder = Path(data) if Path(data).is_dir() else None
+        paths = find(data)
+    elif (
+        isinstance(data, list | tuple)
+        and data
+        and all(isinstance(path, str | os.PathLike) for path in data)
+    ):
+        folder, paths = None, [path for item in data for path in find(item)]
+    else:
+        return None
+    kinds = {format_of(path) for path in paths}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"Files of several kinds at once: {', '.join(sorted(kinds))}. Say which, for example "
+            f"with a pattern such as '*{Path(paths[0]).suffix}'."
+        )
+    (kind,) = kinds
+    if kind in ("npy", "npz"):
+        return _numpy(paths, kind, roles)
+    return _dataset(paths, folder, kind, roles)
+
+
+def find(path) -> list[str]:
+    """The files that a path stands for, in order; those of a folder by their endings."""
+    text = os.fspath(path)
+    if os.path.isdir(text):
+        found = sorted(
+            str(file)
+            for file in Path(text).rglob("*")
+            if file.is_file()
+            and not any(part.startswith((".", "_")) for part in file.relative_to(text).parts)
+            and _suffix(file.name) is not None
+        )
+        if not found:
+            raise FileNotFoundError(
+                f"The folder {text} holds no file to read: {', '.join(FORMATS)}."
+            )
+        return found
+    if os.path.exists(text):
+        return [text]
+    found = sorted(glob.glob(text, recursive=True)) if glob.has_magic(text) else []
+    if not found:
+        raise FileNotFoundError(f"There is no file {text!r} (in {os.getcwd()}).")
+    return [file for entry in found for file in (find(entry) if os.path.isdir(entry) else [entry])]
+
+
+def _suffix(name: str) -> str | None:
+    lowered = name.lower()
+    endings = [ending for ending in FORMATS if lowered.endswith(ending)]
+    return max(endings, key=len) if endings else None
+
+
+def format_of(path: str) -> str:
+    """What kind of file a path names, by its ending."""
+    ending = _suffix(os.path.basename(path))
+    if ending is None:
+        raise ValueError(
+            f"{path}: the ending says no kind of file; known are {', '.join(FORMATS)}."
+        )
+    return FORMATS[ending]
+
+
+def stamps(paths: Sequence[str]) -> tuple:
+    """Size and time of writing of files; None of those that are elsewhere."""
+    found = []
+    for path in paths:
+        try:
+            state = os.stat(path)
+            found.append((path, state.st_size, state.st_mtime_ns))
+        except OSError:
+            found.append((path, None, None))
+    return tuple(found)
+
+
+def _numpy(paths: Sequence[str], kind: str, roles: Roles) -> Source:
+    if len(paths) > 1:
+        raise ValueError(f"{len(paths)} NumPy files: give them one by one, or use Parquet.")
+    try:
+        if kind == "npy":
+            return ArraySource(np.load(paths[0], mmap_mode="r"), roles)
+        with np.load(paths[0]) as arrays:
+            return DictSource(dict(arrays), roles)
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(f"{paths[0]} cannot be read as {kind}: {error}") from None
+
+
+def _dataset(paths: Sequence[str], folder: Path | None, kind: str, roles: Roles) -> Source:
+    pa = arrow()
+    import pyarrow.csv as csv
+    import pyarrow.dataset as ds
+
+    options: dict[str, Any] = {"format": kind}
+    if kind in ("csv", "tsv"):
+        for path in paths:
+            _check_text(path)
+        options["format"] = ds.CsvFileFormat(
+            parse_options=csv.ParseOptions(delimiter="\t" if kind == "tsv" else ","),
+            convert_options=csv.ConvertOptions(strings_can_be_null=True),
+        )
+    if folder is not None:
+        options |= {"partitioning": "hive", "partition_base_dir": str(folder)}
+    try:
+        dataset = ds.dataset(list(paths), **options)
+        schemas = [fragment.physical_schema for fragment in dataset.get_fragments()]
+        schema = pa.unify_schemas([dataset.schema, *schemas], promote_options="permissive")
+        names = schema.names
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+        raise ValueError(f"{_shown(paths)} cannot be read as {kind}: {_first(error)}") from None
+    del names
+    make = CsvFiles if kind in ("csv", "tsv") else Files
+    return make(dataset, schema, roles)
+
+
+def _check_text(path: str) -> None:
+    """What pyarrow would say of these is less clear."""
+    if os.path.getsize(path) == 0:
+        raise ValueError(f"{path} is empty: there is not even a line of column names.")
+    with open(path, "rb") as file:
+        begin = file.read(4)
+    if begin[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise ValueError(f"{path} is UTF-16: save it as UTF-8.")
+
+
+def _shown(paths: Sequence[str]) -> str:
+    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+
+
+def _first(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(".") + "."
+
+
+class Files(ArrowDataset):
+    """Parquet or Feather files, with one type for a column of all of them."""
+
+    def __init__(self, dataset, schema, roles: Roles):
+        super().__init__(dataset, roles)
+        self.schema = schema
+
+    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        """All rows in order."""
+        pa = arrow()
+        try:
+            yield from super().batches(names)
+        except (pa.ArrowException, OSError) as error:
+            paths = self.dataset.files
+            raise ValueError(f"{_shown(paths)} cannot be read: {_first(error)}") from error
+
+
+class CsvFiles(Files):
+    """CSV files, whose types are those of their first lines, made wide enough for the rest."""
+
+    def __init__(self, dataset, schema, roles: Roles):
+        pa = arrow()
+        super().__init__(dataset, pa.schema([_wider(field) for field in schema]), roles)
+
+    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        """All rows in order."""
+        try:
+            yield from super().batches(names)
+        except ValueError:
+            self._explain(names)
+            raise
+
+    def _explain(self, names: Sequence[str]) -> None:
+        """Find the row that is not of its column's type: read as text, it says so."""
+        pa = arrow()
+        text = pa.schema([pa.field(name, pa.string()) for name in self.schema.names])
+        start = 0
+        for batch in Files(self.dataset, text, self.roles).batches(names):
+            start += chunk_of(
+                batch, self.roles, start, not set(self.roles.targets) <= {*names}
+            ).rows
+
+
+def _wider(field):
+    """A type that holds what may follow: fractions, times of day, text."""
+    pa = arrow()
+    if pa.types.is_integer(field.type):
+        return field.with_type(pa.float64())
+    if pa.types.is_null(field.type):
+        return field.with_type(pa.string())
+    if pa.types.is_date(field.type) or field.type == pa.timestamp("s"):
+        return field.with_type(pa.timestamp("us"))
+    return field
