@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from asvgp.inference.optimise import LBFGS
     from asvgp.io.source import scan
+    from asvgp.io.model_file import ModelFileError
+    from asvgp.io.persistence import load
     from asvgp.kernels import SHO, Constant, Linear, Matern12, Matern32, Matern52, Matern72
     from asvgp.regressor import GPRegressor
 
@@ -34,6 +36,8 @@ __all__ = [
     "Matern52",
     "Matern72",
     "scan",
+    "ModelFileError",
+    "load",
 ]
 
 # Names are imported on first use, so that `import asvgp` costs nothing.
@@ -48,6 +52,8 @@ _HOMES = {
     "Matern52": "asvgp.kernels",
     "Matern72": "asvgp.kernels",
     "scan": "asvgp.io.source",
+    "ModelFileError": "asvgp.io.model_file",
+    "load": "asvgp.io.persistence",
 }
 
 

@@ -8,19 +8,23 @@ nearer end.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from functools import cached_property
 from math import factorial
+from typing import Any
 
 import numba
 import numpy as np
 
-from asvgp.basis import Array
+from asvgp.basis import Array, Grid
 from asvgp.inference.bound import factored
 from asvgp.inference.effects import Design, Estimate, by_power, estimate, own_power
 from asvgp.inference.elimination import Elimination
+from asvgp.inference.model import Model
 from asvgp.kernels import Kernel
 from asvgp.linalg.covariance import add_covariance
-from asvgp.parallel import as_doubles, each_chunk, each_share
+from asvgp.parallel import as_doubles, each_chunk, each_share, one_blas_thread
 from asvgp.stats import Statistics
 
 
@@ -54,23 +58,73 @@ class Posterior:
     def __init__(
         self, kernel: Kernel, noise: float, stats: Statistics, degree: int | tuple[int, ...]
     ):
-        self.kernel, self.noise, self.stats = kernel, noise, stats
-        self.grid = stats.grid
-        self.chain: Elimination = factored(kernel, noise, stats, degree)
-        self.model = self.chain.model
-        self.effects: Estimate | None = None
-        self.coefficients: Array
-        design = Design.of(kernel, stats)
-        if design is None:
-            self.coefficients = self.chain.means(keep=True)[1]
-        else:
-            self.effects = estimate(design, self.chain, noise)
-            self.coefficients = self.effects.coefficients
+        self._describe(kernel, noise, stats, degree)
+        self.coefficients  # noqa: B018 (factored now, so that what fails does so here)
+
+    def _describe(self, kernel, noise, stats, degree) -> None:
+        self.kernel, self.noise, self.stats, self.degree = kernel, noise, stats, degree
+        self.grid: Grid = stats.grid
+        self._known_effects: dict[str, Any] = {}
+
+    @classmethod
+    def restored(cls, kernel, noise, stats, degree, state: Mapping[str, Any]) -> Posterior:
+        """A posterior whose `state` was kept; P is factored again only when it is needed."""
+        self = cls.__new__(cls)
+        self._describe(kernel, noise, stats, degree)
+        self._known_effects = dict(state["effects"])
+        vars(self).update(coefficients=state["coefficients"], _reductions=state["reductions"])
+        return self
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What predictions read, beside kernel, noise and statistics."""
+        effects = {}
+        if self.effects is not None:
+            left_out = ("design", "coefficients")  # the statistics', and those beside this
+            names = [f.name for f in fields(Estimate) if f.name not in left_out]
+            effects = {name: getattr(self.effects, name) for name in names}
+        return {
+            "coefficients": self.coefficients,
+            "reductions": self._reductions,
+            "effects": effects,
+        }
+
+    @cached_property
+    def model(self) -> Model:
+        """K."""
+        return Model(self.kernel, self.grid, self.degree)
+
+    @cached_property
+    def chain(self) -> Elimination:
+        """P, factored."""
+        with one_blas_thread:  # on several the last digits might differ
+            return factored(self.kernel, self.noise, self.stats, self.model)
+
+    @cached_property
+    def effects(self) -> Estimate | None:
+        """The posterior of the fixed effects, if there are any."""
+        with one_blas_thread:
+            design = Design.of(self.kernel, self.stats)
+            if design is None:
+                return None
+            if self._known_effects:
+                known: dict[str, Any] = {"coefficients": self.coefficients}
+                return Estimate(design=design, **known, **self._known_effects)
+            return estimate(design, self.chain, self.noise)
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """Means of every cell's coefficients, (outputs, cells, n + S), the effects' ``a`` after."""
+        if self.effects is None:
+            return self.chain.means(keep=True)[1]
+        return self.effects.coefficients
 
     @cached_property
     def _mean_polynomials(self) -> list[Array]:
         """Taylor coefficients of the mean, of the sum and of each component."""
         model = self.model
+        if len(model.where) == 1:  # the sum is its only component
+            return [self.coefficients] * 2
         every = np.arange(len(model.power))
         return [
             by_power(self.coefficients[:, :, where], model.power[where])
@@ -91,6 +145,8 @@ class Posterior:
             powers = (model.power[where][:, None] + model.power[where]).ravel()
             flat = (before - after)[:, where][:, :, where].reshape(len(before), -1)
             reductions.append((by_power(flat, powers), before[block] - after[block]))
+            if len(model.where) == 1:  # the sum is its only component
+                return 2 * reductions
         return reductions
 
     def __repr__(self) -> str:

@@ -286,6 +286,34 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._replace(mine._replace(stats=mine.stats + theirs.stats))
         return self
 
+    def save(self, path) -> None:
+        """Write the model to one file, from which `asvgp.load` makes it again.
+
+        The file holds settings, kernel, statistics and posterior, never the data, as arrays and
+        JSON. It is written beside ``path`` and moved there when it is complete: whatever goes
+        wrong, a file that was there before stays as it was. A model that has not been trained
+        yet is saved as it is.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import asvgp
+        >>> gp = asvgp.GPRegressor(num_basis=9, noise_variance=0.1, optimizer=None)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     gp.fit([0, 1, 2], [-1.0, 0.0, 1.0]).save(Path(folder) / "three.asvgp")
+        ...     again = asvgp.load(Path(folder) / "three.asvgp")
+        >>> again.stats_.count
+        3
+        """
+        from asvgp.io.persistence import save
+
+        save(self, path)
+
     @contextmanager
     def _kept_on_failure(self):
         """Whatever goes wrong inside, what was fitted before stays as it was."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from asvgp.field.plan import Plan
 from asvgp.field.stats import FieldStatistics
 from asvgp.inference.effects import prior_precisions
 from asvgp.kernels import Kernel
+from asvgp.linalg.multifrontal import Tree
 from asvgp.linalg.multifrontal.dense import DenseFactor
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 
@@ -45,6 +47,7 @@ class Assembly:
     plan : Plan
     stats : FieldStatistics
         On the plan's grids.
+    engine : Cpu or Batched, or a function that returns one, optional
     """
 
     def __init__(
@@ -52,21 +55,42 @@ class Assembly:
         kernel: Kernel,
         plan: Plan,
         stats: FieldStatistics,
-        engine: Cpu | Batched | None = None,
+        engine: Cpu | Batched | Callable[[], Cpu | Batched] | None = None,
     ):
-        self.plan, self.stats = plan, stats
-        self.engine = engine or Cpu()
+        self.kernel, self.plan, self.stats = kernel, plan, stats
+        self._engine = engine or Cpu
         self.inputs = len(plan.inputs)
-        self.precision = _precisions(kernel, plan, stats)
         self.outputs = len(stats.squares)
-        if self.inputs:
-            self.tree = plan.tree(kernel)
-            self.axes = plan.axes(kernel)
-            self.leaves = Leaves(self.tree, self.axes, self.engine.move)
-            self.size, self.leaf_count = self.tree.size, len(self.tree.leaves)
-        else:
-            self.size = plan.columns
-        self.main = self.size - plan.columns
+        self.axes = plan.axes(kernel)
+        self.main = sum(plan.counts(kernel))
+        self.size = self.main + plan.columns
+
+    # What only a factorisation needs waits for one.
+
+    @cached_property
+    def engine(self) -> Cpu | Batched:
+        """Where the work is done."""
+        return self._engine() if callable(self._engine) else self._engine
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The symbolic phase."""
+        return self.plan.tree(self.kernel)
+
+    @cached_property
+    def leaves(self) -> Leaves:
+        """Tables of its leaves."""
+        return Leaves(self.tree, self.axes, self.engine.move)
+
+    @property
+    def leaf_count(self) -> int:
+        """Number of leaves."""
+        return len(self.tree.leaves)
+
+    @cached_property
+    def precision(self) -> Array:
+        """Prior precisions of the effects' coefficients."""
+        return _precisions(self.kernel, self.plan, self.stats)
 
     @cached_property
     def moments(self) -> Any:

@@ -8,8 +8,9 @@ terms' uncertainty, joint covariances) goes by `asvgp.field.rows`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -22,7 +23,7 @@ from asvgp.field.bound import Priors, Solution
 from asvgp.field.rows import Rows
 from asvgp.kernels import Kernel
 from asvgp.linalg.polynomial import evaluate, quadratic
-from asvgp.parallel import each_chunk, each_share
+from asvgp.parallel import each_chunk, each_share, one_blas_thread
 
 _CHUNK = 1 << 12
 _EPS = float(np.finfo(float).eps)
@@ -55,12 +56,48 @@ class FieldPosterior:
     """
 
     def __init__(self, kernel: Kernel, noise: float, assembly: Assembly):
+        self._describe(kernel, noise, assembly)
+        self.mean = self.solution.mean
+
+    def _describe(self, kernel: Kernel, noise: float, assembly: Assembly) -> None:
         self.kernel, self.noise, self.assembly = kernel, noise, assembly
         self.plan, self.stats = assembly.plan, assembly.stats
-        self.solution = Solution.of(assembly, kernel, noise)
         self.priors = Priors(assembly, kernel)
-        self.terms, self.columns = assembly.split(self.solution.mean)
         self.outputs = assembly.outputs
+
+    @classmethod
+    def restored(
+        cls, kernel: Kernel, noise: float, assembly: Assembly, state: Mapping[str, Any]
+    ) -> FieldPosterior:
+        """A posterior whose `state` was kept; P is factored again only when it is needed."""
+        self = cls.__new__(cls)
+        self._describe(kernel, noise, assembly)
+        self.mean = state["mean"]
+        name = "_inverse" if assembly.inputs else "_column_inverse"
+        vars(self)[name] = state["inverse"]
+        return self
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What predictions read, beside kernel, noise and statistics."""
+        inverse = self._inverse if self.assembly.inputs else self._column_inverse
+        return {"mean": self.mean, "inverse": inverse}
+
+    @cached_property
+    def solution(self) -> Solution:
+        """P, factored."""
+        with one_blas_thread:  # on several the last digits might differ
+            return Solution.of(self.assembly, self.kernel, self.noise)
+
+    @cached_property
+    def terms(self) -> list[Array]:
+        """Means of the coefficients of every term of the main block."""
+        return self.assembly.split(self.mean)[0]
+
+    @cached_property
+    def columns(self) -> Array:
+        """Means of those of the columns."""
+        return self.assembly.split(self.mean)[1]
 
     def __repr__(self) -> str:
         return (
@@ -90,7 +127,7 @@ class FieldPosterior:
 
     @cached_property
     def _means(self) -> list[Array]:
-        return self._tables(self.solution.mean)
+        return self._tables(self.mean)
 
     @cached_property
     def _inverse(self) -> tuple[Array, Array, Array]:

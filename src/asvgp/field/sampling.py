@@ -46,11 +46,11 @@ class FieldPath:
     ) -> list[FieldPath]:
         """Draw some."""
         rng, count = _generator(random_state), _count(n_samples)
-        size, outputs = posterior.solution.mean.shape
+        size, outputs = posterior.mean.shape
         normals = rng.standard_normal((size, count * outputs))
         off = posterior.assembly.sample(posterior.solution.factor, normals)
         off = off.reshape(size, count, outputs)
-        mean = posterior.solution.mean
+        mean = posterior.mean
         return [cls(posterior, structure, mean + off[:, i]) for i in range(count)]
 
     def __call__(self, X) -> Array:

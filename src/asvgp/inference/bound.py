@@ -51,12 +51,16 @@ class Bound:
 
 
 def factored(
-    kernel: Kernel, noise: float, stats: Statistics, degree: int | tuple[int, ...]
+    kernel: Kernel, noise: float, stats: Statistics, degree: int | tuple[int, ...] | Model
 ) -> Elimination:
-    """The elimination that all bounds and posteriors start from."""
+    """The elimination that all bounds and posteriors start from.
+
+    In place of the degree there may be the model, where it is at hand.
+    """
     design = Design.of(kernel, stats)
     known = stats if design is None else design.augmented
-    return eliminate(Model(kernel, stats.grid, degree), known, noise)
+    model = degree if isinstance(degree, Model) else Model(kernel, stats.grid, degree)
+    return eliminate(model, known, noise)
 
 
 def lower_bound(
