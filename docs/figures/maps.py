@@ -13,11 +13,11 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import ListedColormap
 from scipy.ndimage import gaussian_filter
 
-from asvgp import Constant, GPRegressor, Matern32
+from asvgp import Constant, GPRegressor, Matern32, plot
 
 OUT = Path(__file__).parent.parent / "images"
 
@@ -44,30 +44,19 @@ def main():
     )
     mean, std = gp.predict(axes, return_std=True)
     land = np.isnan(truth)
-    mean[land] = std[land] = np.nan
     hidden = np.isnan(seen) & ~land
     inside = np.mean(
         np.abs(mean - truth)[hidden] < 1.96 * np.hypot(std, gp.noise_variance_**0.5)[hidden]
     )
     print(gp.summary())
     print(f"{inside:.1%} of {hidden.sum():,} hidden cells inside the 95 % band")
-    figure, panels = plt.subplots(1, 3, figsize=(15, 4.2), layout="constrained", sharey=True)
-    extent = (lon[0], lon[-1], lat[0], lat[-1])
-    limits = np.nanquantile(truth, [0.01, 0.99])
-    shown = [
-        (seen, "Sea-surface height as seen, 30 % hidden (m)", "viridis", limits),
-        (mean, "Posterior mean (m)", "viridis", limits),
-        (std, "Standard deviation (m)", "magma", (0.0, np.nanquantile(std, 0.995))),
-    ]
-    for ax, (values, title, colours, (low, high)) in zip(panels, shown, strict=True):
-        image = ax.imshow(
-            values, origin="lower", extent=extent, cmap=colours, vmin=low, vmax=high, aspect="auto"
-        )
-        ax.set(title=title, xlabel="longitude (°)")
-        ax.set_facecolor("0.85")
-        figure.colorbar(image, ax=ax, shrink=0.85)
-    panels[0].set_ylabel("latitude (°)")
-    figure.savefig(OUT / "maps.png", dpi=80)
+    panels = plot.map(gp, axes, seen, over=(1, 0))
+    for ax in panels:
+        ax.pcolormesh(lon, lat, np.where(land, 1.0, np.nan), cmap=ListedColormap(["0.85"]))
+        ax.set(xlabel="longitude (°)", ylabel="latitude (°)")
+        ax.child_axes[0].set_ylabel("m")
+    panels[0].set_title("sea-surface height as seen, 30 % hidden", loc="left", fontsize="medium")
+    panels[0].figure.savefig(OUT / "maps.png", dpi=80)
 
 
 if __name__ == "__main__":

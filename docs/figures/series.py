@@ -17,7 +17,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32
+from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, plot
 
 OUT = Path(__file__).parent.parent / "images"
 
@@ -27,11 +27,6 @@ def load(name):
     if not folder or not (Path(folder) / name).is_file():
         sys.exit(f"{name} is missing: set ASVGP_DATA to the folder that holds it.")
     return np.load(Path(folder) / name)
-
-
-def band(ax, t, mean, std, **style):
-    ax.fill_between(t, mean - 1.96 * std, mean + 1.96 * std, alpha=0.3, lw=0, **style)
-    ax.plot(t, mean, lw=1.0, **style)
 
 
 def mauna_loa():
@@ -55,24 +50,18 @@ def mauna_loa():
     print(f"Mauna Loa: {inside:.1%} of {test.sum()} later weeks inside the 95 % band")
     print(f"root mean square error {error:.2f} ppm")
     print(gp.summary())
-    grid = np.arange(np.datetime64("1958-03-29"), end, np.timedelta64(7, "D"))
     figure, axes = plt.subplots(3, 1, figsize=(10, 9), layout="constrained")
-    mean, std = gp.predict(grid, return_std=True, include_noise=True)
-    for ax, start in ((axes[0], grid[0]), (axes[1], np.datetime64("1987-01-01"))):
-        seen = t >= start
-        ax.plot(t[seen & train], co2[seen & train], ".", ms=2, color="0.5", label="fitted")
-        ax.plot(t[seen & test], co2[seen & test], ".", ms=2, color="C3", label="measured later")
-        show = grid >= start
-        band(ax, grid[show], mean[show], std[show], color="C0")
-        ax.axvline(split, color="0.3", lw=0.8, ls=":")
-        ax.set(ylabel="CO₂ (ppm)", xlim=(start, end))
-    axes[0].legend(loc="upper left", markerscale=4, frameon=False)
+    for ax, start in ((axes[0], t[0]), (axes[1], np.datetime64("1987-01-01"))):
+        plot.series(gp, t[train], co2[train], interval=(start, end), include_noise=True, ax=ax)
+        later = {"ms": 4, "mew": 0, "color": "#D55E00", "label": "measured later"}
+        ax.plot(t[test], co2[test], ".", zorder=4, **later)
+        ax.set(ylabel="CO₂ (ppm)", xlabel="")
+        ax.legend(loc="upper left", frameon=False, fontsize="small", markerscale=1.5)
     axes[0].set_title(f"Forecast from 1990: {inside:.0%} of the later weeks inside the 95 % band")
+    grid = np.arange(np.datetime64("1984-01-01"), split, np.timedelta64(7, "D"))
     _, parts = gp.predict(grid, components=True)
-    season = parts[1].mean + parts[2].mean
-    show = (grid >= np.datetime64("1984-01-01")) & (grid < split)
-    axes[2].plot(grid[show], season[show], color="C2")
-    axes[2].set(ylabel="seasonal components (ppm)", xlim=(grid[show][0], split))
+    axes[2].plot(grid, parts[1].mean + parts[2].mean, color="#009E73")
+    axes[2].set(ylabel="seasonal components (ppm)", xlim=(grid[0], split))
     figure.savefig(OUT / "mauna_loa.png", dpi=100)
 
 
@@ -90,18 +79,16 @@ def household_power():
     gp = GPRegressor(kernel, num_basis=20_000).fit(t, power - power.mean())
     print(gp.summary())
     start = np.datetime64("2007-02-05T00:00")
-    grid = start + np.arange(0, 28 * 24 * 60, 20).astype("timedelta64[m]")
-    mean, parts = gp.predict(grid, components=True)
-    figure, axes = plt.subplots(4, 1, figsize=(10, 9), sharex=True, layout="constrained")
-    seen = (t >= grid[0]) & (t <= grid[-1])
-    axes[0].plot(t[seen], power[seen], lw=0.2, color="0.7")
-    axes[0].plot(grid, mean + power.mean(), lw=0.6, color="C0")
-    titles = ["all components", "slow level (Matérn-3/2)", "daily (SHO)", "weekly (SHO)"]
-    for ax, part in zip(axes[1:], parts[:3], strict=True):
-        band(ax, grid, part.mean, part.std, color="C0")
-    for ax, title in zip(axes, titles, strict=True):
-        ax.set_title(title, loc="left", fontsize=10)
+    month = start, start + np.timedelta64(28, "D")
+    figure, axes = plt.subplots(5, 1, figsize=(10, 10), sharex=True, layout="constrained")
+    plot.series(gp, t, power - power.mean(), interval=month, ax=axes[0])
+    axes[0].set_ylim(top=12.0)
+    axes[0].legend(loc="upper right", ncols=4, frameon=False, fontsize="small")
+    axes[0].set_title("all components, less the mean", loc="left", fontsize="medium")
+    plot.components(gp, interval=month, ax=axes[1:])
+    for ax in axes:
         ax.set_ylabel("kW")
+        ax.label_outer()
     figure.savefig(OUT / "household_power.png", dpi=100)
 
 

@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from asvgp import plot
     from asvgp.inference.optimise import LBFGS
     from asvgp.io.source import scan
     from asvgp.io.model_file import ModelFileError
@@ -38,6 +39,7 @@ __all__ = [
     "scan",
     "ModelFileError",
     "load",
+    "plot",
 ]
 
 # Names are imported on first use, so that `import asvgp` costs nothing.
@@ -58,6 +60,8 @@ _HOMES = {
 
 
 def __getattr__(name: str):
+    if name == "plot":
+        return import_module("asvgp.plot")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'asvgp' has no attribute {name!r}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from asvgp import plot
 from asvgp.basis import Array
 from asvgp.kernels import Matern32
 from asvgp.regressor import GPRegressor
@@ -124,51 +125,18 @@ def draw(gp: GPRegressor, t: Array, y: Array, path: str) -> None:
         ("The end of the data, and the forecast", DAYS - 3.0, DAYS + 3.0),
     ]
     figure, axes = plt.subplots(3, 1, figsize=(10, 9), layout="constrained")
-    for ax, (title, start, end) in zip(axes, views, strict=True):
-        grid = np.linspace(start, end, 2400)
-        mean, std = gp.predict(grid, return_std=True)
-        _draw_data(ax, t, y, start, end)
-        ax.fill_between(
-            grid,
-            mean - 1.96 * std,
-            mean + 1.96 * std,
-            color="C0",
-            alpha=0.35,
-            lw=0,
-            zorder=3,
-            label="95 % band of f",
-        )
-        ax.plot(grid, mean, color="C0", lw=1.0, zorder=4, label="posterior mean")
-        if end > DAYS:
-            ax.axvline(DAYS, color="0.3", lw=0.8, ls=":", zorder=2)
-        ax.set(xlim=(start, end), ylabel="value (arbitrary units)", xlabel="time (days)")
-        ax.set_title(title)
-        ax.title.set_horizontalalignment("left")
-        ax.title.set_position((0.0, 1.0))
-        ax.margins(y=0.08)
-    label = f"{len(t):,} observations (their range at each pixel)"
-    axes[0].plot([], [], color="0.75", lw=4, label=label)
-    axes[0].set_ylim(top=1.25 * axes[0].get_ylim()[1])
-    axes[0].legend(loc="upper right", ncols=3, frameon=False)
+    for ax, (title, *interval) in zip(axes, views, strict=True):
+        plot.series(gp, t, y, interval=interval, ax=ax)
+        ax.set(xlabel="time (days)", ylabel="value (arbitrary units)")
+        ax.set_title(title, loc="left")
+        ax.get_legend().remove()
+    axes[0].set_ylim(top=1.3 * axes[0].get_ylim()[1])
+    axes[0].legend(loc="upper right", ncols=4, frameon=False)
     axes[-1].annotate(
         "end of the data", (DAYS, axes[-1].get_ylim()[0]), (4, 4), textcoords="offset points"
     )
     figure.savefig(path, dpi=110)
     plt.close(figure)
-
-
-def _draw_data(ax, t: Array, y: Array, start: float, end: float) -> None:
-    """At most a few points per pixel: extremes where there are many, all where there are few."""
-    first, last = np.searchsorted(t, [start, end])
-    t, y = t[first:last], y[first:last]
-    columns = 1200
-    if len(t) <= 8 * columns:
-        ax.plot(t, y, ".", ms=1.5, color="0.65", zorder=1)
-        return
-    pixel = ((t - start) * (columns / (end - start))).astype(int)
-    edges = np.flatnonzero(np.diff(pixel, prepend=-1))
-    low, high = np.minimum.reduceat(y, edges), np.maximum.reduceat(y, edges)
-    ax.vlines(t[edges], low, high, color="0.75", lw=0.8, zorder=1)
 
 
 def main() -> None:

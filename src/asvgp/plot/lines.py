@@ -1,0 +1,114 @@
+"""A series: mean, band and observations of a model of one input, at any zoom."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from asvgp.plot.style import band_factor, legend, palette, panels, percent, titled
+from asvgp.plot.traces import Cloud, Curve, follow
+from asvgp.plot.view import View, term_name
+
+
+def series(
+    gp,
+    X=None,
+    y=None,
+    *,
+    interval=None,
+    level=0.95,
+    include_noise=False,
+    forecast=0.0,
+    components=False,
+    width=None,
+    at=None,
+    output=None,
+    ax=None,
+):
+    """Draw the posterior mean and band of a model of one input, with observations if given.
+
+    The model is evaluated at two points a pixel. Where there are more observations than pixels
+    can show, each column of pixels shows their range, and the central 90 % of them darker: no
+    outlier is lost, and none passes for the rule. All is done anew whenever the limits of the
+    x axis change, by a zoom in a window or by ``ax.set_xlim``.
+
+    Parameters
+    ----------
+    gp : GPRegressor
+        Fitted.
+    X, y : array-like, optional
+        Observations to draw, as in `GPRegressor.fit`.
+    interval : pair, optional
+        What to show, in the units of X; by default the domain and the forecast.
+    level : float
+        Probability that the band holds at every place.
+    include_noise : bool
+        Band of new observations rather than of f.
+    forecast : number or duration
+        How far to go on beyond the end; a duration ("7 days") where X holds times.
+    components : bool
+        Also the means of all components, as lines.
+    width : number, duration or array-like, optional
+        As it was given to `GPRegressor.fit`: observations are drawn at the middle of the
+        intervals that they are averages over.
+    at : dict, optional
+        Values of columns with linear effects, by name or number; by default their medians in X.
+        Observations are drawn with those effects taken to these values.
+    output : int, optional
+        Which of several outputs.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp import GPRegressor, Matern32, plot
+    >>> x = np.linspace(0.0, 10.0, 500)
+    >>> gp = GPRegressor(Matern32(), num_basis=50).fit(x, np.sin(x))
+    >>> ax = plot.series(gp, forecast=3.0)
+    >>> [float(end) for end in ax.get_xlim()]
+    [0.0, 13.0]
+    """
+    view, factor = View(gp, output), band_factor(level)
+    view.require_line("series", "use plot.map or plot.components")
+    place = view.line
+    start, stop = place.interval(interval, forecast)
+    noise = view.noise if include_noise else 0.0
+    columns = values = None
+    if X is not None or y is not None:
+        columns, values = view.data(X, y, width)
+    held = view.held((place.column,), at, columns)
+
+    def evaluate(x, component=None):
+        wide = {column: np.full(len(x), value) for column, value in held.items()}
+        mean, std = view.predict({place.column: x, **wide}, component)
+        return mean, np.sqrt(std**2 + noise) if component is None else std
+
+    with panels(ax, 1, 1, (9.0, 3.6)) as axes:
+        ax = axes[0, 0]
+        colours = palette(ax)
+        traces = []
+        if columns is not None and values is not None:
+            traces.append(
+                Cloud(ax, place, columns[place.column], view.moved(columns, values, held))
+            )
+        if components:
+            for number, part in enumerate(gp.kernel_.components):
+                colour = colours.terms[1 + number % (len(colours.terms) - 1)]
+                own = partial(evaluate, component=number)
+                traces.append(Curve(ax, place, own, 0.0, colour, term_name(part)))
+        what = "new observations" if include_noise else "f"
+        band = f"{percent(level)} band of {what}"
+        traces.append(Curve(ax, place, evaluate, factor, colours.model, "posterior mean", band))
+        follow(ax, place, start, stop, traces)
+        if stop > place.upper:
+            ax.axvline(place.shown(place.upper), color=colours.ink, lw=0.8, ls=":", zorder=2)
+        if held:
+            titled(ax, f"at {view.in_words(held)}")
+        ax.set_ylabel(view.target_label(y))
+        legend(ax)
+    return ax

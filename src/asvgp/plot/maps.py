@@ -1,0 +1,267 @@
+"""Maps: mean and standard deviation of a model over two of its inputs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.columns import Gridded
+from asvgp.plot.style import colour_bar, palette, panels, pixels, titled
+from asvgp.plot.view import Input, View, is_grid
+
+_MOST = 400  # points of a map along either side
+_CROWD = 20_000  # observations beyond which their averages are drawn
+_UPWARD = ("lat", "latitude", "northing", "y", "depth", "height", "altitude")
+_AROUND = {"lon": "lat", "longitude": "latitude"}
+
+
+def map(
+    gp,
+    X=None,
+    y=None,
+    *,
+    what="both",
+    over=None,
+    at=None,
+    aspect=None,
+    output=None,
+    ax=None,
+):
+    """Draw maps of the posterior mean and standard deviation over two inputs.
+
+    Parameters
+    ----------
+    gp : GPRegressor
+        Fitted, of two inputs or more.
+    X, y : array-like, optional
+        Observations, for a panel in front: dots where they are few, averages where many, in the
+        colours of the mean. Of models of more than two inputs, those within a knot spacing of
+        the slice.
+    what : {"both", "mean", "std"}
+        Panels of the model.
+    over : pair of str or int, optional
+        Columns along the horizontal and the vertical; by default the two inputs that ``at``
+        leaves, time or longitude along the horizontal.
+    at : dict, optional
+        Values of all other columns, by name or number: a slice. Those left out are at their
+        medians in X.
+    aspect : "auto", "equal" or float, optional
+        By default as on the ground for longitude and latitude, equal for inputs of like
+        extents, and else "auto".
+    output : int, optional
+        Which of several outputs.
+    ax : Axes or array of them, optional
+        As many as there are panels.
+
+    Returns
+    -------
+    Axes, or array of them where there are several panels
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp import GPRegressor, Matern32, plot
+    >>> X = np.random.default_rng(0).uniform(0.0, 1.0, (500, 2))
+    >>> gp = GPRegressor(Matern32(), num_basis=8).fit(X, np.sin(5 * X[:, 0]) + X[:, 1])
+    >>> [ax.get_title(loc="left") for ax in plot.map(gp)]
+    ['posterior mean', 'standard deviation']
+    """
+    view = View(gp, output)
+    if what not in ("both", "mean", "std"):
+        raise ValueError(f"what must be 'both', 'mean' or 'std', got {what!r}.")
+    if len(view.inputs) < 2:
+        raise ValueError("plot.map is of models of two or more inputs: use plot.series.")
+    across, up = sides(view, over, at)
+    columns = values = None
+    if X is not None or y is not None:
+        columns, values = view.data(X, y)
+    held = view.held((across.column, up.column), at, columns)
+    wanted = ["mean", "std"] if what == "both" else [what]
+    names = [*(["data"] if columns is not None else []), *wanted]
+    ratio = _aspect(across, up) if aspect is None else aspect
+    size = (0.4 + 4.4 * len(names), 0.9 + _height(across, up, ratio))
+    with panels(ax, 1, len(names), size) as axes:
+        surface = evaluate(view, across, up, held, axes[0, -1])
+        scale = surface.limits
+        for panel, name in zip(axes[0], names, strict=True):
+            if name == "data" and columns is not None and values is not None:
+                grid = Gridded.of(X) if is_grid(X) and not held else None
+                shown = _near(view, columns, values, held)
+                scale = _joined(surface.limits, shown[1])
+                image = _observations(panel, across, up, *shown, scale, grid)
+                title = "observations"
+            else:
+                title = {"mean": "posterior mean", "std": "standard deviation"}[name]
+                image = draw_surface(panel, surface, name == "std", scale)
+            panel.set_aspect(ratio)
+            panel.set(
+                xlim=across.shown([across.lower, across.upper]),
+                ylim=up.shown([up.lower, up.upper]),
+            )
+            across.dress(panel.xaxis)
+            up.dress(panel.yaxis)
+            label = view.target_label(y)
+            colour_bar(panel, image, f"std of {label}" if name == "std" else label)
+            where = f"{' near' if name == 'data' else ','} {view.in_words(held)}"
+            titled(panel, title + (where if held else ""))
+    return axes[0] if len(names) > 1 else axes[0, 0]
+
+
+class Surface(NamedTuple):
+    """Mean and standard deviation on a grid of places, (vertical, horizontal)."""
+
+    across: Input
+    up: Input
+    mean: Array
+    std: Array
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Of the colours of the mean."""
+        return float(self.mean.min()), float(self.mean.max())
+
+
+def evaluate(view: View, across: Input, up: Input, held, ax, component=None) -> Surface:
+    """The model, or one of its components, about once a pixel of some axes."""
+    counts = [min(n, _MOST) for n in pixels(ax)]
+    places = [
+        side.lower + (np.arange(n) + 0.5) * ((side.upper - side.lower) / n)
+        for side, n in zip((across, up), counts, strict=True)
+    ]
+    a, b = np.meshgrid(*places)
+    columns = {column: np.full(a.size, value) for column, value in held.items()}
+    columns |= {across.column: a.ravel(), up.column: b.ravel()}
+    mean, std = view.predict(columns, component)
+    return Surface(across, up, mean.reshape(a.shape), std.reshape(a.shape))
+
+
+def draw_surface(ax, surface: Surface, of_std: bool, limits) -> Any:
+    """An image of the mean or the standard deviation."""
+    ends = [(side.lower, side.upper) for side in (surface.across, surface.up)]
+    extent = [*surface.across.shown(ends[0]), *surface.up.shown(ends[1])]
+    if of_std:  # from zero, so that differences look as large as they are
+        values, limits, colours = surface.std, (0.0, float(surface.std.max())), "magma"
+    else:
+        values, colours = surface.mean, "viridis"
+    return ax.imshow(
+        values,
+        origin="lower",
+        extent=extent,
+        cmap=colours,
+        vmin=limits[0],
+        vmax=limits[1],
+        interpolation="nearest",
+        aspect="auto",
+    )
+
+
+def sides(view: View, over, at) -> tuple[Input, Input]:
+    """The inputs along the horizontal and the vertical."""
+    known = {view.naming(c): c for c in view.inputs} | {c: c for c in view.inputs}
+    if over is not None:
+        if isinstance(over, str) or len(over) != 2 or any(c not in known for c in over):
+            raise ValueError(
+                f"over must be two of the inputs {', '.join(map_names(view))}, got {over!r:.80}."
+            )
+        first, second = (view.inputs[known[c]] for c in over)
+        if first is second:
+            raise ValueError(f"over must be two different inputs, got {over!r}.")
+        return first, second
+    fixed = {known[c] for c in (at or {}) if c in known}
+    left = [place for c, place in view.inputs.items() if c not in fixed]
+    if len(left) != 2:
+        raise ValueError(
+            f"A map is over two inputs, and at leaves {len(left)} of {len(view.inputs)} "
+            f"({', '.join(map_names(view))}): fix all but two with at={{...}}, or name two with "
+            "over=(..., ...)."
+        )
+    first, second = left
+    names = [(place.name or "").lower() for place in left]
+    upright = names[0] in _UPWARD and names[1] not in _UPWARD
+    if upright or (second.axis is not None and first.axis is None):
+        first, second = second, first
+    return first, second
+
+
+def _height(across: Input, up: Input, ratio) -> float:
+    """Of a panel, in inches, for one of a usual width."""
+    if not isinstance(ratio, float | int):
+        ratio = (
+            1.0 if ratio == "equal" else 0.9 * (across.upper - across.lower) / (up.upper - up.lower)
+        )
+    return float(
+        np.clip(3.2 * ratio * (up.upper - up.lower) / (across.upper - across.lower), 1.5, 6.0)
+    )
+
+
+def map_names(view: View) -> list[str]:
+    """The inputs, for messages."""
+    return [repr(view.naming(column)) for column in view.inputs]
+
+
+def _aspect(across: Input, up: Input) -> Any:
+    """Units of the vertical per unit of the horizontal, where that means something."""
+    if across.axis is not None or up.axis is not None:
+        return "auto"
+    names = [(place.name or "").lower() for place in (across, up)]
+    if _AROUND.get(names[0]) == names[1]:
+        middle = np.deg2rad(0.5 * (up.lower + up.upper))
+        return 1.0 / max(float(np.cos(middle)), 0.1)
+    ratio = (up.upper - up.lower) / (across.upper - across.lower)
+    return "equal" if 1 / 3 <= ratio <= 3.0 else "auto"
+
+
+def _near(view: View, columns, values: Array, held):
+    """Observations within a knot spacing of the slice, linear effects taken to it."""
+    keep = ~np.isnan(values)
+    for column, value in held.items():
+        if column in view.inputs:
+            keep &= np.abs(columns[column] - value) <= view.inputs[column].spacing
+    moved = view.moved(columns, values, held)
+    return {c: np.asarray(x)[keep] for c, x in columns.items()}, moved[keep]
+
+
+def _joined(limits: tuple[float, float], values: Array) -> tuple[float, float]:
+    """Colours for mean and observations together; a few outliers may saturate."""
+    if len(values) == 0:
+        return limits
+    low, high = np.quantile(values, [0.01, 0.99])
+    return min(limits[0], float(low)), max(limits[1], float(high))
+
+
+def _observations(ax, across: Input, up: Input, columns, values, limits, grid) -> Any:
+    """Observations as dots, or as averages of small rectangles; empty ones stay empty."""
+    a, b = columns[across.column], columns[up.column]
+    colours = palette(ax)
+    ax.set_facecolor(colours.pale)
+    if grid is None and len(values) <= _CROWD:
+        size = float(np.clip(20_000.0 / max(len(values), 1), 2.0, 20.0))
+        return ax.scatter(
+            across.shown(a), up.shown(b), size, values, lw=0, vmin=limits[0], vmax=limits[1]
+        )
+    counts = [min(n, _MOST) for n in pixels(ax)]
+    if grid is not None:  # no finer than the data, or there would be stripes
+        lengths = dict(zip(sorted((across.column, up.column)), grid.shape, strict=True))
+        counts = [min(n, lengths[s.column]) for n, s in zip(counts, (across, up), strict=True)]
+    else:
+        thin = min(1.0, (len(values) / (2.0 * counts[0] * counts[1])) ** 0.5)
+        counts = [max(1, int(n * thin)) for n in counts]
+    edges = [
+        np.linspace(s.lower, s.upper, n + 1) for s, n in zip((across, up), counts, strict=True)
+    ]
+    total, *_ = np.histogram2d(b, a, (edges[1], edges[0]), weights=values)
+    number, *_ = np.histogram2d(b, a, (edges[1], edges[0]))
+    with np.errstate(invalid="ignore"):
+        average = total / number
+    extent = [*across.shown(edges[0][[0, -1]]), *up.shown(edges[1][[0, -1]])]
+    return ax.imshow(
+        average,
+        origin="lower",
+        extent=extent,
+        vmin=limits[0],
+        vmax=limits[1],
+        interpolation="nearest",
+        aspect="auto",
+    )

@@ -1,0 +1,109 @@
+"""What to look at first."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+
+from asvgp.checking import calibration as in_words
+from asvgp.plot.bounds import draw_bounds, draw_levels
+from asvgp.plot.calibrated import draw_coverage
+from asvgp.plot.lines import series
+from asvgp.plot.maps import draw_surface, evaluate, sides
+from asvgp.plot.remainders import (
+    Residuals,
+    draw_correlation,
+    draw_quantiles,
+    draw_residuals,
+    standardised,
+)
+from asvgp.plot.style import colour_bar, palette, panels, titled
+from asvgp.plot.traces import Cloud, follow
+from asvgp.plot.view import Input, View
+from asvgp.summary import NEARLY
+
+
+def check(
+    gp,
+    X,
+    y,
+    *,
+    held_out=False,
+    sample_weight=None,
+    noise_variance=None,
+    width=None,
+    output=None,
+    ax=None,
+):
+    """Draw six panels that say whether to believe a model: look at these first.
+
+    The fit, the residuals, their quantiles, their correlation, the coverage of the bands, and
+    what the resolutions reached (the bounds, where there is but one); above them, in words, what
+    there is to object to.
+
+    Parameters
+    ----------
+    gp, X, y, held_out, sample_weight, noise_variance, width, output
+        As in `asvgp.plot.residuals`.
+    ax : array of six Axes, optional
+
+    Returns
+    -------
+    array of Axes, (2, 3)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp import GPRegressor, Matern32, plot
+    >>> x = np.linspace(0.0, 10.0, 500)
+    >>> y = np.sin(x) + 0.1 * np.random.default_rng(0).standard_normal(500)
+    >>> plot.check(GPRegressor(Matern32(), num_basis=50).fit(x, y), x, y).shape
+    (2, 3)
+    """
+    view = View(gp, output)
+    left = standardised(view, X, y, held_out, sample_weight, noise_variance, width)
+    inner = view.gp._seen().structure.facts(view.posterior, gp.objective).verdict
+    order = left.columns[view.line.column] if view.is_line else None
+    notes = list(in_words(left.z, order).notes)
+    if inner.penalty >= NEARLY:
+        notes.append(f"is the basis large enough? {inner.verdict}")
+    with panels(ax, 2, 3, (14.0, 7.0)) as axes:
+        _draw_fit(axes[0, 0], view, left, X, y, width, held_out)
+        draw_residuals(axes[0, 1], view, left)
+        draw_quantiles(axes[0, 2], left.z)
+        draw_correlation(axes[1, 0], view, left)
+        draw_coverage(axes[1, 1], left.z)
+        # One resolution is no curve.
+        (draw_levels if len(gp.resolution_) > 1 else draw_bounds)(axes[1, 2], view)
+        if ax is None:
+            text = "; ".join(notes) if notes else "nothing to object to"
+            axes[0, 0].figure.suptitle("\n".join(textwrap.wrap(text, 130)), fontsize="medium")
+    return axes
+
+
+def _draw_fit(ax, view: View, left: Residuals, X, y, width, held_out: bool) -> None:
+    """The series, the map, or of more inputs what was observed against its prediction."""
+    if view.is_line:
+        series(view.gp, X, y, width=width, output=view.output, ax=ax)
+        ax.get_legend().remove()  # there is no room for it
+        titled(ax, "the fit")
+    elif len(view.inputs) == 2:
+        across, up = sides(view, None, None)
+        held = view.held((across.column, up.column), None, left.columns)
+        surface = evaluate(view, across, up, held, ax)
+        image = draw_surface(ax, surface, False, surface.limits)
+        across.dress(ax.xaxis)
+        up.dress(ax.yaxis)
+        colour_bar(ax, image)
+        titled(ax, "posterior mean")
+    else:
+        low, high = float(left.mean.min()), float(left.mean.max())
+        place = Input(
+            -1, "predicted" if held_out else "predicted without itself", None, low, high, 0.0
+        )
+        follow(ax, place, low, high, [Cloud(ax, place, left.mean, left.observed)])
+        ends = np.array([low, high])
+        ax.plot(ends, ends, color=palette(ax).expected, lw=1.0, zorder=3)
+        ax.set_ylabel(view.target_label(y))
+        titled(ax, "the fit")

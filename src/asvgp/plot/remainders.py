@@ -1,0 +1,217 @@
+"""What a model leaves unexplained: standardised residuals from four sides."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial import KDTree
+from scipy.special import ndtr, ndtri
+from scipy.stats import beta
+
+from asvgp.basis import Array
+from asvgp.inputs import as_rows
+from asvgp.plot.style import legend, palette, panels, titled
+from asvgp.plot.traces import Cloud, follow
+from asvgp.plot.view import Input, View
+
+_LAGS = 30
+_ANCHORS = 20_000  # observations whose neighbours are looked for, in several dimensions
+
+
+class Residuals(NamedTuple):
+    """Standardised residuals of observations, missing ones left out.
+
+    Attributes
+    ----------
+    z : ndarray
+        Observed minus predicted, in standard deviations.
+    mean, observed : ndarray
+        The prediction, and what it is of.
+    columns : dict
+        Columns of X, as numbers.
+    """
+
+    z: Array
+    mean: Array
+    observed: Array
+    columns: dict[int, Array]
+
+
+def residuals(
+    gp,
+    X,
+    y,
+    *,
+    held_out=False,
+    sample_weight=None,
+    noise_variance=None,
+    width=None,
+    output=None,
+    ax=None,
+):
+    """Draw standardised residuals: over x, their histogram, quantiles, and correlation.
+
+    A right model's are independent and standard normal. Every observation is predicted without
+    itself (`GPRegressor.leave_one_out`), so that none can have drawn the fit towards it.
+
+    Parameters
+    ----------
+    gp : GPRegressor
+        Fitted.
+    X, y : array-like
+        The data it was fitted to, or some of them; other data with ``held_out``.
+    held_out : bool
+        The data are new to the model: predict them as they are.
+    sample_weight, noise_variance, width : optional
+        As they were given to `GPRegressor.fit`.
+    output : int, optional
+        Which of several outputs.
+    ax : array of four Axes, optional
+
+    Returns
+    -------
+    array of four Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp import GPRegressor, Matern32, plot
+    >>> x = np.linspace(0.0, 10.0, 500)
+    >>> y = np.sin(x) + 0.1 * np.random.default_rng(0).standard_normal(500)
+    >>> axes = plot.residuals(GPRegressor(Matern32(), num_basis=50).fit(x, y), x, y)
+    >>> len(axes)
+    4
+    """
+    view = View(gp, output)
+    left = standardised(view, X, y, held_out, sample_weight, noise_variance, width)
+    with panels(ax, *((1, 4) if ax is not None else (2, 2)), (9.0, 6.0)) as axes:
+        axes = axes.reshape(-1)
+        draw_residuals(axes[0], view, left)
+        draw_histogram(axes[1], left.z)
+        draw_quantiles(axes[2], left.z)
+        draw_correlation(axes[3], view, left)
+    return axes
+
+
+def standardised(
+    view: View, X, y, held_out=False, sample_weight=None, noise_variance=None, width=None
+) -> Residuals:
+    """Residuals of the data a model was fitted to, each without itself, or of new data."""
+    columns, observed = view.data(X, y)
+    if held_out:
+        if width is not None:
+            raise ValueError("Averages over intervals (width) cannot be predicted as held out.")
+        mean, std = view.predict(columns)
+        noise = noise_variance
+        if noise is None:
+            weight = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=float)
+            noise = view.noise / weight.ravel() if np.ndim(weight) else view.noise / weight  # pyright: ignore[reportAttributeAccessIssue]
+        z = (observed - mean) / np.sqrt(std**2 + np.ravel(noise))
+    else:
+        X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
+        found = view.gp.leave_one_out(X, y, sample_weight, noise_variance, width)
+        z, mean = (np.atleast_2d(part)[view.output] for part in (found.z, found.mean))
+    keep = np.isfinite(z)
+    if np.count_nonzero(keep) < 2:
+        raise ValueError(f"There are {np.count_nonzero(keep)} residuals to draw of {len(z)} rows.")
+    return Residuals(
+        z[keep], mean[keep], observed[keep], {c: np.asarray(x)[keep] for c, x in columns.items()}
+    )
+
+
+def draw_residuals(ax, view: View, left: Residuals) -> None:
+    """Over x; of models of several inputs, over the prediction."""
+    if view.is_line:
+        place, x = view.line, left.columns[view.line.column]
+    else:
+        low, high = float(left.mean.min()), float(left.mean.max())
+        place, x = Input(-1, "predicted", None, low, high, 0.0), left.mean
+    cloud = Cloud(ax, place, x, left.z, "residuals")
+    start, stop = float(np.min(x)), float(np.max(x))
+    follow(ax, place, start, stop if start < stop else start + 1.0, [cloud])
+    colour = palette(ax).expected
+    for height, style in ((0.0, "-"), (-1.96, "--"), (1.96, "--")):
+        ax.axhline(height, color=colour, lw=0.8, ls=style, zorder=3)
+    most = 1.08 * max(4.0, float(np.abs(left.z).max()))
+    ax.set(ylabel="standardised residual", ylim=(-most, most))
+    titled(ax, "residuals, and where 95 % should be")
+
+
+def draw_histogram(ax, z: Array) -> None:
+    """Against the standard normal density, on which the outermost bins are open."""
+    colours = palette(ax)
+    edges = np.linspace(-4.5, 4.5, 46)
+    counts, _ = np.histogram(np.clip(z, -4.49, 4.49), edges)
+    ax.stairs(counts / (len(z) * np.diff(edges)), edges, fill=True, color=colours.middle)
+    x = np.linspace(-4.5, 4.5, 300)
+    density = np.exp(-0.5 * x**2) / (2.0 * np.pi) ** 0.5
+    ax.plot(x, density, color=colours.expected, lw=1.2, label="standard normal")
+    beyond = int(np.count_nonzero(np.abs(z) > 4.5))
+    if beyond:
+        expected = 2.0 * len(z) * float(ndtr(-4.5))
+        ax.text(
+            0.02,
+            0.97,
+            f"{beyond:,} beyond ±4.5\n({expected:.2g} expected)",
+            transform=ax.transAxes,
+            va="top",
+            fontsize="small",
+        )
+    ax.set(xlabel="standardised residual", ylabel="density", xlim=(-4.5, 4.5), ylim=(0, None))
+    titled(ax, "histogram")
+    legend(ax, loc="upper right")
+
+
+def draw_quantiles(ax, z: Array) -> None:
+    """Quantiles against the normal's, with what chance allows each of them."""
+    colours, n = palette(ax), len(z)
+    # All of the tails, and of the middle what a line needs.
+    steps = np.unique(np.concatenate([np.arange(min(n, 50)), np.geomspace(1, n, 200).astype(int)]))
+    ranks = np.unique(np.clip(np.concatenate([steps, n - 1 - steps]), 0, n - 1))
+    expected = ndtri((ranks + 0.5) / n)
+    low, high = (ndtri(beta.ppf(p, ranks + 1, n - ranks)) for p in (0.025, 0.975))
+    ax.fill_between(
+        expected, low, high, color=colours.expected, alpha=0.25, lw=0, label="95 % of right models"
+    )
+    ax.plot(expected, expected, color=colours.expected, lw=0.8)
+    ax.plot(expected, np.sort(z)[ranks], ".", ms=3, color=colours.model, zorder=3)
+    ax.set(xlabel="standard normal quantile", ylabel="residual quantile")
+    titled(ax, "quantiles")
+    legend(ax, loc="upper left")
+
+
+def draw_correlation(ax, view: View, left: Residuals) -> None:
+    """Correlation with neighbours: in the order of x, or the nearest ones in several inputs."""
+    found, pairs = correlations(view, left)
+    colours, lags = palette(ax), np.arange(1, len(found) + 1)
+    reach = 1.96 / np.sqrt(pairs)
+    label = "95 % if independent"
+    ax.axhspan(-reach, reach, color=colours.expected, alpha=0.25, lw=0, label=label)
+    ax.axhline(0.0, color=colours.expected, lw=0.8)
+    ax.vlines(lags, 0.0, found, color=colours.model, lw=1.2, zorder=3)
+    ax.plot(lags, found, ".", ms=5, color=colours.model, zorder=3)
+    most = 1.15 * max(0.1, float(np.abs(found).max(initial=0.0)), 1.2 * reach)
+    ax.set(ylim=(-most, most), ylabel="correlation", xlim=(0.0, len(found) + 1.0))
+    ax.set_xlabel("lag (observations)" if view.is_line else "k-th nearest neighbour")
+    titled(ax, "correlation of residuals")
+    legend(ax, loc="lower right")
+
+
+def correlations(view: View, left: Residuals) -> tuple[Array, int]:
+    """Correlations of residuals with the k-th neighbour, k = 1, 2, ..., and how many pairs."""
+    n = len(left.z)
+    lags = min(_LAGS, n - 1)
+    if view.is_line:
+        order = np.argsort(left.columns[view.line.column], kind="stable")
+        z = left.z[order] - left.z.mean()
+        power = float(z @ z) or 1.0
+        return np.array([z[lag:] @ z[:-lag] for lag in range(1, lags + 1)]) / power, n
+    places = np.column_stack(
+        [(left.columns[c] - i.lower) / (i.upper - i.lower) for c, i in view.inputs.items()]
+    )
+    z = left.z - left.z.mean()
+    anchors = np.random.default_rng(0).permutation(n)[:_ANCHORS]
+    near = np.asarray(KDTree(places).query(places[anchors], k=lags + 1)[1])
+    products = z[anchors][:, None] * z[near[:, 1:]]
+    return products.mean(axis=0) / (float(z @ z) / n or 1.0), len(anchors)

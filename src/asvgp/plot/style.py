@@ -1,0 +1,144 @@
+"""Colours, figures and axes that all pictures share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# Okabe and Ito's colours, told apart by everyone; the lighter of them on dark grounds.
+_ON_LIGHT = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_ON_DARK = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00")
+_OURS = "asvgp"
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, imported now."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("Pictures need matplotlib: pip install 'asvgp[plot]'.") from None
+    return plt
+
+
+class Palette(NamedTuple):
+    """Colours for one ground.
+
+    Attributes
+    ----------
+    terms : tuple of str
+        What is known: the model's own colour first, then those of its parts.
+    pale, middle, strong : tuple of float
+        Greys between ground and ink: ranges, bulks and single observations.
+    ink : tuple of float
+    """
+
+    terms: tuple[str, ...]
+    pale: tuple[float, ...]
+    middle: tuple[float, ...]
+    strong: tuple[float, ...]
+    ink: tuple[float, ...]
+
+    @property
+    def model(self) -> str:
+        """Of posterior means and their bands."""
+        return self.terms[0]
+
+    @property
+    def expected(self) -> str:
+        """Of what a right model would show."""
+        return self.terms[1]
+
+
+def palette(ax) -> Palette:
+    """Colours that stand out from the ground of some axes."""
+    pyplot()
+    from matplotlib import rcParams
+    from matplotlib.colors import to_rgb, to_rgba
+
+    ground = to_rgba(ax.get_facecolor())
+    if ground[3] < 0.5:  # seen through
+        ground = to_rgba(ax.figure.get_facecolor())
+    ground = np.array(ground[:3])
+    ink = np.array(to_rgb(rcParams["axes.labelcolor"]))
+    bright = ground @ [0.2126, 0.7152, 0.0722] > 0.45
+    # Opaque mixtures: where transparent patches overlap, greys would seem to mean something.
+    pale, middle, strong, full = (
+        tuple((ground + share * (ink - ground)).tolist()) for share in (0.22, 0.42, 0.6, 1.0)
+    )
+    return Palette(_ON_LIGHT if bright else _ON_DARK, pale, middle, strong, full)
+
+
+@contextmanager
+def panels(ax, rows: int, columns: int, size: tuple[float, float], **options) -> Iterator[Any]:
+    """The axes to draw into, (rows, columns): those given, or a new figure's.
+
+    A figure made here is closed again where drawing fails.
+    """
+    plt = pyplot()
+    if ax is not None:
+        given = np.asarray(ax, dtype=object)
+        if given.size != rows * columns or not all(hasattr(a, "plot") for a in given.flat):
+            raise ValueError(
+                f"ax must be {rows * columns} matplotlib Axes"
+                f"{f' ({rows} x {columns})' if rows * columns > 1 else ''}, got {given.size}: "
+                f"{ax!r:.80}."
+            )
+        yield given.reshape(rows, columns)
+        return
+    figure, axes = plt.subplots(
+        rows, columns, figsize=size, layout="constrained", squeeze=False, **options
+    )
+    try:
+        yield axes
+    except BaseException:
+        plt.close(figure)
+        raise
+
+
+def titled(ax, text: str) -> None:
+    """A panel's title, at its left."""
+    ax.set_title(text, loc="left", fontsize="medium")
+
+
+def legend(ax, **options) -> None:
+    """A small legend."""
+    ax.legend(fontsize="small", framealpha=0.8, markerscale=1.5, **options).set_gid(_OURS)
+
+
+def colour_bar(ax, image, label: str = "") -> None:
+    """A colour bar as high as the axes are, whatever their aspect."""
+    bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0.0, 0.04, 1.0)))
+    bar.set_label(label)
+
+
+def legend_is_ours(ax) -> bool:
+    """Whether axes have a legend, and nobody has made another since."""
+    found = ax.get_legend()
+    return found is not None and found.get_gid() == _OURS
+
+
+def pixels(ax) -> tuple[int, int]:
+    """Columns and rows of pixels that axes have, about."""
+    box = ax.get_window_extent()
+    return tuple(int(n) for n in np.clip(np.rint([box.width, box.height]), 64, 4096))  # pyright: ignore[reportReturnType]
+
+
+def band_factor(level) -> float:
+    """Standard deviations on either side of the mean that hold a share of the probability."""
+    from scipy.special import ndtri
+
+    try:
+        share = float(level)
+    except (TypeError, ValueError):
+        share = np.nan
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"level must be between 0 and 1, such as 0.95, got {level!r}.")
+    return float(ndtri(0.5 + 0.5 * share))
+
+
+def percent(level: float) -> str:
+    """A share as people write it."""
+    return f"{100.0 * level:.4g} %"

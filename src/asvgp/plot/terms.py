@@ -1,0 +1,195 @@
+"""The terms of a model, each in a panel of its own."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import ceil
+
+import numpy as np
+
+from asvgp.kernels import Linear
+from asvgp.plot.maps import draw_surface, evaluate
+from asvgp.plot.style import band_factor, colour_bar, palette, panels, pixels, titled
+from asvgp.plot.traces import Curve, follow
+from asvgp.plot.view import Input, View, term_name
+
+
+def components(
+    gp, X=None, *, interval=None, level=0.95, forecast=0.0, at=None, output=None, ax=None
+):
+    """Draw every term of a model with its band: what each process and effect contributes.
+
+    Terms over one input are curves, of which those of a model of one input share their x axis;
+    products over two inputs are maps of their mean. An intercept is written into the first
+    panel.
+
+    Parameters
+    ----------
+    gp : GPRegressor
+        Fitted.
+    X : array-like, optional
+        Inputs of the data. A bar at the foot of the panels shows where they are; the effects of
+        further columns are drawn over their range in X, and left out without it.
+    interval, level, forecast, output
+        As in `asvgp.plot.series`; an interval and a forecast are of models of one input.
+    at : dict, optional
+        Values of the other inputs for products of three or more; by default the middle of their
+        domains.
+    ax : array of Axes, optional
+        One a term.
+
+    Returns
+    -------
+    array of Axes, (terms,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp import GPRegressor, Matern32, SHO, plot
+    >>> x = np.linspace(0.0, 50.0, 500)
+    >>> kernel = Matern32(20.0) + SHO(period=2 * np.pi, quality=50.0)
+    >>> gp = GPRegressor(kernel, num_basis=100, optimizer=None, noise_variance=0.01)
+    >>> axes = plot.components(gp.fit(x, np.sin(x) + x / 50))
+    >>> [ax.get_title(loc="left") for ax in axes]
+    ['Matern32, lengthscale 20', 'SHO, period 6.28']
+    """
+    view, factor = View(gp, output), band_factor(level)
+    columns = None if X is None else view.read(X)
+    span = None
+    if view.is_line:
+        span = view.line.interval(interval, forecast)
+    elif interval is not None or forecast:
+        raise ValueError("interval and forecast are for models of one input.")
+    parts = _terms(view, columns)
+    count = len(parts)
+    across = 1 if view.is_line else min(3, ceil(count**0.5))
+    down = ceil(count / across)
+    size = (9.0, 1.2 + 1.8 * down) if view.is_line else (1.0 + 4.0 * across, 3.4 * down)
+    shared = view.is_line and all(isinstance(over, Input) for _, _, over in parts)
+    if ax is not None:
+        across, down = count, 1
+    with panels(ax, down, across, size, sharex=shared and ax is None) as axes:
+        axes = axes.reshape(-1)
+        for spare in axes[count:]:
+            spare.remove()
+        axes = axes[:count]
+        for panel, (number, part, over) in zip(axes, parts, strict=True):
+            where = ""
+            if isinstance(over, Input):
+                held = _others(view, (over.column,), None)
+                own = partial(_of_term, view, number, over, held)
+                curve = Curve(panel, over, own, factor, palette(panel).model)
+                follow(panel, over, *(span or (over.lower, over.upper)), [curve])
+                _rug(panel, over, columns)
+            elif isinstance(over, tuple):
+                held = _others(view, tuple(s.column for s in over), at)
+                _map(panel, view, number, over, held)
+                beside = [f.dim for f in view.layout.kernel.components[number].factors[2:]]
+                if beside:
+                    where = f" at {view.in_words({dim: held[dim] for dim in beside})}"
+            else:
+                _effect(panel, view, part, over, columns, factor)
+            if isinstance(over, Input) or not isinstance(over, tuple):
+                panel.set_ylabel("contribution")
+            titled(panel, term_name(part) + where)
+            if shared:
+                panel.label_outer()
+        _intercept(axes[0], view)
+    return axes
+
+
+def _terms(view: View, columns) -> list[tuple]:
+    """Number, term, and what it is over: an input, a pair of them, or a column's number."""
+    kernel, named, out = view.layout.kernel, view.gp.kernel_, []
+    for number, (own, part) in enumerate(zip(kernel.components, named.components, strict=True)):
+        dims = [factor.dim for factor in own.factors]
+        if len(dims) == 1:
+            dim = view.layout.input if dims[0] is None else dims[0]
+            out.append((number, part, view.inputs[dim]))
+        else:
+            out.append((number, part, (view.inputs[dims[0]], view.inputs[dims[1]])))
+    for number, (own, part) in enumerate(zip(kernel.effects, named.effects, strict=True)):
+        if not isinstance(own, Linear):
+            continue
+        column = view.layout.input if own.dim is None else own.dim
+        if column in view.inputs:
+            out.append((-1 - number, part, view.inputs[column]))
+        elif columns is not None:
+            out.append((number, part, column))
+    return out
+
+
+def _of_term(view: View, number: int, over: Input, held, x):
+    """Mean and standard deviation of a component, or (counted from -1 down) of an effect."""
+    if number < 0:
+        return view.effect(-1 - number, x)
+    wide = {column: np.full(len(x), value) for column, value in held.items()}
+    return view.predict({over.column: x, **wide}, number)
+
+
+def _others(view: View, shown: tuple[int, ...], at) -> dict[int, float]:
+    """Values of the columns that a term's panel does not vary: the middle of their domains."""
+    middle = {
+        c: np.array([0.5 * (place.lower + place.upper)])
+        for c, place in view.inputs.items()
+        if c not in shown
+    }
+    middle |= {c: np.zeros(1) for c in view.layout.linear if c not in shown}
+    return view.held(shown, at, middle)
+
+
+def _map(ax, view: View, number: int, over: tuple[Input, Input], held) -> None:
+    surface = evaluate(view, *over, held, ax, number)
+    most = float(np.abs(surface.mean).max()) or 1.0
+    image = draw_surface(ax, surface, False, (-most, most))
+    over[0].dress(ax.xaxis)
+    over[1].dress(ax.yaxis)
+    colour_bar(ax, image, "contribution")
+
+
+def _effect(ax, view: View, part, column: int, columns, factor: float) -> None:
+    """A linear effect over the range of its column in the data."""
+    values = columns[column]
+    x = np.linspace(float(np.min(values)), float(np.max(values)), 101)
+    number = [getattr(e, "dim", None) for e in view.layout.kernel.effects].index(column)
+    mean, std = view.effect(number, x)
+    colour = palette(ax).model
+    ax.fill_between(x, mean - factor * std, mean + factor * std, color=colour, alpha=0.3, lw=0)
+    ax.plot(x, mean, color=colour, lw=1.2)
+    ax.set(xlabel=view.naming(column), xlim=(x[0], x[-1]))
+    _rug(ax, Input(column, view.naming(column), None, x[0], x[-1], 0.0), columns)
+
+
+def _rug(ax, over: Input, columns) -> None:
+    """A bar at the foot where there are data."""
+    if columns is None:
+        return
+    count = pixels(ax)[0]
+    seen, edges = np.histogram(columns[over.column], count, (over.lower, over.upper))
+    bar = ax.stairs(
+        np.where(seen > 0, 0.03, np.nan),
+        over.shown(edges),
+        fill=True,
+        color=palette(ax).strong,
+        transform=ax.get_xaxis_transform(),
+        zorder=2,
+    )
+    bar.sticky_edges.y.clear()
+
+
+def _intercept(ax, view: View) -> None:
+    for effect in view.gp.effects_:
+        if effect.name == "intercept":
+            value = float(np.atleast_1d(effect.estimate)[view.output])
+            text = f"intercept {value:.4g} ± {effect.std:.2g}"
+            ax.text(
+                0.99,
+                0.96,
+                text,
+                transform=ax.transAxes,
+                ha="right",
+                va="top",
+                fontsize="small",
+                bbox={"facecolor": ax.get_facecolor(), "alpha": 0.7, "lw": 0, "pad": 2},
+                zorder=5,
+            )

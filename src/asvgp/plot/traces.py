@@ -1,0 +1,139 @@
+"""What follows the limits of its axes: curves with bands, and clouds of observations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.plot.reduce import reduce_columns
+from asvgp.plot.style import legend, legend_is_ours, palette, percent, pixels
+from asvgp.plot.view import Input
+
+_DOTS = 20  # observations a column up to which each is a dot of its own
+_CENTRAL = 0.9  # of a column's observations, drawn darker than their range
+
+
+class Curve:
+    """A mean and its band, at two points a pixel.
+
+    Parameters
+    ----------
+    ax : Axes
+    place : Input
+    evaluate : callable
+        Mean and standard deviation at places.
+    factor : float
+        Half width of the band in standard deviations; none with zero.
+    colour, label, band : str
+        ``band`` is the label of the band.
+    """
+
+    def __init__(
+        self,
+        ax,
+        place: Input,
+        evaluate: Callable[[Array], tuple[Array, Array]],
+        factor: float,
+        colour,
+        label: str | None = None,
+        band: str | None = None,
+    ):
+        self.ax, self.place, self.evaluate, self.factor = ax, place, evaluate, factor
+        self.colour, self.label, self.band_label = colour, label, band
+        self.line: Any = None
+        self.band: Any = None
+
+    def draw(self, start: float, stop: float) -> None:
+        """Draw, or draw anew, between two places."""
+        x = np.linspace(start, stop, 2 * pixels(self.ax)[0])
+        mean, std = self.evaluate(x)
+        at, reach = self.place.shown(x), self.factor * std
+        if self.line is None:
+            style: dict[str, Any] = {"color": self.colour, "zorder": 3}
+            if self.factor:
+                self.band = self.ax.fill_between(
+                    at, mean - reach, mean + reach, alpha=0.3, lw=0, label=self.band_label, **style
+                )
+            (self.line,) = self.ax.plot(at, mean, lw=1.0, label=self.label, **style)
+            return
+        self.line.set_data(at, mean)
+        if self.band is not None:
+            edge = np.concatenate([mean - reach, (mean + reach)[::-1]])
+            self.band.set_verts([np.column_stack([np.concatenate([at, at[::-1]]), edge])])
+
+
+class Cloud:
+    """Observations: each a dot where they are few, their range and bulk a pixel where many.
+
+    Parameters
+    ----------
+    ax : Axes
+    place : Input
+    x, y : ndarray of shape (n,)
+    what : str
+        What they are, for the legend.
+    """
+
+    def __init__(self, ax, place: Input, x: Array, y: Array, what: str = "observations"):
+        self.ax, self.place, self.x, self.y, self.what = ax, place, x, y, what
+        self.dots: Any = None  # until something is drawn
+        self.range: Any
+        self.bulk: Any
+
+    def draw(self, start: float, stop: float) -> None:
+        """Draw, or draw anew, between two places."""
+        columns = pixels(self.ax)[0]
+        found = reduce_columns(self.x, self.y, start, stop, columns, _CENTRAL)
+        # By what is crowded where there is something, so that gaps do not make dots of the rest.
+        few = found.count.sum() <= _DOTS * max(np.count_nonzero(found.count), columns // 4)
+        some = np.zeros(0, dtype=int)
+        if few:
+            some = np.flatnonzero((self.x >= start) & (self.x <= stop) & ~np.isnan(self.y))
+        edges = self.place.shown(found.edges)
+        if self.dots is None:
+            self.dots = self._begin(edges, found)
+        self.dots.set_data(self.place.shown(self.x[some]), self.y[some])
+        self.dots.set_markersize(float(np.clip(150.0 / max(len(some), 1) ** 0.5, 2.0, 6.0)))
+        for patch, low, high in (
+            (self.range, found.low, found.high),
+            (self.bulk, found.lower, found.upper),
+        ):
+            patch.set_visible(not few)
+            patch.set_data(high, edges, low)
+        total = f"{np.count_nonzero(~np.isnan(self.y)):,} {self.what}"
+        self.dots.set_label(total if few else "_")
+        self.range.set_label("_" if few else f"{total}: range per pixel")
+        self.bulk.set_label("_" if few else f"central {percent(_CENTRAL)} of them")
+
+    def _begin(self, edges: Array, found) -> Any:
+        """The artists, and what they make of the limits of y; the dots are returned."""
+        colours = palette(self.ax)
+        # The outline keeps a column whose observations are all alike from vanishing.
+        style: dict[str, Any] = {"baseline": found.low, "fill": True, "lw": 0.5}
+        self.range = self.ax.stairs(found.high, edges, color=colours.pale, zorder=1, **style)
+        self.bulk = self.ax.stairs(found.high, edges, color=colours.middle, zorder=1.1, **style)
+        for patch in (self.range, self.bulk):
+            patch.sticky_edges.y.clear()
+        style = {"mew": 0, "color": colours.strong, "zorder": 1.2}
+        return self.ax.plot([], [], ".", rasterized=True, **style)[0]
+
+
+def follow(ax, place: Input, start: float, stop: float, traces) -> None:
+    """Draw traces over an interval, and again whenever the limits of the axes change."""
+    for trace in traces:
+        trace.draw(start, stop)
+    place.dress(ax.xaxis)
+    ax.set_xlim(*place.shown([start, stop]))
+
+    def redraw(changed) -> None:
+        low, high = sorted(float(end) for end in place.unshown(changed.get_xlim()))
+        if np.isfinite(low) and np.isfinite(high) and low < high:
+            for trace in traces:
+                trace.draw(low, high)
+            if legend_is_ours(changed):  # dots may have become ranges
+                legend(changed)
+
+    ax.callbacks.connect("xlim_changed", redraw)
