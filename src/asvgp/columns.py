@@ -54,6 +54,8 @@ class Columns:
     ((3, 2), ['time', 'load'], [1, 2])
     """
 
+    ndim = 2
+
     def __init__(self, names, arrays):
         self.columns, self.arrays = tuple(names), tuple(arrays)
 
@@ -71,19 +73,6 @@ class Columns:
 
     def __getitem__(self, rows: slice) -> Columns:
         return Columns(self.columns, [array[rows] for array in self.arrays])
-
-    @staticmethod
-    def joined(parts: list[Columns]) -> Columns:
-        """The rows of all parts, one after the other."""
-        if len(parts) == 1:
-            return parts[0]
-        columns = zip(*(part.arrays for part in parts), strict=True)
-        return Columns(parts[0].columns, [_joined(arrays) for arrays in columns])
-
-
-def _joined(arrays):
-    own = getattr(arrays[0], "joined", None)
-    return np.concatenate(arrays) if own is None else own(arrays)
 
 
 class Table:

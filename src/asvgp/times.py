@@ -162,15 +162,6 @@ class Zoned:
         """As Python has it."""
         return self.times.tolist()
 
-    @staticmethod
-    def joined(parts) -> Zoned:
-        """One column of several."""
-        for part in parts:
-            if getattr(part, "tz", None) != parts[0].tz:
-                zones = f"{parts[0].tz} and {getattr(part, 'tz', None) or 'none'}"
-                raise ValueError(f"Time zones differ within a column: {zones}. Bring it to one.")
-        return Zoned(np.concatenate([part.times for part in parts]), parts[0].tz)
-
 
 @dataclass(frozen=True)
 class TimeAxis:

@@ -22,11 +22,10 @@ def source_to_predict(model, X) -> Source | None:
     A frame is one only to a model that was fitted to a source: others answer arrays, as
     scikit-learn does.
     """
-    if isinstance(X, Source | str | PathLike) or is_lazy(X) or (model._seen().targets is not None and is_frame(X)):
-        source = open_source(X)
-    else:
+    named = model._seen().targets is not None
+    if not (isinstance(X, Source | str | PathLike) or is_lazy(X) or (named and is_frame(X))):
         return None
-    return source.inputs_only(input_names(model))
+    return open_source(X).inputs_only(input_names(model))
 
 
 def is_frame(X) -> bool:

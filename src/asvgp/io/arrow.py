@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from asvgp.io.answers import as_batches, as_table
 from asvgp.io.convert import arrow
 from asvgp.io.roles import Roles
@@ -113,17 +111,16 @@ class ArrowDataset(TableSource):
     def __init__(self, dataset, roles: Roles):
         super().__init__(roles)
         self.dataset = dataset
-        self.schema = dataset.schema
         self.rows = self._count()
 
     def names(self) -> Sequence[str]:
         """All columns."""
-        return self.schema.names
+        return self.dataset.schema.names
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """All rows in order."""
         self._check_files(names)
-        for batch in self.dataset.replace_schema(self.schema).to_batches(**self._scan(names)):
+        for batch in self.dataset.to_batches(**self._scan(names)):
             if batch.num_rows:
                 yield by_name(batch, names)
 
@@ -163,7 +160,7 @@ class ArrowDataset(TableSource):
             return None
         from asvgp.io.parquet import ranges
 
-        return ranges(self.dataset, self.schema, self.inputs)
+        return ranges(self.dataset, self.inputs)
 
     def fingerprint(self) -> object:
         """Sizes of the files and when they were written."""
@@ -181,9 +178,3 @@ def _partition(fragment) -> set[str]:
     import pyarrow.dataset as ds
 
     return set(ds.get_partition_keys(fragment.partition_expression))
-
-
-def ends(values: Sequence) -> np.ndarray:
-    """Smallest and largest of numbers or times."""
-    array = np.array(values)
-    return np.array([array.min(), array.max()])

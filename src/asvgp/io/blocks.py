@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
@@ -18,6 +19,8 @@ from asvgp.times import TimeAxis, Zoned, is_time
 def in_blocks(chunks: Iterable[Chunk], rows: int | None = None) -> Iterator[Chunk]:
     """The same rows in blocks of a length that follows from their columns, the last shorter.
 
+    The memory of a block is used again for the next but one.
+
     Examples
     --------
     >>> import numpy as np
@@ -25,8 +28,7 @@ def in_blocks(chunks: Iterable[Chunk], rows: int | None = None) -> Iterator[Chun
     >>> [block.rows for block in in_blocks(parts, rows=5)]
     [5, 2]
     """
-    waiting: list[Chunk] = []
-    held = 0
+    block, rooms = None, deque([[], []])
     for chunk in chunks:
         if not chunk.rows:
             continue
@@ -35,15 +37,92 @@ def in_blocks(chunks: Iterable[Chunk], rows: int | None = None) -> Iterator[Chun
             rows = block_rows(_width(chunk.X) + (1 if chunk.y is None else _width(chunk.y)))
         begin = 0
         while begin < chunk.rows:
-            part = chunk[begin : begin + rows - held]
-            waiting.append(part)
-            held += part.rows
-            begin += part.rows
-            if held == rows:
-                yield joined(waiting)
-                waiting, held = [], 0
-    if held:
-        yield joined(waiting)
+            block = _Block(rows, rooms.popleft()) if block is None else block
+            begin += block.add(chunk[begin : begin + rows - block.rows])
+            if block.rows == rows:
+                rooms.append(block.parts)
+                yield block.chunk()
+                block = None
+    if block is not None:
+        yield block.chunk()
+
+
+class _Block:
+    """Room for the rows of a block, filled as they come: beside it nothing has to be kept."""
+
+    def __init__(self, length: int, room: list[Any] | None = None):
+        self.length, self.rows = length, 0
+        self.names: tuple[str, ...] | None = None
+        self.parts: list[Any] = room or []
+
+    def add(self, chunk: Chunk) -> int:
+        """Take in all rows of a chunk, which are not more than there is room for."""
+        named = isinstance(chunk.X, Columns)
+        names = chunk.X.columns if named else None
+        columns = list(chunk.X.arrays) if named else [chunk.X]
+        new = [*columns, *tuple(chunk)[1:]]
+        if not self.rows:
+            self.names = names
+            old = self.parts if len(self.parts) == len(new) else [None] * len(new)
+            pairs = zip(new, old, strict=True)
+            self.parts = [_room(part, self.length, own) for part, own in pairs]
+        elif names != self.names or len(new) != len(self.parts):
+            raise ValueError(f"Columns differ from chunk to chunk: {self.names} and then {names}.")
+        rows = slice(self.rows, self.rows + chunk.rows)
+        self.parts = [_put(old, part, rows) for old, part in zip(self.parts, new, strict=True)]
+        self.rows = rows.stop
+        return chunk.rows
+
+    def chunk(self) -> Chunk:
+        """What was taken in."""
+        *columns, y, weight, noise, width = [
+            part[: self.rows] if len_of(part) else part for part in self.parts
+        ]
+        X = columns[0] if self.names is None else Columns(self.names, columns)
+        return Chunk(X, y, weight, noise, width)
+
+
+def _room(part, length: int, old=None):
+    """An array for so many rows of a kind, an old one if it fits; what is for all rows, itself."""
+    if not len_of(part):
+        return part
+    if isinstance(part, Zoned):
+        return Zoned(_room(part.times, length, getattr(old, "times", None)), part.tz)
+    part = np.asarray(part)
+    shape = (length, *part.shape[1:])
+    if isinstance(old, np.ndarray) and old.shape == shape and old.dtype == part.dtype:
+        return old
+    return np.empty(shape, dtype=part.dtype)
+
+
+def _put(old, new, rows: slice):
+    """Room with further rows in it, made wide enough for them."""
+    if len_of(old) == 0 or len_of(new) == 0:
+        if len_of(old) != len_of(new) or not (old is new or old == new):
+            raise ValueError("Chunks differ in what they bring beside X: some have weights.")
+        return old
+    if isinstance(old, Zoned) or isinstance(new, Zoned):
+        zones = [getattr(part, "tz", None) or "none" for part in (old, new)]
+        if zones[0] != zones[1]:
+            raise ValueError(
+                f"Time zones differ within a column: {zones[0]}, then {zones[1]}. Bring it to one."
+            )
+        return Zoned(_put(old.times, new.times, rows), old.tz)
+    new = np.asarray(new)
+    if new.shape[1:] != old.shape[1:]:
+        raise ValueError(
+            f"Chunks differ in their number of columns: {_width(old)}, then {_width(new)}."
+        )
+    if new.dtype != old.dtype and (kind := _common(old.dtype, new.dtype)) != old.dtype:
+        old = old.astype(kind)
+    old[rows] = new
+    return old
+
+
+def _common(one: np.dtype, other: np.dtype) -> np.dtype:
+    if "M" in (one.kind, other.kind) and one.kind != other.kind:
+        raise TypeError("A column holds numbers in some chunks and times in others.")
+    return np.result_type(one, other)
 
 
 def _width(values) -> int:
@@ -63,22 +142,10 @@ def joined(chunks: list[Chunk]) -> Chunk:
         raise ValueError("There are no data: 0 rows.")
     if len(chunks) == 1:
         return chunks[0]
-    out: list[Any] = []
-    for name, parts in zip(Chunk._fields, zip(*chunks, strict=True), strict=True):
-        if isinstance(parts[0], Columns):
-            if any(part.columns != parts[0].columns for part in parts):
-                raise ValueError("Columns differ from chunk to chunk.")
-            out.append(Columns.joined(list(parts)))
-        elif len_of(parts[0]):
-            if len({np.shape(part)[1:] for part in parts}) > 1:
-                raise ValueError(
-                    f"Chunks differ in the number of columns of {name}: "
-                    f"{sorted({_width(np.asarray(part)) for part in parts})}."
-                )
-            out.append(np.concatenate(parts))
-        else:
-            out.append(parts[0])
-    return Chunk(*out)
+    block = _Block(sum(chunk.rows for chunk in chunks))
+    for chunk in chunks:
+        block.add(chunk)
+    return block.chunk()
 
 
 class BlockStream(Stream):

@@ -131,6 +131,8 @@ def _from_arrow(column, name: str) -> Any:
         return column.to_numpy(zero_copy_only=False)
     elif (kinds.is_integer(kind) or kinds.is_boolean(kind)) and column.null_count:
         column = column.cast(pa.float64(), safe=False)
+    elif kinds.is_binary(kind) or kinds.is_large_binary(kind):
+        raise TypeError(f"Column {name!r} holds bytes that are not UTF-8: save the data as that.")
     elif not (kinds.is_floating(kind) or kinds.is_integer(kind) or kinds.is_temporal(kind)):
         raise TypeError(f"Column {name!r} holds {kind}, which is neither numbers nor times.")
     if kinds.is_time(kind):

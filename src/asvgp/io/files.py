@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -138,16 +138,41 @@ def _dataset(paths: Sequence[str], folder: Path | None, kind: str, roles: Roles)
         )
     if folder is not None:
         options |= {"partitioning": "hive", "partition_base_dir": str(folder)}
+
+    def dataset(change=None):
+        """The files with one type a column, which holds what any of them has."""
+        found = ds.dataset(list(paths), **options)
+        own = [fragment.physical_schema for fragment in found.get_fragments()]
+        schema = pa.unify_schemas([found.schema, *own], promote_options="permissive")
+        schema = schema if change is None else pa.schema([change(field) for field in schema])
+        return ds.dataset(list(paths), schema=schema, **options)
+
     try:
-        dataset = ds.dataset(list(paths), **options)
-        schemas = [fragment.physical_schema for fragment in dataset.get_fragments()]
-        schema = pa.unify_schemas([dataset.schema, *schemas], promote_options="permissive")
-        names = schema.names
+        if kind in ("csv", "tsv"):
+            for path in paths:
+                _check_header(path, options["format"].parse_options)
+            return CsvFiles(dataset(_wider), roles, lambda: dataset(_text))
+        return Files(dataset(), roles)
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         raise ValueError(f"{_shown(paths)} cannot be read as {kind}: {_first(error)}") from None
-    del names
-    make = CsvFiles if kind in ("csv", "tsv") else Files
-    return make(dataset, schema, roles)
+
+
+def _check_header(path: str, parse_options) -> None:
+    """Names must differ, and be text."""
+    import pyarrow.csv as csv
+
+    with csv.open_csv(path, parse_options=parse_options) as reader:
+        try:
+            names = reader.schema.names
+        except UnicodeDecodeError:
+            raise ValueError(
+                f"{path}: column names are not UTF-8. Save the file as that."
+            ) from None
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(
+                f"{path}: there are {names.count(name)} columns {name!r}: rename all but one."
+            )
 
 
 def _check_text(path: str) -> None:
@@ -171,10 +196,6 @@ def _first(error: Exception) -> str:
 class Files(ArrowDataset):
     """Parquet or Feather files, with one type for a column of all of them."""
 
-    def __init__(self, dataset, schema, roles: Roles):
-        super().__init__(dataset, roles)
-        self.schema = schema
-
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """All rows in order."""
         pa = arrow()
@@ -188,27 +209,27 @@ class Files(ArrowDataset):
 class CsvFiles(Files):
     """CSV files, whose types are those of their first lines, made wide enough for the rest."""
 
-    def __init__(self, dataset, schema, roles: Roles):
-        pa = arrow()
-        super().__init__(dataset, pa.schema([_wider(field) for field in schema]), roles)
+    def __init__(self, dataset, roles: Roles, as_text: Callable[[], Any]):
+        super().__init__(dataset, roles)
+        self.as_text = as_text
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """All rows in order."""
         try:
             yield from super().batches(names)
         except ValueError:
-            self._explain(names)
+            self._explain(names)  # which raises a clearer error where it can
             raise
 
     def _explain(self, names: Sequence[str]) -> None:
         """Find the row that is not of its column's type: read as text, it says so."""
-        pa = arrow()
-        text = pa.schema([pa.field(name, pa.string()) for name in self.schema.names])
-        start = 0
-        for batch in Files(self.dataset, text, self.roles).batches(names):
-            start += chunk_of(
-                batch, self.roles, start, not set(self.roles.targets) <= {*names}
-            ).rows
+        start, inputs_only = 0, not {*self.roles.targets} <= {*names}
+        for batch in Files(self.as_text(), self.roles).batches(names):
+            start += chunk_of(batch, self.roles, start, inputs_only).rows
+
+
+def _text(field):
+    return field.with_type(arrow().string())
 
 
 def _wider(field):

@@ -25,7 +25,7 @@ def open_source(data, roles: Roles) -> Source | None:
     if isinstance(data, Mapping):
         return DictSource(data, roles)
     if callable(data) or isinstance(data, Iterable):
-        return ChunkSource(data, roles)
+        return ChunkSource(data, roles)  # pyright: ignore[reportArgumentType]
     return None
 
 

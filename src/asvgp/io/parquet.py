@@ -14,8 +14,9 @@ from asvgp.times import Zoned
 _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 
 
-def ranges(dataset, schema, names: Sequence[str]) -> Columns | None:
+def ranges(dataset, names: Sequence[str]) -> Columns | None:
     """Smallest and largest of every column in two rows; None where a file does not say."""
+    schema = dataset.schema
     found: dict[str, list] = {name: [] for name in names}
     for fragment in dataset.get_fragments():
         metadata = fragment.metadata
@@ -53,7 +54,7 @@ def _pair(column, kind) -> list | None:
         unit = _UNITS.get(logical.get("timeUnit", ""))
         if unit is None or told.physical_type != "INT64":
             return None
-        return [np.datetime64(int(value), unit) for value in (told.min_raw, told.max_raw)]
+        return list(np.array([told.min_raw, told.max_raw], dtype=np.int64).view(f"M8[{unit}]"))
     if types.is_date32(kind):
         return [np.datetime64(value, "s") for value in (told.min, told.max)]
     if types.is_floating(kind) or types.is_integer(kind):

@@ -84,8 +84,8 @@ class Roles:
                 raise ValueError(_no_column(name, names))
         if not inputs:
             raise ValueError(
-                f"No column is left to be an input: there are {_listed(visible)}, and the target is "
-                f"{self.target!r}."
+                f"No column is left to be an input: there are {_listed(visible)}, and the target "
+                f"is {self.target!r}."
                 + (f" Name the index, {hidden[0]!r}, in inputs." if hidden else "")
             )
         if len({*inputs}) < len(inputs):

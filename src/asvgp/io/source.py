@@ -53,7 +53,7 @@ class Chunk(NamedTuple):
     def __getitem__(self, rows):  # pyright: ignore[reportIncompatibleMethodOverride]
         if not isinstance(rows, slice):
             return tuple(self)[rows]
-        return Chunk(*(part[rows] if np.ndim(part) or len_of(part) else part for part in self))
+        return Chunk(*(part[rows] if len_of(part) else part for part in self))
 
 
 def len_of(part) -> int:
@@ -154,7 +154,7 @@ class Source(ABC):
         found = self.ranges() if self.roles.width is None else None
         return (found, self.rows) if found is not None else outermost(self, progress)
 
-    def answer(self, predict: Callable[[Any], dict[str, np.ndarray]]):
+    def answer(self, predict: Callable[[Any], dict[str, np.ndarray]]) -> Any:
         """Predictions in kind, from a function that answers a chunk's X by named columns.
 
         By default an iterator of dictionaries of arrays, a chunk each.
