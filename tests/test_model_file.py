@@ -361,7 +361,7 @@ POSTERIOR = (*FIT, "posterior", "Posterior")
         ((*FIT, "noise"), -1.0, "noise is -1"),
         ((*FIT, "noise"), "low", "noise is 'low'"),
         ((*FIT, "kernel"), {"SHO": {"period": 2.0}}, "with other hyperparameters"),
-        ((*FIT, "posterior"), {"tuple": []}, "the posterior is a tuple"),
+        ((*FIT, "posterior"), {"tuple": []}, "tuple"),
         ((*POSTERIOR, "degree"), {"tuple": [1]}, "degree is 1"),
         ((*POSTERIOR, "state"), {"dict": []}, "effects"),
         ((*POSTERIOR, "stats"), {"shared": "data.stats"}, "coefficients has shape"),

@@ -80,8 +80,9 @@ def _fit(fit: Fit, seen: Seen) -> None:
         _real("noise", noise, positive=True)
     _is("the report", fit.report, Report)
     known = vars(fit)
-    _is("the resolutions", known.get("levels", known.get("resolution")), list)
-    for level in known.get("levels", known.get("resolution")):
+    levels: Any = known.get("levels", known.get("resolution"))
+    _is("the resolutions", levels, list)
+    for level in levels:
         _is("a resolution", level, Level)
     _is("the timings", fit.timings, dict)
     _real("elbo", fit.elbo)
@@ -184,7 +185,10 @@ def _statistics(stats: Any, layout: Layout) -> None:
             "cross": (*cells, *powers, columns),
             "column_gram": (columns, columns),
             "column_targets": (outputs, columns),
+            "centre": (outputs,),
         }
+        if hasattr(stats, "column_centre"):
+            shapes["column_centre"] = (stats.linear,)
     for name, shape in ({"squares": (outputs,)} | shapes).items():
         _array(f"{name} of the statistics", getattr(stats, name), shape)
     _whole("count", stats.count, 0)

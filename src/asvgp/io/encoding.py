@@ -268,7 +268,12 @@ class Decoder:
             plan, stats = parts.pop("plan"), parts.pop("stats")
             assembly = Assembly(parts["kernel"], plan, stats, self._engine)
             return FieldPosterior.restored(assembly=assembly, **parts)
-        return _fit(parts) if cls is Fit else cls(**parts)
+        made = _fit(parts) if cls is Fit else cls(**parts)
+        for name, part in parts.items():
+            # Some classes put zeros where nothing was given: never in place of something.
+            if isinstance(part, np.ndarray) and part.size and getattr(made, name) is not part:
+                raise ValueError(f"{name} of {cls.__name__} cannot have shape {part.shape}")
+        return made
 
     def _engine(self):
         """That of the model's device, or the CPU where this machine has none such."""
