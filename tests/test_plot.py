@@ -273,6 +273,15 @@ class TestSeries:
             plot.series(line[0], **options)
         assert plt.get_fignums() == []
 
+    def test_failure_while_drawing_leaves_no_figure(self, line, monkeypatch):
+        def fail(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("asvgp.plot.traces.Curve.draw", fail)
+        with pytest.raises(KeyboardInterrupt):
+            plot.series(line[0])
+        assert plt.get_fignums() == []
+
     def test_times_ask_for_durations(self, timed):
         with pytest.raises(TypeError, match="a duration such as '7 days', got 3"):
             plot.series(timed[0], forecast=3)
@@ -387,7 +396,8 @@ class TestMap:
     def test_a_slice_is_where_it_says(self, mixed):
         gp, X, y = mixed
         axes = plot.map(gp, X, y, at={"height": 0.25, "slope": 1.0}, what="mean")
-        assert axes[0].get_title(loc="left") == "observations near height = 0.25, slope = 1"
+        title = axes[0].get_title(loc="left").replace("\n", " ")
+        assert title == "observations near height = 0.25, slope = 1"
         image = np.asarray(axes[1].images[0].get_array())
         lon, lat = (
             X[c].min() + 0.5 * np.ptp(X[c]) / n

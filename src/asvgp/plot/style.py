@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -99,8 +100,10 @@ def panels(ax, rows: int, columns: int, size: tuple[float, float], **options) ->
 
 
 def titled(ax, text: str) -> None:
-    """A panel's title, at its left."""
-    ax.set_title(text, loc="left", fontsize="medium")
+    """A panel's title, at its left, in as many lines as its width asks for."""
+    width = max(24, pixels(ax)[0] // 7)  # characters of about seven pixels
+    lines = textwrap.fill(text.replace(" = ", "\xa0=\xa0"), width)  # values stay with their names
+    ax.set_title(lines.replace("\xa0", " "), loc="left", fontsize="medium")
 
 
 def legend(ax, **options) -> None:
