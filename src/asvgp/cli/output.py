@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import secrets
 import sys
@@ -80,7 +81,7 @@ class TableWriter:
         from pyarrow import csv
 
         if self.path.endswith(".gz"):
-            self.stream = pa.CompressedOutputStream(self.stream, "gzip")
+            self.stream = gzip.GzipFile(fileobj=self.stream, mode="wb", mtime=0)
         options = csv.WriteOptions(delimiter="\t" if self.path.endswith(".tsv") else ",")
         return csv.CSVWriter(self.stream, schema, write_options=options)
 

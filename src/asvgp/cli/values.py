@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -93,10 +94,8 @@ class ColumnName(click.ParamType):
         """The columns of the files that were named before."""
         from click.shell_completion import CompletionItem
 
-        try:
-            names = column_names(ctx.params.get("data") or ())
-        except Exception:  # there is no one to tell
-            names = []
+        # An option that still lacks its value leaves the arguments before it unread.
+        names = column_names([*(ctx.params.get("data") or ()), *ctx.args])
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
@@ -128,11 +127,15 @@ class OutputFile(click.ParamType):
         return [CompletionItem(incomplete, type="file")]
 
 
-def column_names(data) -> list[str]:
-    """The columns of some files."""
+def column_names(paths) -> list[str]:
+    """The columns of those paths that are tables."""
     from asvgp.io.source import scan
 
-    return list(scan(list(data)).names())  # pyright: ignore[reportAttributeAccessIssue]
+    found: dict[str, None] = {}
+    for path in paths:
+        with suppress(Exception):  # there is no one to tell
+            found |= dict.fromkeys(scan(path).names())  # pyright: ignore[reportAttributeAccessIssue]
+    return list(found)
 
 
 def number_or_time(text: str) -> Any:
