@@ -348,6 +348,24 @@ def test_warnings_are_plain_lines(tmp_path):
     assert "warning: 3 of 1000 rows have y = NaN and are left out as missing.\n" in result.stderr
 
 
+def test_progress_shows_rate_and_what_is_left(files, tmp_path, monkeypatch):
+    clock = iter(range(10**6))
+    arguments = (
+        "predict",
+        files / "power.asvgp",
+        files / "power.parquet",
+        "-o",
+        tmp_path / "o.csv",
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr("asvgp.progress.time.perf_counter", lambda: float(next(clock)))
+        shown = call(*arguments, "--progress").stderr
+    assert "prediction: 1,000 of 1,000, " in shown
+    assert "million a second, 0 s left" in shown
+    assert call(*arguments).stderr.startswith("Wrote ")
+    assert call(*arguments, "--quiet").stderr == ""
+
+
 def test_debug_shows_where_an_error_came_from(files, tmp_path):
     arguments = ("fit", files / "power.csv", "--target", "time", "-o", tmp_path / "m.asvgp")
     assert "must hold numbers" in call(*arguments, "--input", "hours", code=1).stderr

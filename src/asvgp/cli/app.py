@@ -11,6 +11,7 @@ import click
 
 from asvgp import __version__
 from asvgp.cli.session import Session, drop_output, examples, in_one_line
+from asvgp.interrupts import plain_interrupts
 
 # By name, with the file of each; in the order in which they are needed.
 COMMANDS = {
@@ -46,7 +47,7 @@ class App(click.Group):
         """Run a command; exit code 1 for data and models, 2 for usage, 130 for Ctrl-C."""
         session = ctx.obj = Session()
         try:
-            with session.plain_warnings():
+            with session.plain_warnings(), plain_interrupts():
                 return super().invoke(ctx)
         except (click.exceptions.Exit, click.ClickException, click.Abort):
             raise

@@ -105,6 +105,7 @@ def fit(
     OUTPUT.partial, from which the same command with --resume goes on; OUTPUT is not touched.
     """
     from asvgp.cli.checkpoint import Kept, added, keep, path_of, remove, resumed
+    from asvgp.interrupts import plain_interrupts
     from asvgp.regressor import GPRegressor
 
     source = source_of(data, target, inputs, weight, noise_variance, width)
@@ -123,13 +124,14 @@ def fit(
     )
     kept: list = []
     try:
-        if resume:
-            gp = resumed(output, gp, source)
-            kept.append(gp)
-            added(gp, source, gp.stats_.count + gp.stats_.missing)
-            _ = gp.elbo_
-        else:
-            gp.fit(Kept(source, kept))
+        with plain_interrupts():
+            if resume:
+                gp = resumed(output, gp, source)
+                kept.append(gp)
+                added(gp, source, gp.stats_.count + gp.stats_.missing)
+                _ = gp.elbo_
+            else:
+                gp.fit(Kept(source, kept))
     except KeyboardInterrupt:
         if not kept:
             raise KeyboardInterrupt(f"nothing was written; {output} is as it was") from None
@@ -138,17 +140,16 @@ def fit(
             f"{rows:,} rows were read and are in {path_of(output)}; the same command with --resume "
             f"goes on from there; {output} is as it was"
         ) from None
-    tell_and_save(session, gp, output)
+    session.save(gp, output)
     remove(output)
-    if gp.optimization_.interrupted:
-        click.get_current_context().exit(INTERRUPTED)
+    tell_trained(session, gp, output)
 
 
-def tell_and_save(session: Session, gp, output: str) -> None:
-    """Save a model that was trained, and print what it is."""
+def tell_trained(session: Session, gp, output: str) -> None:
+    """Print what a model is that was trained and saved; whoever stopped it has no time for that."""
     from asvgp.cli.info import tell
 
-    session.save(gp, output)
     if gp.optimization_.interrupted:
-        session.note("Training was interrupted: the model is the best state so far.")
+        click.echo(f"interrupted: training; {output} has the best state so far", err=True)
+        click.get_current_context().exit(INTERRUPTED)
     tell(session, gp, output)

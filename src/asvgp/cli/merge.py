@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from asvgp.cli.app import INTERRUPTED
 from asvgp.cli.session import Session, common, examples
 from asvgp.cli.values import OutputFile
 
@@ -28,7 +27,8 @@ def merge(session: Session, models, output) -> None:
     The models must have the same columns, domain, number of basis functions and degree: fit
     them with --domain and --num-basis. Kernel and settings are those of the first.
     """
-    from asvgp.cli.fit import tell_and_save
+    from asvgp.cli.fit import tell_trained
+    from asvgp.interrupts import plain_interrupts
 
     if len(models) < 2:
         raise click.UsageError("Give at least two models to merge.")
@@ -42,12 +42,12 @@ def merge(session: Session, models, output) -> None:
         except ValueError as error:
             raise ValueError(f"{path} cannot be added to {first}: {error}") from error
     try:
-        _ = gp.elbo_
+        with plain_interrupts():
+            _ = gp.elbo_
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"nothing was written; {output} is as it was") from None
-    tell_and_save(session, gp, output)
-    if gp.optimization_.interrupted:
-        click.get_current_context().exit(INTERRUPTED)
+    session.save(gp, output)
+    tell_trained(session, gp, output)
 
 
 def check_same(gp, path: str, other, other_path: str) -> None:

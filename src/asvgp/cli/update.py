@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from asvgp.cli.app import INTERRUPTED
 from asvgp.cli.data import (
     data_argument,
     noise_option,
@@ -44,16 +43,17 @@ def update(session: Session, model, data, target, weight, noise_variance, width,
     the domain, it grows. Ctrl-C while data are read leaves MODEL as it was.
     """
     from asvgp.cli.checkpoint import added
-    from asvgp.cli.fit import tell_and_save
+    from asvgp.cli.fit import tell_trained
+    from asvgp.interrupts import plain_interrupts
 
     gp = session.load(model)
     output = model if output is None else output
     source = source_of(data, target or targets_of(gp), (), weight, noise_variance, width)
     try:
-        added(gp, source)
-        _ = gp.elbo_
+        with plain_interrupts():
+            added(gp, source)
+            _ = gp.elbo_
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"nothing was written; {output} is as it was") from None
-    tell_and_save(session, gp, output)
-    if gp.optimization_.interrupted:
-        click.get_current_context().exit(INTERRUPTED)
+    session.save(gp, output)
+    tell_trained(session, gp, output)

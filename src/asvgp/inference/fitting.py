@@ -11,6 +11,7 @@ from asvgp.inference.optimise import Report, is_scale
 from asvgp.inference.resolution import Level, choose
 from asvgp.inference.start import State, noise_estimate
 from asvgp.inference.train import Problem, train
+from asvgp.interrupts import plain_interrupts
 from asvgp.kernels import Kernel
 from asvgp.posterior import Posterior
 from asvgp.stats import Statistics
@@ -98,5 +99,6 @@ def fit_statistics(
 
 def _factored(model) -> tuple[Posterior, Bound, float]:
     """The posterior and both bounds, from one factorisation."""
-    posterior = Posterior(*model)
-    return posterior, *both_bounds(*model, chain=posterior.chain)
+    with plain_interrupts():
+        posterior = Posterior(*model)
+        return posterior, *both_bounds(*model, chain=posterior.chain)
