@@ -16,6 +16,17 @@ from tests.command_line import power
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = [sys.executable, "-m", "asvgp"]
+# The program with progress from the first moment on.
+EAGER = """
+from asvgp.progress import Progress
+usual = Progress.__init__
+def eager(self, mode):
+    usual(self, mode)
+    self.last = 0.0
+Progress.__init__ = eager
+from asvgp.cli import main
+main()
+"""
 unix = pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 
 
@@ -29,10 +40,9 @@ def model(tmp_path_factory):
     return path
 
 
-def start(arguments, **options) -> subprocess.Popen:
-    words = [str(word) for word in (*PROGRAM, *arguments)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(words, **pipes, **options)
+def start(arguments, program=PROGRAM) -> subprocess.Popen:
+    words = [str(word) for word in (*program, *arguments)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def test_the_console_script_is_main():
@@ -79,8 +89,9 @@ def test_ctrl_c_in_training_saves_the_best_state(tmp_path):
     program = start(
         [
             *("fit", tmp_path / "d.npz", "--target", "y", "--progress", "-o", output),
-            *("--kernel", "matern32 + matern12", "--num-basis", 400_000),
-        ]
+            *("--kernel", "matern32 + matern12", "--num-basis", 200_000),
+        ],
+        [sys.executable, "-c", EAGER],
     )
     assert program.stderr is not None
     seen = ""
