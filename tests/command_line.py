@@ -13,7 +13,8 @@ from asvgp.cli.app import app
 
 def call(*arguments, code: int = 0):
     """Run a command in this process; the result, after its exit code was checked."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    words = [str(argument) for argument in arguments]
+    result = CliRunner().invoke(app, words, prog_name="asvgp")
     shown = f"{result.stdout}\n{result.stderr}\n{result.exception!r}"
     assert result.exit_code == code, shown
     assert "Traceback" not in result.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from zipfile import BadZipFile
 
 import click
 
@@ -49,14 +50,17 @@ def source_of(
             length = NumberOrDuration().convert(width, None, None)
         except click.BadParameter:
             length = column(width)
-    return scan(
-        data[0] if len(data) == 1 else list(data),
-        targets[0] if len(targets) == 1 else targets or None,
-        [column(name) for name in inputs] or None,
-        weight=column(weight),
-        noise_variance=column(noise_variance),
-        width=length,
-    )
+    try:
+        return scan(
+            data[0] if len(data) == 1 else list(data),
+            targets[0] if len(targets) == 1 else targets or None,
+            [column(name) for name in inputs] or None,
+            weight=column(weight),
+            noise_variance=column(noise_variance),
+            width=length,
+        )
+    except BadZipFile as error:
+        raise ValueError(f"{data[0]} cannot be read as npz: {error}.") from None
 
 
 def rows_to_compare(gp, data: Sequence[str], target: Sequence[str], columns: dict) -> tuple:
