@@ -8,6 +8,7 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+from click import Context
 from numpy.testing import assert_allclose, assert_array_equal
 
 import asvgp
@@ -317,7 +318,8 @@ def test_help_has_examples_that_can_be_read(name):
     """All that the examples say is understood: commands, options and their values."""
     text = call(name, "--help").stdout
     assert "Examples:" in text
-    command = app.get_command(None, name)
+    command = app.get_command(Context(app), name)
+    assert command is not None
     known = {option for parameter in command.params for option in parameter.opts}
     for line in text.partition("Examples:")[2].splitlines():
         said = [word for word in line.split() if word.startswith("-") and word != "-"]
@@ -424,7 +426,8 @@ def test_a_resumed_pass_can_be_interrupted_again(files, tmp_path, monkeypatch):
     monkeypatch.setattr("asvgp.io.blocks.block_rows", lambda columns: 150)
     monkeypatch.setattr(checkpoint, "EVERY", -1.0)
     output = tmp_path / "m.asvgp"
-    arguments = ("fit", files / "power.parquet", *ROLES, "--num-basis", 60, "-o", output)
+    domain = ("--domain", "2024-01-01,2024-02-01T12:00", "--kernel", "matern32(2d) + constant")
+    arguments = ("fit", files / "power.parquet", *ROLES, *domain, "--num-basis", 60, "-o", output)
     with monkeypatch.context() as patch:
         interrupt_after(patch, 2)
         call(*arguments, code=130)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from itertools import pairwise
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -20,6 +21,8 @@ from hypothesis import strategies as st
 import asvgp.io.blocks
 from asvgp import GPRegressor, Linear, Matern32, scan
 from asvgp.io.blocks import in_blocks
+from asvgp.io.frames import NarwhalsSource
+from asvgp.io.roles import Roles
 from asvgp.io.source import Chunk
 
 N = 3000
@@ -126,6 +129,15 @@ def test_anything_with_an_arrow_stream_is_read(in_memory):
             return TABLE.__arrow_c_stream__(requested_schema)
 
     same(model().fit(Stream(), "y"), in_memory)
+
+
+def test_frames_through_narwhals(in_memory):
+    frame = nw.from_native(pl.DataFrame(DATA), eager_only=True)
+    same(model().fit(frame, "y"), in_memory)
+    source = NarwhalsSource(frame, Roles("y"))  # as for a library that only narwhals knows
+    gp = model().fit(source)
+    same(gp, in_memory)
+    assert isinstance(gp.predict(source), pl.DataFrame)
 
 
 def test_arrays_by_the_numbers_of_their_columns(in_memory, tmp_path):

@@ -108,6 +108,8 @@ class ArrowStream(ArrowReader):
 class ArrowDataset(TableSource):
     """Files, read in the order of their names, while batches read before are worked on."""
 
+    ahead = True
+
     def __init__(self, dataset, roles: Roles):
         super().__init__(roles)
         self.dataset = dataset

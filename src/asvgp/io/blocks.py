@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any
 
@@ -19,7 +20,7 @@ from asvgp.times import TimeAxis, Zoned, is_time
 def in_blocks(chunks: Iterable[Chunk], rows: int | None = None) -> Iterator[Chunk]:
     """The same rows in blocks of a length that follows from their columns, the last shorter.
 
-    The memory of a block is used again for the next but one.
+    The memory of a block is used again for the third after it.
 
     Examples
     --------
@@ -28,7 +29,7 @@ def in_blocks(chunks: Iterable[Chunk], rows: int | None = None) -> Iterator[Chun
     >>> [block.rows for block in in_blocks(parts, rows=5)]
     [5, 2]
     """
-    block, rooms = None, deque([[], []])
+    block, rooms = None, deque([[], [], []])
     for chunk in chunks:
         if not chunk.rows:
             continue
@@ -82,7 +83,7 @@ class _Block:
         return Chunk(X, y, weight, noise, width)
 
 
-def _room(part, length: int, old=None):
+def _room(part, length: int, old=None) -> Any:
     """An array for so many rows of a kind, an old one if it fits; what is for all rows, itself."""
     if not len_of(part):
         return part
@@ -148,11 +149,21 @@ def joined(chunks: list[Chunk]) -> Chunk:
     return block.chunk()
 
 
+def read_ahead(blocks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The same blocks, the next of which is read by another thread while one is in work."""
+    with ThreadPoolExecutor(1, thread_name_prefix="asvgp-read") as thread:
+        waiting = thread.submit(next, blocks, None)
+        while (block := waiting.result()) is not None:
+            waiting = thread.submit(next, blocks, None)
+            yield block
+
+
 class BlockStream(Stream):
     """A source read block by block, in this process."""
 
     def __init__(self, source: Source):
         blocks = in_blocks(source.chunks())
+        blocks = read_ahead(blocks) if source.ahead else blocks
         first = next(blocks, None)
         if first is None:
             raise ValueError("There are no data: 0 rows.")
@@ -162,7 +173,7 @@ class BlockStream(Stream):
 
     def blocks(self) -> Iterator[Chunk]:
         """All rows; the stream holds on to none of them."""
-        head, self.head = self.head, self.head[:0]
+        head, self.head = self.head, Chunk(())
         yield head
         del head
         yield from self.rest
@@ -211,7 +222,7 @@ def extremes(X: Columns | np.ndarray, width=None) -> Columns | np.ndarray:
     return np.stack([_two(column, width) for column in X.T], axis=1)
 
 
-def _two(column, width):
+def _two(column, width) -> Any:
     """Smallest and largest of a column; where there are widths it is the only one."""
     if isinstance(column, Zoned):
         return Zoned(_two(column.times, width), column.tz)

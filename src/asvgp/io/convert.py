@@ -56,12 +56,15 @@ def _plain(column, name: str) -> Any:
     if type(column).__module__.partition(".")[0] == "pyarrow":
         return _from_arrow(column, name)
     if type(column).__module__.partition(".")[0] in ("pandas", "polars"):
+        own = getattr(column, "dtype", None)
+        if isinstance(own, np.dtype) and own.kind in "fiubM":  # of pandas, as it is
+            return column.to_numpy()
         return _from_arrow(_series_to_arrow(column), name)
     values = np.ma.asarray(column) if np.ma.isMaskedArray(column) else np.asarray(column)
     if np.ma.is_masked(values):
         missing = np.datetime64("NaT") if values.dtype.kind == "M" else np.nan
         kind = values.dtype if values.dtype.kind in "Mf" else float
-        values = values.astype(kind).filled(missing)
+        values = np.ma.filled(values.astype(kind), missing)
     values = np.asarray(values)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -189,7 +192,7 @@ def _cast(text, kind):
     """Text as another type, or None where some of it is not."""
     pa = arrow()
     try:
-        return pa.compute.utf8_trim_whitespace(text).cast(kind)
+        return pa.compute.call_function("utf8_trim_whitespace", [text]).cast(kind)
     except pa.ArrowInvalid:
         return None
 

@@ -112,11 +112,18 @@ def absorb(estimator, source: Source, stream: Stream, progress) -> tuple[Seen, A
     stats = structure.prepare(estimator, points, y, None, known_noise, reach, stream.whole)
     single = y.ndim == 1
     data = Seen(stats, structure, known_noise, single, targets=target_names(source))
-    sample = y if stream.whole or np.nanmin(y) != np.nanmax(y) else None
-    del points, head
+    sample = y if stream.whole else _spread(y)
+    del points, head, y
     new = stream.statistics(Reader(estimator, data), progress.passing(source.rows or counted))
     check_unchanged(source, before, counted, new)
     return data._replace(stats=new), sample
+
+
+def _spread(y):
+    """Two values of y that differ; None where the first block holds no such, or none at all."""
+    known = y[~np.isnan(y)] if y.dtype.kind == "f" else y.ravel()
+    ends = np.array([known.min(), known.max()]) if len(known) else np.zeros(2)
+    return ends if ends[0] != ends[1] else None
 
 
 def is_known(estimator, source: Source, stream: Stream) -> bool:

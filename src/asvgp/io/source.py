@@ -95,11 +95,14 @@ class Source(ABC):
         How many there are, where that is known without reading them.
     again : bool
         Whether they can be read more than once.
+    ahead : bool
+        Whether another thread may read the next block while one is in work.
     """
 
     roles: Roles
     rows: int | None = None
     again: bool = True
+    ahead: bool = False
 
     def with_roles(self, roles: Roles) -> Source:
         """The same data with columns for other things."""
