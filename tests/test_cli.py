@@ -69,7 +69,7 @@ def test_fit_with_all_that_can_be_said(files, tmp_path):
         *("fit", tmp_path / "w.parquet", "--target", "power", "--input", "hours", "--weight", "w"),
         *("--kernel", "matern52(3, variance=2) + constant", "--num-basis", "50", "--degree", "3"),
         *("--domain", "-10,600", "--noise", "0.02", "--fixed", "--objective", "evidence"),
-        *("--memory-limit", "1 GiB", "--json", "--quiet", "-o", tmp_path / "m.asvgp"),
+        *("--memory-limit", "1GiB", "--json", "--quiet", "-o", tmp_path / "m.asvgp"),
     )
     kernel = asvgp.Matern52(3.0, variance=2.0) + asvgp.Constant()
     settings = {"num_basis": 50, "degree": 3, "noise_variance": 0.02, "objective": "evidence"}
@@ -305,6 +305,8 @@ def test_report_writes_a_page(files, tmp_path):
     output = tmp_path / "report.html"
     call("report", files / "power.asvgp", files / "power.parquet", "-o", output)
     assert "<html" in output.read_text().lower()
+    call("report", files / "field.asvgp", "-o", output, "--json")
+    assert "height" in output.read_text()
 
 
 def test_demo_prints_its_table(tmp_path):

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -129,6 +130,7 @@ def test_a_request_to_end_leaves_no_half_written_file(model, tmp_path):
     assert program.stderr is not None
     while not any(path.stat().st_size for path in tmp_path.iterdir()):
         assert program.poll() is None
+        time.sleep(0.01)
     os.kill(program.pid, signal.SIGTERM)
     program.communicate()
     assert program.returncode == 143

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from asvgp import plot
     from asvgp.inference.optimise import LBFGS
-    from asvgp.io.source import scan
     from asvgp.io.model_file import ModelFileError
     from asvgp.io.persistence import load
+    from asvgp.io.source import scan
     from asvgp.kernels import SHO, Constant, Linear, Matern12, Matern32, Matern52, Matern72
     from asvgp.regressor import GPRegressor
 
@@ -36,10 +36,10 @@ __all__ = [
     "Matern32",
     "Matern52",
     "Matern72",
-    "scan",
     "ModelFileError",
     "load",
     "plot",
+    "scan",
 ]
 
 # Names are imported on first use, so that `import asvgp` costs nothing.

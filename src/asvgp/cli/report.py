@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import click
 
-from asvgp.cli.data import data_argument, noise_option, source_of, targets_of, weight_option
+from asvgp.cli.data import (
+    data_argument,
+    noise_option,
+    source_of,
+    targets_of,
+    weight_option,
+    width_option,
+)
 from asvgp.cli.session import Session, common, examples
 from asvgp.cli.values import ColumnName, OutputFile
 
@@ -21,9 +28,16 @@ from asvgp.cli.values import ColumnName, OutputFile
 @click.option("--target", multiple=True, type=ColumnName(), help="Column of DATA.")
 @weight_option
 @noise_option
-@click.option("-o", "--output", required=True, type=OutputFile(".html", ".htm"))
+@width_option
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=OutputFile(".html", ".htm"),
+    help="The page; one that is there is replaced when the new one is complete.",
+)
 @common
-def report(session: Session, model, data, target, weight, noise_variance, output) -> None:
+def report(session: Session, model, data, target, weight, noise_variance, width, output) -> None:
     """Write a page about MODEL that stands alone: what was fitted, and is it good.
 
     With DATA it also has residuals and calibration.
@@ -33,8 +47,8 @@ def report(session: Session, model, data, target, weight, noise_variance, output
     gp = session.load(model)
     source = None
     if data:
-        source = source_of(data, target or targets_of(gp), (), weight, noise_variance)
-    write_report(gp, output, source=source)
+        source = source_of(data, target or targets_of(gp), (), weight, noise_variance, width)
+    write_report(gp, output, source)
     if session.json:
         session.answer({"output": output}, "")
     else:
