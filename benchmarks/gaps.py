@@ -30,7 +30,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 from scipy.stats import norm
 
-from asvgp import Constant, GPRegressor, Matern12, Matern32
+from asvgp import Constant, GPRegressor, Matern12, Matern32, Matern52
 
 ROWS, COLUMNS = 300, 500
 CORNER = 100, 130  # what GPBoost gets
@@ -77,13 +77,13 @@ def holes(shape: tuple[int, int], share: float = 0.3) -> np.ndarray:
 
 def kernels() -> dict:
     """The contestants, none told more than an order of magnitude."""
-    long = Matern32(50.0, dim=0) * Matern32(50.0, dim=1)
-    middle = Matern32(15.0, dim=0) * Matern32(15.0, dim=1)
-    short = Matern12(6.0, dim=0) * Matern12(6.0, dim=1)
+    long = Matern52(30.0, dim=0) * Matern52(30.0, dim=1)
+    short = Matern32(6.0, dim=0) * Matern32(6.0, dim=1)
+    rough = Matern12(6.0, dim=0) * Matern12(6.0, dim=1)
     return {
         "one Matern": Matern32(dim=0) * Matern32(dim=1) + Constant(),
         "two terms": long + short + Constant(),
-        "three terms": long + short + middle + Constant(),
+        "three terms": long + short + rough + Constant(),
     }
 
 

@@ -183,10 +183,15 @@ def test_calibration_notes():
     z = rng.standard_normal(20_000)
     assert "off by +0.50" in calibration(z + 0.5).notes[0]
     skewed = (rng.gamma(16.0, size=20_000) - 16.0) / 4.0
-    assert "not normal" in calibration(skewed).notes[0]
+    assert "not normal" in calibration(np.clip(skewed, -5.0, 5.0)).notes[0]
     heavy = calibration(rng.standard_t(3, 20_000) / 3**0.5)
     assert "99% band covers" in " ".join(heavy.notes)
     assert all(len(line) <= 80 for line in str(heavy).splitlines())
+    outlier = calibration(np.append(z, -21.0)).notes
+    assert len(outlier) == 1
+    assert "one residual lies beyond 5.8" in outlier[0]
+    assert "largest at 21" in outlier[0]
+    assert "2 residuals lie" in calibration(np.append(z, [9.0, -8.0])).notes[0]
     assert "Nothing to object to" in str(calibration(z))
     assert calibration(np.stack([z[::2], z[1::2]])).count == 20_000
     assert calibration(np.zeros(50)).autocorrelation == 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -163,9 +164,48 @@ def test_a_front_that_fails_is_explained_and_nothing_is_lost(fitted, monkeypatch
 
 def test_lengthscales_far_beyond_the_cells_are_explained():
     X, y = surface()
-    kernel = Matern52(1e4, dim=0) * Matern52(1e4, dim=1)
-    with pytest.raises(np.linalg.LinAlgError, match=r"lengthscale 1e\+04 = .* cells"):
-        GPRegressor(kernel, num_basis=30, **FIXED).fit(X, y)
+    frame = pd.DataFrame(X, columns=["lon", "lat"])
+    for wrong in (100.0, 1e4):
+        kernel = Matern52(0.5, dim="lon") * Matern52(0.5, dim="lat")
+        kernel = kernel + Matern52(wrong, dim="lon") * Matern52(wrong, dim="lat")
+        for num_basis in (30, "auto"):
+            gp = GPRegressor(kernel, num_basis=num_basis, **FIXED)
+            message = (
+                r"term 2 \(Matern52\(lengthscale=.*, dim='lon'\) \* .*\d splines of degree 3 along "
+                r"input 'lon', lengthscale 1.* = .* cells; .* 'lat'.*lengthscale of at most 4\.\d+ "
+                r"along input 'lon', 4\.\d+ along input 'lat', or Linear\(\)"
+            )
+            with pytest.raises(np.linalg.LinAlgError, match=message) as caught:
+                gp.fit(frame, y)
+            assert "input 0" not in str(caught.value)
+    gp = GPRegressor(Matern52(4.1, dim="lon") * Matern52(4.1, dim="lat"), **FIXED)
+    gp.fit(frame, y)  # what it advises does work
+
+
+@pytest.mark.parametrize("kernel", [Matern32, Matern52])
+@pytest.mark.parametrize("num_basis", [10, "auto"])
+def test_digits_are_lost_with_a_word(kernel, num_basis):
+    X, y = surface(120)
+    spoken = []
+    for length in (1.0, 4.0, 10.0, 20.0, 30.0, 50.0, 300.0, 600.0, 1e4):
+        own = kernel(length)
+        full = own(X[:, 0]) * own(X[:, 1]) + 0.01 * np.eye(len(y))
+        evidence = -0.5 * (y @ np.linalg.solve(full, y) + np.linalg.slogdet(2 * np.pi * full)[1])
+        product = kernel(length, dim=0) * kernel(length, dim=1)
+        gp = GPRegressor(product, num_basis=num_basis, **FIXED)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                gp.fit(X, y)
+            except np.linalg.LinAlgError:
+                spoken.append("error")
+                continue
+        spoken.append("note" if any("good to about" in str(w.message) for w in caught) else "")
+        if not spoken[-1]:
+            assert gp.elbo_ <= evidence + 0.05 <= gp.evidence_upper_bound_ + 0.1
+    assert spoken[:2] == ["", ""]
+    assert spoken[-1] == "error"
+    assert "note" in spoken
 
 
 # ---------------------------------------------------------------- what it answers
@@ -438,11 +478,22 @@ def test_more_basis_functions_than_memory():
         gp.set_params(num_basis=tuple(int(1.3 * n) for n in fits)).fit(X, y)
 
 
-def test_sums_that_do_not_fit_are_refused_when_it_is_known():
+@pytest.mark.parametrize("settings", [FIXED, {}])
+def test_sums_of_terms_that_do_not_fit_are_refused_before_the_pass(settings, monkeypatch):
     X, y = surface(columns=3)
     kernel = Matern32(0.1, dim=0) * Matern32(0.1, dim=1) + Matern32(0.5, dim=2)
-    with pytest.raises(NotEnoughMemory, match="This model needs"):
-        GPRegressor(kernel, num_basis=40, memory_limit="20 MiB", **FIXED).fit(X, y)
+    gp = GPRegressor(kernel, num_basis=10, memory_limit="20 MiB", **settings).fit(X, y)
+
+    def never(*arguments, **options):
+        raise AssertionError("a pass over the data")
+
+    monkeypatch.setattr("asvgp.field.stats.pass_over", never)
+    message = r"This model needs about .* MiB, and memory_limit is 20.0 MiB. num_basis=\("
+    with pytest.raises(NotEnoughMemory, match=message):
+        gp.set_params(num_basis=40).fit(X, y)
+    with pytest.raises(NotEnoughMemory, match=message):  # a domain that grows
+        gp.set_params(num_basis=10).partial_fit(4.0 * X, y)
+    assert gp.stats_.count == 300
 
 
 def test_automatic_grids_keep_to_the_limit():

@@ -189,9 +189,9 @@ def test_the_cap_of_auto_is_announced(monkeypatch):
 
 
 def test_ctrl_c_after_training_still_gives_the_model(monkeypatch):
-    from asvgp.inference import bound
+    from asvgp.inference import bound, fitting
 
-    real, calls = bound.upper_bound, []
+    real, calls = bound.lower_bound, []
 
     def interrupted(*arguments, **options):
         calls.append(1)
@@ -199,7 +199,7 @@ def test_ctrl_c_after_training_still_gives_the_model(monkeypatch):
             raise KeyboardInterrupt
         return real(*arguments, **options)
 
-    monkeypatch.setattr(bound, "upper_bound", interrupted)
+    monkeypatch.setattr(fitting, "lower_bound", interrupted)
     x, y = wave(300)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         gp = GPRegressor(num_basis=50).fit(x, y)

@@ -53,9 +53,9 @@ _HOMES = {
     "Matern32": "asvgp.kernels",
     "Matern52": "asvgp.kernels",
     "Matern72": "asvgp.kernels",
-    "scan": "asvgp.io.source",
     "ModelFileError": "asvgp.io.model_file",
     "load": "asvgp.io.persistence",
+    "scan": "asvgp.io.source",
 }
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
-from scipy.special import erf, kolmogorov, ndtr
+from scipy.special import erf, kolmogorov, ndtr, ndtri
 
 from asvgp.basis import Array, mean_powers
 from asvgp.dynamics import Dynamics
@@ -416,6 +416,14 @@ def calibration(z, x=None) -> Calibration:
         notes.append(
             f"neighbours are correlated ({autocorrelation:.2f}): there is structure left that "
             "kernel or basis does not resolve"
+        )
+    limit = float(-ndtri(5e-5 / n))  # one in ten thousand right models has a residual beyond
+    far = int(np.count_nonzero(np.abs(values) > limit))
+    if far:
+        which = "one residual lies" if far == 1 else f"{far:,} residuals lie"
+        notes.append(
+            f"{which} beyond {limit:.1f} standard deviations, the largest at "
+            f"{np.abs(values).max():.3g}: outliers, or tails that are not normal"
         )
     if p_value < 1e-4 and distance > 0.02 and not notes:
         notes.append(f"residuals are not normal (Kolmogorov-Smirnov p = {p_value:.1g})")

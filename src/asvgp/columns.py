@@ -164,7 +164,7 @@ class Layout:
             parts = tuple(part.replace(dim=_dim(own)) for part, own in pairs)
             effects = self.given.effects
         else:
-            parts = tuple(_renamed(part, self.names) for part in kernel.components)
+            parts = tuple(renamed(part, self.names) for part in kernel.components)
             effects = tuple(_renamed_effect(e, self.names) for e in kernel.effects)
         return Sum(parts, effects) if isinstance(kernel, Sum) else parts[0]
 
@@ -269,7 +269,7 @@ def _spelt_out(part, table: Table, free: list[int]) -> list:
     return [Product.of([copies[0], *rest])]
 
 
-def _renamed(part, names: tuple[str, ...] | None):
+def renamed(part, names: tuple[str, ...] | None):
     """A term with names for columns."""
     if names is None:
         return part

@@ -10,6 +10,7 @@ from asvgp.basis import Array, Grid
 from asvgp.checking import LeaveOneOut, leave_one_out
 from asvgp.columns import Layout
 from asvgp.functionals import derivative, derivative_covariance
+from asvgp.inference.effects import near_means
 from asvgp.inference.fitting import Fit, fit_statistics
 from asvgp.inference.resolution import MOST, finest_cells, halvings
 from asvgp.inference.train import Problem
@@ -124,7 +125,7 @@ class Line:
             if width is not None and num_basis is None:
                 grid = finest_uncut(x, width, grid, degree, self.axis, domain is not None)
             outputs = 1 if y.ndim == 1 else y.shape[1]
-            centres = self._centres(y, points.covariates, outputs)
+            centres = self._centres(y, points.covariates)
             convention = self._convention(known_noise)
             columns = len(self.layout.linear)
             stats = Statistics.empty(grid, degree, outputs, columns, *centres, convention)
@@ -134,19 +135,12 @@ class Line:
             check_uncut(x, width, stats.grid, degree, self.axis)
         return stats
 
-    def _centres(self, y, covariates, outputs: int):
+    def _centres(self, y: Array, covariates: Array | None):
         """Numbers near the means of y and the covariates, where there is an intercept."""
         if self.layout.kernel.intercept is None:
             return None, None
-        some = slice(0, 4096)
-
-        def means(values, columns: int):
-            rows = np.asarray(values[some], dtype=float).reshape(-1, columns)
-            rows = rows[np.isfinite(rows).all(axis=1)]
-            return rows.mean(axis=0) if len(rows) else np.zeros(columns)
-
-        beside = None if covariates is None else means(covariates, covariates.shape[1])
-        return means(y, outputs), beside
+        beside = None if covariates is None else near_means(list(covariates.T))
+        return near_means(list(y.reshape(len(y), -1).T)), beside
 
     def _convention(self, known_noise: bool) -> str:
         weights = "known noise variances" if known_noise else "relative weights"

@@ -205,7 +205,7 @@ class Posterior:
             elif own >= power:
                 out[:, i] = np.asarray(x, dtype=float) ** (own - power)
         if centred and component is None and not power and self.effects is not None:
-            out -= self.effects.design.centres
+            out -= self.effects.design.centring.centres
         return out
 
     def with_effects(self, mean: Array, spread: Array, design: Array) -> tuple[Array, Array]:

@@ -206,26 +206,13 @@ class Statistics:
         squares = np.diag(before.products[len(self.squares) :])
         left_squares = np.diag(self.products[len(self.squares) :])
         weight = np.where(empty, 0.0, self.moments[:, 0])
-        for sums, own, whole in (
-            (self.targets, self.squares, before.squares),
-            (self.columns, left_squares, squares),
-        ):
-            tolerance = 1e-9 * np.sqrt(np.outer(np.abs(whole), before.moments[:, 0]))
-            if np.any(np.abs(sums[:, empty, 0]) > tolerance[:, empty] + 1e-300):
-                return True
-            explained = np.divide(
-                sums[:, :, 0] ** 2, weight, out=np.zeros(sums.shape[:2]), where=weight > 0.0
-            )
-            if np.any(explained.sum(axis=1) > own + 1e-9 * np.abs(whole)):
-                return True
-        if np.any(self.width_weights < -1e-11 * before.weight):
-            return True
-        total = float(weight.sum())
-        if self.count == 0:
-            return total > 1e-9 * before.weight
-        # The mean of logarithms is at most the logarithm of the mean.
-        most = float(np.log(total / self.count)) if total > 0.0 else -np.inf
-        return self.log_weights / self.count > most + 1e-9 * (1.0 + abs(most))
+        weights = weight, before.moments[:, 0], empty
+        return (
+            too_little(*weights, self.targets[:, :, 0], self.squares, before.squares)
+            or too_little(*weights, self.columns[:, :, 0], left_squares, squares)
+            or bool(np.any(self.width_weights < -1e-11 * before.weight))
+            or too_much_log(self.log_weights, self.count, float(weight.sum()), before.weight)
+        )
 
     def recentred(self, centre: Array, column_centre: Array) -> Statistics:
         """The same statistics with other numbers taken off y and the columns."""
@@ -396,6 +383,31 @@ class Statistics:
         tolerance = max(RANK_TOLERANCE, 1e-16 * self.count)
         data_roots(self.pair, self.moments, self.targets, tolerance, roots, scores)
         return roots, scores
+
+
+def too_little(
+    weight: Array, before: Array, empty: Array, sums: Array, squares: Array, whole: Array
+) -> bool:
+    """Whether squares are less than sums in the cells need, beyond rounding.
+
+    ``sums`` are (rows, cells) and ``squares`` (rows,), which were ``whole`` before anything was
+    taken out; ``weight`` and ``before`` are the weights of the cells, those of ``empty`` ones
+    rounding only.
+    """
+    tolerance = 1e-9 * np.sqrt(np.outer(np.abs(whole), before))
+    if np.any(np.abs(sums[:, empty]) > tolerance[:, empty] + 1e-300):
+        return True
+    needed = np.divide(sums**2, weight, out=np.zeros(sums.shape), where=weight > 0.0)
+    return bool(np.any(needed.sum(axis=1) > squares + 1e-9 * np.abs(whole)))
+
+
+def too_much_log(log_weights: float, count: int, weight: float, before: float) -> bool:
+    """Whether so many weights of this sum cannot have this sum of logarithms."""
+    if count == 0:
+        return weight > 1e-9 * before
+    # The mean of logarithms is at most the logarithm of the mean.
+    most = float(np.log(weight / count)) if weight > 0.0 else -np.inf
+    return log_weights / count > most + 1e-9 * (1.0 + abs(most))
 
 
 def grouped(widths: Array, weights: Array) -> tuple[Array, Array]:

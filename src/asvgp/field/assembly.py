@@ -11,11 +11,12 @@ from scipy.linalg import block_diag
 
 from asvgp.basis import Array
 from asvgp.field.axis import Axis
+from asvgp.field.digits import not_positive_definite
 from asvgp.field.elements import Leaves, permute
 from asvgp.field.engine import Batched, Cpu
 from asvgp.field.plan import Plan
 from asvgp.field.stats import FieldStatistics
-from asvgp.inference.effects import prior_precisions
+from asvgp.inference.effects import Centring, mean_square, prior_precisions
 from asvgp.kernels import Kernel
 from asvgp.linalg.multifrontal import Tree
 from asvgp.linalg.multifrontal.dense import DenseFactor
@@ -60,6 +61,8 @@ class Assembly:
         self.kernel, self.plan, self.stats = kernel, plan, stats
         self._engine = engine or Cpu
         self.inputs = len(plan.inputs)
+        self.centring = Centring(stats.column_centre, stats.centre, kernel.intercept)
+        self.effects_prior, self.effects_pull, self.constant = self.centring.prior(self.precision)
         self.outputs = len(stats.squares)
         self.axes = plan.axes(kernel)
         self.main = sum(plan.counts(kernel))
@@ -150,6 +153,12 @@ class Assembly:
         out[first:] = self.stats.column_targets.T
         return out
 
+    def pulled(self, noise: float) -> Array:
+        """The right-hand side ``Phi' W y / noise``, and the pull of centred effects' priors."""
+        out = self.right / noise
+        out[self.size - self.plan.effects :] -= self.effects_pull
+        return out
+
     def column_stiffness(self, kernel: Kernel) -> Array:
         """K of the global columns, (columns, columns)."""
         blocks = [
@@ -158,7 +167,7 @@ class Assembly:
         ]
         if not self.plan.columns:
             return np.empty((0, 0))
-        return np.asarray(block_diag(*blocks, np.diag(self.precision)))
+        return np.asarray(block_diag(*blocks, self.effects_prior))
 
     def factor(self, kernel: Kernel, noise: float) -> Factor:
         """P at these hyperparameters, factored."""
@@ -167,7 +176,7 @@ class Assembly:
             try:
                 return DenseFactor(self.stats.column_gram / noise + columns)
             except np.linalg.LinAlgError as error:
-                raise self._failure(kernel, noise, error) from error
+                raise not_positive_definite(self.plan, kernel, noise, error) from error
         columns = self.engine.move(columns)
         tables = self.leaves.stiffness(self.plan.axes(kernel))
         scales = [1.0 / kernel.components[term].variance for term in self.plan.terms]
@@ -184,38 +193,7 @@ class Assembly:
         try:
             return self.engine.factor(self.tree, elements)
         except NotPositiveDefinite as error:
-            raise self._failure(kernel, noise, error) from error
-
-    def _failure(self, kernel: Kernel, noise: float, error) -> np.linalg.LinAlgError:
-        """What broke, at which resolution and lengthscales, and what to do."""
-        plan = self.plan
-        pivots = np.asarray(getattr(error, "pivots", ()), dtype=int)
-        failed = getattr(error, "failed", None)
-        if failed is None and len(pivots):
-            failed = pivots[0]
-        edges = np.cumsum([0, *plan.counts(kernel), *plan.smooth_counts])
-        owners = [*plan.terms, *plan.smooths]
-        place = len(owners)
-        if failed is not None:
-            place = int(np.searchsorted(edges, failed, "right")) - 1
-        which = [place] if place < len(owners) else range(len(owners))
-        axes = [*plan.axes(kernel), *([axis] for axis in plan.smooth_axes(kernel))]
-        words = []
-        for number in which:
-            part = kernel.components[owners[number]]
-            sides = [
-                f"{axis.count} splines of degree {axis.degree} along input {axis.process.dim!r}, "
-                f"{axis.process.parameters[0]} {axis.process.values[0]:.4g} = "
-                f"{axis.process.values[0] / axis.grid.spacing:.3g} cells"
-                for axis in axes[number]
-                if axis.process is not None
-            ]
-            words.append(f"term {owners[number] + 1} ({part!r}): {'; '.join(sides)}")
-        return np.linalg.LinAlgError(
-            f"The posterior precision is not positive definite to rounding, at noise variance "
-            f"{noise:.4g}. {'. '.join(words)}. The longer a lengthscale is in cells, the more "
-            "digits are lost: take a coarser num_basis, 'auto', or bounds on the lengthscale."
-        )
+            raise not_positive_definite(self.plan, kernel, noise, error) from error
 
     def solve(self, factor: Factor, right: Array) -> Array:
         """``P^-1`` times right-hand sides."""
@@ -284,7 +262,7 @@ def _precisions(kernel: Kernel, plan: Plan, stats: FieldStatistics) -> Array:
     count = plan.effects
     if not count:
         return np.empty(0)
-    power = float(stats.squares.max()) / max(stats.weight, 1e-300) or 1.0
+    power = mean_square(stats)
     gram = stats.column_gram[-count:, -count:] / stats.weight
     means = np.zeros(count) if kernel.intercept is None else gram[kernel.intercept]
-    return prior_precisions(kernel, power, means, np.diag(gram))
+    return prior_precisions(kernel, power, means, np.diag(gram), stats.column_centre)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from math import ceil, log2
+from functools import partial
+from math import ceil, floor, log2
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from asvgp.basis import Array
 from asvgp.field.assembly import Assembly
 from asvgp.field.blocks import blocks, highest_level
 from asvgp.field.bound import field_bound, field_upper_bound
+from asvgp.field.digits import check_digits
 from asvgp.field.engine import Batched, Cpu
 from asvgp.field.memory import Room
 from asvgp.field.plan import Plan
@@ -21,6 +23,7 @@ from asvgp.field.resolution import (
     coarsened,
     finest_levels,
     first_factors,
+    least_levels,
     levels_for,
     most_cells,
     next_factors,
@@ -47,6 +50,7 @@ DEAR = 20_000  # functions from which on a bound takes a good part of a second
 POLISH = 1.5e11  # operations of factors to spend on the last steps on everything
 SHORTEST = 2.0  # cells that a length must have under evidence
 QUIET = 1e-2  # noise, at least, in units of how much neighbours differ, under evidence
+LATE = 1e-3  # nats per datum that the last iterations may gain if they are to be the last
 LOSS = 0.05  # nats per datum that wider cells may lose
 STEP = 0.2  # of the first step from a state that is nearly right, in logarithms
 
@@ -134,7 +138,9 @@ class FieldObjective(Objective):
         """Names of lengths, with the longest that two cells over the domain can express."""
         several = len(self.kernel.components) > 1
         grids = grids_by_input(self.kernel, self.plan)
-        for term, degrees in zip(self.plan.terms, self.plan.degrees, strict=True):
+        smooths = zip(self.plan.smooths, self.plan.smooth_degrees, strict=True)
+        main = zip(self.plan.terms, self.plan.degrees, strict=True)
+        for term, degrees in (*main, *((term, (degree,)) for term, degree in smooths)):
             part = self.kernel.components[term]
             cells = most_cells(k for k in degrees if k)
             for factor in part.factors:
@@ -192,6 +198,9 @@ def fit_field(
     The plan's grids are the finest, those of ``stats``.
     """
     begin = time.perf_counter()
+    if problem.kernel.intercept is None:
+        # Without an intercept to take it up, nothing may be taken off y.
+        stats = stats.recentred(0.0 * stats.centre, 0.0 * stats.column_centre)
     state = warm
     if not trained:
         noise = problem.noise
@@ -207,7 +216,7 @@ def fit_field(
     settled = assembly is not None
     if assembly is None:
         assembly = schedule.assembly(factors, state)
-    for _ in range(_STAGES):
+    for stage in range(_STAGES):
         if trained and not report.interrupted:
             state, report, bound = climb(problem, [assembly], state, report)
         else:
@@ -215,7 +224,7 @@ def fit_field(
             bound = field_bound(assembly, *state, problem.objective)
         report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
         levels.append(_level(assembly, bound, state))
-        if report.interrupted:
+        if report.interrupted or stage == _STAGES - 1:
             break
         if settled:
             following = schedule.refined(assembly, state)
@@ -230,8 +239,8 @@ def fit_field(
     assert state is not None
     assert bound is not None
     posterior = FieldPosterior(*state, assembly)
-    upper = max(bound.elbo, field_upper_bound(assembly, *state, posterior.solution.log_det))
-    levels[-1] = replace(levels[-1], upper_bound=upper)
+    report.notes += check_digits(assembly, *state, posterior.solution.factor, not trained)
+    upper = partial(field_upper_bound, assembly, *state, posterior.solution.log_det)
     end = time.perf_counter()
     timings = {"training": middle - begin, "posterior": end - middle}
     return Fit(*state, posterior, bound.elbo, upper, bound.fit, report, levels, timings)  # pyright: ignore[reportArgumentType]
@@ -251,6 +260,7 @@ class _Schedule:
     ):
         self.problem, self.stats, self.plan, self.auto = problem, stats, plan, auto
         self.engine, self.room = engine, room
+        self.widths: list[int] | None = None  # of the smooths' cells, since lengths are known
         self.marginals = marginal_moments(plan, stats)
         self.scatter = noise_estimate(plan, without_effects(plan, stats))
 
@@ -369,7 +379,7 @@ class _Schedule:
         if state is not None and plan.terms:
             wanted = self._levels(state)
             if not self.auto:  # as asked, but for what could not be factored
-                wanted = levels_for(*state, self.plan, self.marginals, self.stats.count, "coarsest")
+                wanted = least_levels(state[0], self.plan)
             steps = [int(log2(f)) for f in factors]
             levels = tuple(
                 tuple(max(0, level - step) for level, step in zip(own, steps, strict=True))
@@ -386,17 +396,23 @@ class _Schedule:
         for term, grid, degree in zip(
             plan.smooths, plan.smooth_grids, plan.smooth_degrees, strict=True
         ):
-            if not self.auto and state is not None:
-                widths.append(1)
-                continue
-            most = max(0, ceil(log2(grid.cells / 16)))
-            level = most
-            if state is not None:
+            if state is None:
+                level = ceil(log2(grid.cells / 16))
+            else:
                 (process,) = state[0].components[term].factors
-                cells = 32.0 if degree == 1 else 10.0
-                ratio = scale_of(process) / (cells * grid.spacing)
-                level = int(np.clip(np.floor(log2(max(ratio, 1.0))), 0, most))
-            widths.append(2**level)
+                ratio = scale_of(process) / grid.spacing
+                if self.auto:
+                    level = floor(log2(ratio / (32.0 if degree == 1 else 10.0)))
+                else:  # as asked, but for what could not be factored
+                    level = ceil(log2(ratio / most_cells([degree])))
+                level = min(level, floor(log2(max(grid.cells / 4, 1))))
+            widths.append(2 ** max(0, level))
+        if state is not None:
+            # From stage to stage in one direction only, or training would go in circles.
+            further = min if self.auto else max
+            before = self.widths or widths
+            widths = [further(a, b) for a, b in zip(before, widths, strict=True)]
+            self.widths = widths
         if all(width == 1 for width in widths):
             return plan, stats
         stats = stats.coarsen_columns(widths)
@@ -456,16 +472,22 @@ def climb(
     state = target.best[1] or warm
     if state is None:
         raise KeyboardInterrupt
-    if dear and not report.interrupted and iterations < problem.settings.max_iterations:
-        report.converged = True  # as far as is worth its time: the limit is not the user's
-        report.message = (
-            "converged"
-            if "stopped after" not in report.message
-            else (f"converged on parts of the field, then {iterations} iterations on all of it")
+    if "stopped after" in report.message and iterations < problem.settings.max_iterations:
+        # The limit is not the user's: what the last steps gained says whether it mattered.
+        report.converged = (gain := _late_gain(report)) <= LATE * count
+        report.message = f"stopped after {iterations} iterations on all of the field, the last " + (
+            f"quarter of which gained {gain:.2g} nats, {gain / count:.1g} per datum"
+            + ("" if report.converged else "; to go on, fit again with kernel=kernel_")
         )
     report.evaluations = before.evaluations + target.evaluations
     report.seconds += before.seconds
     return state, report, target.bound(state)
+
+
+def _late_gain(report: Report) -> float:
+    """Nats that the last quarter of the evaluations gained."""
+    start = -(-3 * len(report.trace) // 4)
+    return max(report.trace) - max(report.trace[:start])
 
 
 def _ranked(problem: Problem, target: FieldObjective, assembly: Assembly) -> list[State]:

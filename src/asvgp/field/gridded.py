@@ -21,9 +21,17 @@ from asvgp.basis import Array, Grid
 
 
 def gridded_sums(
-    values, axes: Sequence, grids: Sequence[Grid], degrees: Sequence[int], sample_weight=None
+    values,
+    axes: Sequence,
+    grids: Sequence[Grid],
+    degrees: Sequence[int],
+    sample_weight=None,
+    centre: Array | None = None,
 ) -> dict[str, Any]:
-    """The sums of `asvgp.field.stats.FieldStatistics` that gridded data have, by name."""
+    """The sums of `asvgp.field.stats.FieldStatistics` that gridded data have, by name.
+
+    ``centre`` is taken off the values, a number an output.
+    """
     values = np.asarray(values)
     shape = tuple(len(axis) for axis in axes)
     if not len(axes) == len(grids) == len(degrees):
@@ -59,7 +67,9 @@ def gridded_sums(
     else:
         moments = _cells_first(_contract(weights, axes, grids, double), len(shape))
     targets, squares = [], []
-    for output in values:  # one at a time: no second copy of them all
+    for number, output in enumerate(values):  # one at a time: no second copy of them all
+        if centre is not None and centre[number]:
+            output = output - centre[number]
         output = np.where(absent, 0.0, output) if missing else output.astype(float, copy=False)
         weighted = output if weights is None else weights * output
         targets.append(_cells_first(_contract(weighted, axes, grids, degrees), len(shape)))

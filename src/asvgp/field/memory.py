@@ -16,7 +16,7 @@ FOR_SUMS = 0.25  # of the limit, for the statistics of an automatic grid
 EFFICIENCY = 0.4  # of the rate of a product of matrices, that bounds reach
 LONG = 0.5  # seconds a bound from which on it is announced
 _LEAST = 1000.0  # bytes a function takes, at the least, on grids that matter here
-_BATCHED = 1.75  # of what is counted, torch took on its CPU device
+_BATCHED = 2.2  # of what is counted, torch reserved at most on an H200 (1.1 to 2.2)
 _SAMPLE = 250_000.0  # cells of a grid on which the elimination is quickly looked at
 _UNITS = {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -133,11 +133,16 @@ class Room:
         if note not in self.notes:
             self.notes.append(note)
 
-    def require(self, plan: Plan, kernel: Kernel) -> None:
-        """An error where a plan does not fit; else, what it will take, if it is much."""
+    def check(self, plan: Plan, kernel: Kernel) -> float:
+        """Bytes that a plan takes; an error where it does not fit."""
         needed = plan_bytes(plan, kernel, self.engine, self.limit)
         if needed > self.limit:
             self.refuse("This model needs", needed, self.smaller(plan, kernel))
+        return needed
+
+    def require(self, plan: Plan, kernel: Kernel) -> None:
+        """An error where a plan does not fit; else, what it will take, if it is much."""
+        needed = self.check(plan, kernel)
         if self.announce is None or not plan.inputs:
             return
         cost = plan.tree(kernel).cost()

@@ -24,10 +24,13 @@ Columns = Sequence[Array]  # one array a column, of any number type and stride
 
 
 class Observations:
-    """Weights and outputs of a batch; a row with a missing output weighs nothing."""
+    """Weights and outputs of a batch; a row with a missing output weighs nothing.
 
-    def __init__(self, y: Array, sample_weight: Array | None):
-        self.y, self.sample_weight = y, sample_weight
+    ``centre`` is taken off y, a number an output.
+    """
+
+    def __init__(self, y: Array, sample_weight: Array | None, centre: Array):
+        self.y, self.sample_weight, self.centre = y, sample_weight, centre
         self.rows = min(len(y), BATCH)
         self.weights = np.empty(self.rows)
         self.outputs = np.empty((y.shape[1], self.rows))
@@ -42,7 +45,7 @@ class Observations:
         """Rows ``start`` to ``stop`` of the batch that begins at ``begin``; their totals."""
         rows, share = slice(begin + start, begin + stop), slice(start, stop)
         weights, outputs = self.weights[share], self.outputs[:, share]
-        outputs[:] = self.y[rows].T
+        np.subtract(self.y[rows].T, self.centre[:, None], out=outputs)
         weights[:] = 1.0 if self.sample_weight is None else self.sample_weight[rows]
         absent = np.isnan(outputs).any(axis=0)
         missing, log_weights = int(absent.sum()), 0.0
@@ -141,7 +144,8 @@ class CellSums:
 class ColumnSums:
     """Gram matrix of the global columns, bordered by the outputs and a column of ones.
 
-    The border holds the products of the columns with the outputs and their sums.
+    The border holds the products of the columns with the outputs and their sums. ``centres``
+    are taken off the columns of given values.
     """
 
     def __init__(
@@ -150,8 +154,9 @@ class ColumnSums:
         smooth_inputs: Columns,
         smooths: Sequence[tuple[Grid, int]],
         linear: Columns,
+        centres: Array,
     ):
-        self.observations = observations
+        self.observations, self.centres = observations, centres
         self.smooth_inputs, self.smooths, self.linear = smooth_inputs, smooths, linear
         rows, dense = observations.rows, len(linear) + len(observations.outputs) + 1
         groups = len(smooths) + dense
@@ -184,7 +189,7 @@ class ColumnSums:
             )
         dense = self.values[self.offsets[len(self.smooths)] :, share]
         for i, column in enumerate(self.linear):
-            dense[i] = column[rows]
+            np.subtract(column[rows], self.centres[i], out=dense[i])
         dense[len(self.linear) : -1] = self.observations.outputs[:, share]
 
     def add(self, start: int, stop: int, rows: int) -> None:

@@ -36,6 +36,8 @@ class Plan:
     smooth_degrees : tuple of int
     effects : int
         Number of fixed effects, the last columns.
+    names : tuple of str, optional
+        Of all columns of X, for messages.
     """
 
     inputs: tuple[int, ...]
@@ -48,6 +50,7 @@ class Plan:
     smooth_grids: tuple[Grid, ...] = ()
     smooth_degrees: tuple[int, ...] = ()
     effects: int = 0
+    names: tuple[str, ...] | None = None
 
     @property
     def columns(self) -> int:
@@ -59,6 +62,10 @@ class Plan:
         """Number of columns of each smooth."""
         pairs = zip(self.smooth_grids, self.smooth_degrees, strict=True)
         return tuple(grid.cells + degree for grid, degree in pairs)
+
+    def column(self, number: int) -> int | str:
+        """A column of X as the user knows it."""
+        return number if self.names is None else self.names[number]
 
     def axes(self, kernel: Kernel) -> list[list[Axis]]:
         """The main block's terms with a kernel's hyperparameters."""

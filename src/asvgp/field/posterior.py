@@ -19,7 +19,7 @@ from scipy.sparse.linalg import splu
 from asvgp.basis import Array, Grid
 from asvgp.field.assembly import Assembly, along
 from asvgp.field.axis import Axis
-from asvgp.field.bound import Priors, Solution
+from asvgp.field.bound import Priors, Solution, last_solution
 from asvgp.field.rows import Rows
 from asvgp.kernels import Kernel
 from asvgp.linalg.polynomial import evaluate, quadratic
@@ -57,7 +57,8 @@ class FieldPosterior:
 
     def __init__(self, kernel: Kernel, noise: float, assembly: Assembly):
         self._describe(kernel, noise, assembly)
-        self.mean = self.solution.mean
+        self.mean = self.solution.mean.copy()  # of the coefficients; y as given
+        self.mean[assembly.size - self.plan.effects :] += assembly.centring.offset
 
     def _describe(self, kernel: Kernel, noise: float, assembly: Assembly) -> None:
         self.kernel, self.noise, self.assembly = kernel, noise, assembly
@@ -87,7 +88,7 @@ class FieldPosterior:
     def solution(self) -> Solution:
         """P, factored."""
         with one_blas_thread:  # on several the last digits might differ
-            return Solution.of(self.assembly, self.kernel, self.noise)
+            return last_solution(self.assembly, self.kernel, self.noise)
 
     @cached_property
     def terms(self) -> list[Array]:
@@ -260,8 +261,20 @@ class FieldPosterior:
             return self._inverse[2]
         return self.solution.factor.inverse()  # pyright: ignore[reportAttributeAccessIssue]
 
-    def _design(self, points: Points, orders: tuple[int, ...] | None = None) -> sparse.csr_array:
-        """Values of the global columns, (n, C); their derivatives where asked."""
+    @property
+    def given_effects(self) -> tuple[Array, Array]:
+        """Coefficients of the effects' columns as given, and their covariance."""
+        count, matrix = self.plan.effects, self.assembly.centring.to_given
+        own = slice(self.plan.columns - count, None)
+        return matrix @ self.columns[own], matrix @ self._column_inverse[own, own] @ matrix.T
+
+    def _design(
+        self, points: Points, orders: tuple[int, ...] | None = None, value: bool = True
+    ) -> sparse.csr_array:
+        """Values of the global columns, (n, C), or derivatives: of the smooths by ``orders``.
+
+        Of the effects' columns, which are centred here, the points have them.
+        """
         n, parts = len(points), []
         for j, axis in enumerate(self.priors.smooths):
             order = 0 if orders is None else orders[j]
@@ -273,7 +286,8 @@ class FieldPosterior:
         count = points.effects.shape[1]  # zeros too: all rows have as many entries
         at = np.broadcast_to(np.arange(count), (n, count)).ravel()
         pointer = np.arange(n + 1) * count
-        parts.append(sparse.csr_array((points.effects.ravel(), at, pointer), shape=(n, count)))
+        effects = points.effects - self.assembly.centring.centres if value else points.effects
+        parts.append(sparse.csr_array((effects.ravel(), at, pointer), shape=(n, count)))
         return sparse.csr_array(sparse.hstack(parts, format="csr"))
 
     def _locate(self, x: Array) -> tuple[np.ndarray, Array]:
@@ -321,8 +335,9 @@ class FieldPosterior:
         """Rows of the main block's terms, values of the columns, and what the splines miss."""
         plan, n = self.plan, len(points)
         main, prior = [], np.zeros(n)
+        # A derivative along another input of what does not vary with it is zero.
         for number, axes in enumerate(self.priors.axes):
-            if term not in (None, plan.terms[number]):
+            if term not in (None, plan.terms[number]) or not set(orders) <= set(plan.inputs):
                 continue
             rows = [
                 Rows(axis, points.main[:, d], orders.get(plan.inputs[d], 0))
@@ -333,10 +348,11 @@ class FieldPosterior:
             prior += self.priors.variances[number] * (whole - captured)
             main.append((number, rows))
         names = [self.kernel.components[t].factors[0].dim for t in plan.smooths]
-        # A derivative along another input of what does not vary with it is zero.
         others = sum(orders.values())
         own = tuple(orders.get(name, 0) for name in names)
-        design = self._design(points, own).tolil() if others or term is not None else None
+        design = None
+        if others or term is not None:
+            design = self._design(points, own, value=not others).tolil()
         if design is None:
             return main, self._design(points), prior + self._missed_smooths(points)
         first = 0

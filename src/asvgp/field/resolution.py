@@ -50,7 +50,6 @@ def wanted_level(
     degree: int,
     moments: Array,
     tolerated: float,
-    objective: str,
     finest: float,
 ) -> int:
     """How often the cells of a grid may be doubled for this process.
@@ -61,10 +60,7 @@ def wanted_level(
     """
     ratio = scale_of(process) / grid.spacing
     most = int(log2(max(grid.cells / 2, 1)))
-    least = max(0, ceil(log2(ratio / finest)))
     highest = int(np.floor(log2(max(ratio / COARSEST, 1.0))))
-    if objective == "coarsest":
-        return min(least, most)
     weight = float(moments[:, 0].sum())
     powers = (moments.shape[1] - 1) // 2
     level = min(highest, most)
@@ -74,7 +70,28 @@ def wanted_level(
         if missed <= tolerated:
             break
         level -= 1
-    return int(np.clip(level, min(least, most), most))
+    return int(np.clip(level, _least_level(process, grid, finest), most))
+
+
+def _least_level(process: Component, grid: Grid, finest: float) -> int:
+    """The least level at which a lengthscale is at most ``finest`` cells, if two can do that."""
+    least = ceil(log2(scale_of(process) / grid.spacing / finest))
+    return int(np.clip(least, 0, int(log2(max(grid.cells / 2, 1)))))
+
+
+def least_levels(kernel: Kernel, plan: Plan) -> tuple[tuple[int, ...], ...]:
+    """Levels that are as fine as the plan's grids, but for what could not be factored."""
+    levels = []
+    for term, degrees in zip(plan.terms, plan.degrees, strict=True):
+        factors = {factor.dim: factor for factor in kernel.components[term].factors}
+        finest = most_cells(k for k in degrees if k)
+        levels.append(
+            tuple(
+                _least_level(factors[column], grid, finest) if column in factors else 0
+                for column, grid in zip(plan.inputs, plan.grids, strict=True)
+            )
+        )
+    return tuple(levels)
 
 
 def levels_for(
@@ -108,7 +125,7 @@ def levels_for(
             else:
                 tolerated = 2.0 * TOLERANCE * noise / (part.variance * mean_weight)
             level = wanted_level(
-                factors[column], plan.grids[d], degrees[d], moments[d], tolerated, objective, finest
+                factors[column], plan.grids[d], degrees[d], moments[d], tolerated, finest
             )
             own.append(max(level, floor[d]))
         levels.append(tuple(own))

@@ -13,7 +13,7 @@ inputs, each with a grid of its own, and columns of given values. Without a main
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
@@ -24,6 +24,7 @@ from asvgp.basis import Array, Grid
 from asvgp.field.gridded import gridded_sums
 from asvgp.field.nesting import coarsen_sums, each, longer_grids, placement, refinement
 from asvgp.field.one_pass import CellSums, ColumnSums, Observations, columns_of, pass_over
+from asvgp.stats import too_little, too_much_log
 
 Smooth = tuple[Grid, int]  # grid and degree: cells + degree columns
 _SUMS = ("moments", "targets", "cross", "column_gram", "column_targets", "squares")
@@ -60,6 +61,9 @@ class FieldStatistics:
         Rows left out because an output was NaN.
     log_weights : float
         Sum of the logarithms of the weights.
+    centre, column_centre : ndarray of shape (outputs,) and (linear,)
+        What was taken off y and off the columns of given values before they were summed, as in
+        `asvgp.stats.Statistics`. Statistics with different centres add all the same.
 
     Examples
     --------
@@ -100,6 +104,14 @@ class FieldStatistics:
     count: int
     missing: int = 0
     log_weights: float = 0.0
+    centre: Array = field(default_factory=lambda: np.empty(0))
+    column_centre: Array = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        if len(self.centre) != len(self.squares):
+            object.__setattr__(self, "centre", np.zeros(len(self.squares)))
+        if len(self.column_centre) != self.linear:
+            object.__setattr__(self, "column_centre", np.zeros(self.linear))
 
     @classmethod
     def from_data(
@@ -114,6 +126,7 @@ class FieldStatistics:
         smooth_inputs=None,
         linear_columns=None,
         progress: Callable[[int], None] | None = None,
+        like: FieldStatistics | None = None,
     ) -> FieldStatistics:
         """One pass over the data, in any order, on all cores.
 
@@ -133,6 +146,8 @@ class FieldStatistics:
         linear_columns : like x, optional
         progress : callable, optional
             Told how many more rows are done.
+        like : FieldStatistics, optional
+            Whose centres to take off; none by default.
         """
         y = np.asarray(y)
         y = y[:, None] if y.ndim == 1 else y
@@ -147,6 +162,8 @@ class FieldStatistics:
             (sample_weight,) = columns_of("sample_weight", sample_weight, n, 1)
 
         empty = cls.empty(grids, degrees, outputs, smooths=smooths, linear=len(linear_columns))
+        if like is not None:
+            empty = replace(empty, centre=like.centre, column_centre=like.column_centre)
         sums = FieldAccumulator(empty)
         sums.add(inputs, y, sample_weight, smooth_inputs, linear_columns, progress)
         return sums.statistics()
@@ -159,6 +176,7 @@ class FieldStatistics:
         grids: Sequence[Grid],
         degrees: Sequence[int],
         sample_weight=None,
+        like: FieldStatistics | None = None,
     ) -> FieldStatistics:
         """Statistics of gridded data, whose coordinates are never written out.
 
@@ -172,6 +190,8 @@ class FieldStatistics:
             Coordinates, in any order, repeated or not.
         grids, degrees : sequences of Grid and int
         sample_weight : array of shape (n_1, ..., n_D), optional
+        like : FieldStatistics, optional
+            Whose centre of y to take off.
 
         Examples
         --------
@@ -185,14 +205,16 @@ class FieldStatistics:
         (260281, (72, 36, 5, 5))
         """
         grids, degrees = tuple(grids), tuple(degrees)
-        sums = gridded_sums(values, axes, grids, degrees, sample_weight)
+        centre = None if like is None else like.centre
+        sums = gridded_sums(values, axes, grids, degrees, sample_weight, centre)
         outputs, *shape = sums["targets"].shape
         no_columns = {
             "cross": np.zeros((*shape, 0)),
             "column_gram": np.zeros((0, 0)),
             "column_targets": np.zeros((outputs, 0)),
         }
-        return cls(grids, degrees, smooths=(), linear=0, **no_columns, **sums)
+        bare = cls(grids, degrees, smooths=(), linear=0, **no_columns, **sums)
+        return bare if centre is None else replace(bare, centre=centre)
 
     def with_intercept(self) -> FieldStatistics:
         """The same with one column, of ones; there must be none yet."""
@@ -202,7 +224,8 @@ class FieldStatistics:
             linear=1,
             cross=np.ascontiguousarray(self.moments[first]),
             column_gram=np.array([[self.weight]]),
-            column_targets=self.sums[:, None],
+            column_targets=self._total(self.targets, 1)[:, None],
+            column_centre=np.zeros(1),
         )
 
     @classmethod
@@ -214,6 +237,8 @@ class FieldStatistics:
         *,
         smooths: Sequence[Smooth] = (),
         linear: int = 0,
+        centre: Array | None = None,
+        column_centre: Array | None = None,
     ) -> FieldStatistics:
         """The statistics of no data."""
         grids, degrees, smooths = tuple(grids), tuple(degrees), tuple(smooths)
@@ -232,6 +257,20 @@ class FieldStatistics:
             np.zeros((outputs, columns)),
             np.zeros(outputs),
             0,
+            centre=np.zeros(outputs) if centre is None else centre,
+            column_centre=np.zeros(linear) if column_centre is None else column_centre,
+        )
+
+    def emptied(self) -> FieldStatistics:
+        """The same grids, columns and centres, without data."""
+        return self.empty(
+            self.grids,
+            self.degrees,
+            self.outputs,
+            smooths=self.smooths,
+            linear=self.linear,
+            centre=self.centre,
+            column_centre=self.column_centre,
         )
 
     @staticmethod
@@ -267,15 +306,15 @@ class FieldStatistics:
         return self.moments[(..., *[0] * len(self.grids))]
 
     @property
-    def centre(self) -> Array:
-        """What was taken off y before it was summed: nothing."""
-        return np.zeros(len(self.squares))
-
-    @property
     def sums(self) -> Array:
         """Weighted sums of y, (outputs,)."""
-        first = (..., *([0] * len(self.grids)))
-        return self.targets[first].reshape(len(self.squares), -1).sum(axis=1)
+        return self._total(self.targets, 1) + self.centre * self.weight
+
+    def _total(self, sums: Array, leading: int = 0) -> Array:
+        """Sums over all data, from those of the powers of every cell."""
+        D = len(self.grids)
+        first = sums[(*[slice(None)] * (leading + D), *[0] * D)]
+        return first.sum(axis=tuple(range(leading, leading + D)))
 
     @property
     def weight(self) -> float:
@@ -297,7 +336,8 @@ class FieldStatistics:
     def __sub__(self, other: FieldStatistics) -> FieldStatistics:
         """The statistics without data that were added before.
 
-        An error where ``other`` holds what was never added: negative sums show it.
+        An error where ``other`` holds what was never added, as far as sums can show it: see
+        `asvgp.stats.Statistics`.
         """
         if not isinstance(other, FieldStatistics):
             return NotImplemented
@@ -305,19 +345,18 @@ class FieldStatistics:
         left = self._combined(other, -1)
         # What is left of a cell that lost all its data is rounding, of either sign.
         empty = np.abs(left.cell_weights) <= 1e-11 * self.cell_weights
+        contradiction = left._contradicts(self, empty)
         left.moments[empty] = 0.0
         left.targets[:, empty] = 0.0
         left.cross[empty] = 0.0
         before, after = np.diag(self.column_gram), np.diag(left.column_gram)
-        negative = bool(np.any(after < -1e-9 * before))
         gone = np.abs(after) <= 1e-11 * before
         left.column_gram[gone] = 0.0
         left.column_gram[:, gone] = 0.0
         left.column_targets[:, gone] = 0.0
         left.cross[..., gone] = 0.0
         short = np.argwhere(left.cell_weights < 0.0).tolist() if self.grids else []
-        negative = negative or bool(np.any(left.squares < -1e-9 * self.squares))
-        if left.count < 0 or left.weight < 0.0 or short or negative:
+        if left.count < 0 or left.weight < 0.0 or short or contradiction:
             where = f", cell {tuple(short[0])} the first of {len(short)}" if short else ""
             raise ValueError(
                 f"These data cannot be forgotten, because they were never added: {other.count} "
@@ -325,6 +364,21 @@ class FieldStatistics:
                 "same weights."
             )
         return left
+
+    def _contradicts(self, before: FieldStatistics, empty: Array) -> bool:
+        """Whether no data can have these sums, beyond rounding of those before."""
+        D, first = len(self.grids), [0] * len(self.grids)
+        empty = empty.reshape(-1)
+        weight = np.where(empty, 0.0, self.cell_weights.reshape(-1))
+        weights = weight, before.cell_weights.reshape(-1), empty
+        sums = self.targets[(..., *first)].reshape(self.outputs, -1)
+        columns = self.cross[(*[slice(None)] * D, *first)].reshape(weight.size, -1)
+        squares, whole = np.diag(self.column_gram), np.diag(before.column_gram)
+        return (
+            too_little(*weights, sums, self.squares, before.squares)
+            or too_little(*weights, columns.T, squares, whole)
+            or too_much_log(self.log_weights, self.count, float(weight.sum()), before.weight)
+        )
 
     def _check_compatible(self, other: FieldStatistics) -> None:
         for name in ("grids", "degrees", "smooths", "linear", "outputs"):
@@ -336,7 +390,34 @@ class FieldStatistics:
                     "same domain, num_basis and degree."
                 )
 
+    def recentred(self, centre: Array, column_centre: Array) -> FieldStatistics:
+        """The same statistics with other numbers taken off y and the columns."""
+        shift, own = self.centre - centre, self.column_centre - column_centre
+        if not shift.any() and not own.any():
+            return self
+        lowest = tuple(slice(k + 1) for k in self.degrees)
+        base = self.moments[(..., *lowest)]  # sums of w times powers
+        columns = np.concatenate([np.zeros(len(self.column_gram) - self.linear), own])
+        sums, of_columns = self._total(self.targets, 1), self._total(self.cross)
+        twice = np.outer(columns, of_columns)
+        return replace(
+            self,
+            targets=self.targets + np.multiply.outer(shift, base),
+            cross=self.cross + np.multiply.outer(base, columns),
+            column_gram=self.column_gram
+            + twice
+            + twice.T
+            + self.weight * np.outer(columns, columns),
+            column_targets=self.column_targets
+            + np.outer(shift, of_columns + self.weight * columns)
+            + np.outer(sums, columns),
+            squares=self.squares + 2.0 * shift * sums + shift**2 * self.weight,
+            centre=centre,
+            column_centre=column_centre,
+        )
+
     def _combined(self, other: FieldStatistics, sign: int) -> FieldStatistics:
+        other = other.recentred(self.centre, self.column_centre)
         names = (*_SUMS, "count", "missing", "log_weights")
         both = {name: getattr(self, name) + sign * getattr(other, name) for name in names}
         # Without cells the sum of two arrays of no dimension is a number, not an array.
@@ -451,7 +532,7 @@ class FieldAccumulator:
         """One block: a list of arrays each, y of shape (n, outputs)."""
         empty = self.empty
         if not self.count:
-            self.observations = Observations(y, sample_weight)
+            self.observations = Observations(y, sample_weight, empty.centre)
             self.cells = self.columns = None
             if empty.grids:
                 tables = empty.moments, empty.targets, empty.cross
@@ -459,7 +540,9 @@ class FieldAccumulator:
                     self.observations, inputs, empty.grids, empty.degrees, *tables
                 )
             if len(empty.column_gram) or not empty.grids:
-                self.columns = ColumnSums(self.observations, smooth_inputs, empty.smooths, linear)
+                self.columns = ColumnSums(
+                    self.observations, smooth_inputs, empty.smooths, linear, empty.column_centre
+                )
         self.observations.take(y, sample_weight)
         if self.cells is not None:
             self.cells.x = inputs

@@ -18,8 +18,10 @@ from asvgp.field.memory import FOR_SUMS, Room, as_bytes, fitting_cells
 from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior, Points
 from asvgp.field.report import field_facts
+from asvgp.field.resolution import least_levels
 from asvgp.field.sampling import FieldPath, sample
 from asvgp.field.stats import FieldAccumulator, FieldStatistics
+from asvgp.inference.effects import near_means
 from asvgp.inference.fitting import Fit
 from asvgp.inference.resolution import MANY
 from asvgp.inference.train import Problem
@@ -31,7 +33,7 @@ from asvgp.times import TimeAxis
 from asvgp.validation import check_domain, finite_range
 
 MOST_CELLS = {2: 1 << 20, 3: 1 << 18, 4: 1 << 16}  # of an automatic grid, by inputs
-SMOOTH_CELLS = 256  # of an automatic smooth
+SMOOTH_CELLS = 64, 256  # of an automatic smooth: of few rows, a stream may begin so, and of many
 MOST_COLUMNS = 4096  # of all smooths together
 
 
@@ -194,6 +196,7 @@ class Field:
             tuple(grid for grid, _ in stats.smooths),
             tuple(degree for _, degree in stats.smooths),
             len(layout.kernel.effects),
+            layout.names,
         )
 
     # ------------------------------------------------------------ statistics
@@ -223,9 +226,10 @@ class Field:
             if estimator.domain is not None:
                 return stats
             lower, upper = [a for a, _ in ranges], [b for _, b in ranges]
-            return stats.extend(
+            stats = stats.extend(
                 lower[:split], upper[:split], lower[split:], upper[split:], multiple=8
             )
+            return self._fitting(estimator, stats)
         by_term = self._degrees_by_term(estimator)
         degrees = [
             max(own[column] for own in by_term if column in own) for column in self.layout.used
@@ -234,13 +238,33 @@ class Field:
         cells = self._cells(estimator, (*main, *smooths), domains, degrees, rows)
         cells = self._within_memory(estimator, cells, degrees, len(effects), outputs)
         grids = [Grid(*domain, n) for domain, n in zip(domains, cells, strict=True)]
-        return FieldStatistics.empty(
+        stats = FieldStatistics.empty(
             tuple(grids[:split]),
             tuple(degrees[:split]),
             outputs,
             smooths=tuple(zip(grids[split:], degrees[split:], strict=True)),
             linear=len(effects),
+            **self._centres(y, effects),
         )
+        return self._fitting(estimator, stats)
+
+    def _fitting(self, estimator, stats: FieldStatistics) -> FieldStatistics:
+        """The same, if what is to be eliminated on grids as fine as asked for fits in memory."""
+        if not isinstance(estimator.num_basis, str):
+            kernel, plan = self.layout.kernel, self.plan(estimator, stats)
+            if estimator.optimizer is None and len(kernel.components) > 1:
+                plan = replace(plan, levels=least_levels(kernel, plan))
+            _room(estimator).check(plan, kernel)
+        return stats
+
+    def _centres(self, y: Array, effects: Sequence[Array]) -> dict[str, Array]:
+        """Numbers near the means of y and the effects, where there is an intercept."""
+        intercept = self.layout.kernel.intercept
+        if intercept is None:
+            return {}
+        beside = near_means(effects)
+        beside[intercept] = 0.0
+        return {"centre": near_means(list(y.reshape(len(y), -1).T)), "column_centre": beside}
 
     def _within_memory(self, estimator, cells, degrees, effects: int, outputs: int) -> list[int]:
         """Cells whose statistics fit in memory: fewer where they are automatic, or an error."""
@@ -306,7 +330,7 @@ class Field:
             if main:
                 most = min(MOST_CELLS[main], max(4 * rows, 4096))
                 cells = [2 ** floor(log2(most) / main)] * main
-            smooth = SMOOTH_CELLS
+            smooth = int(np.clip(2 ** floor(log2(max(rows / 2, 1))), *SMOOTH_CELLS))
             while smooth * (len(columns) - main) > MOST_COLUMNS:
                 smooth //= 2
             return [*cells, *([smooth] * (len(columns) - main))]
@@ -354,14 +378,12 @@ class Field:
             smooth_inputs=tuple(smooths) if smooths else None,
             linear_columns=tuple(effects) if effects else None,
             progress=progress,
+            like=stats,
         )
 
     def accumulator(self, stats: FieldStatistics) -> FieldSums:
         """What adds up data that come in blocks, on the grids of ``stats``."""
-        empty = FieldStatistics.empty(
-            stats.grids, stats.degrees, stats.outputs, smooths=stats.smooths, linear=stats.linear
-        )
-        return FieldSums(FieldAccumulator(empty))
+        return FieldSums(FieldAccumulator(stats.emptied()))
 
     @staticmethod
     def _from_grid(points: FieldPoints, shape: tuple[int, ...], y, stats, weights):
@@ -370,7 +392,9 @@ class Field:
         values = y.reshape(shape) if y.ndim == 1 else y.T.reshape(-1, *shape)
         if weights is not None:
             weights = np.asarray(weights).reshape(shape)
-        new = FieldStatistics.from_grid(values, points.main, stats.grids, stats.degrees, weights)
+        new = FieldStatistics.from_grid(
+            values, points.main, stats.grids, stats.degrees, weights, like=stats
+        )
         return new.with_intercept() if points.effects else new
 
     def fit(self, estimator, problem: Problem, stats: FieldStatistics, warm) -> Fit:
@@ -379,8 +403,6 @@ class Field:
         auto = isinstance(given, str) and given == "auto"
         plan = self.plan(estimator, stats)
         room = _room(estimator)
-        if not auto and len(plan.terms) + len(plan.smooths) == 1:  # as fine as asked
-            room.require(plan, problem.kernel)
         fitted = fit_field(
             problem,
             stats,
@@ -481,8 +503,7 @@ class Field:
             return np.empty((0, 1)), np.empty((0, 0)), np.empty((0, 0))
         orders = self._orders(posterior, order)
         design = np.empty((0, 0)) if points is None else self._points(points, orders).effects
-        inverse = posterior._column_inverse
-        return posterior.columns[-count:], inverse[-count:, -count:], design
+        return *posterior.given_effects, design
 
     def sample(self, posterior: FieldPosterior, points: FieldPoints, n_samples, random_state):
         """Joint draws, (outputs, n, samples)."""

@@ -13,8 +13,10 @@ nothing cancels here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +27,75 @@ from asvgp.kernels import Constant, Effect, Kernel
 from asvgp.stats import Statistics
 
 WIDE = 1e6  # prior variance of a coefficient, in units of what the data suggest
+_ROWS = 4096  # from which a mean is guessed
+
+
+@dataclass(frozen=True, eq=False)
+class Centring:
+    """What was taken off y and the columns of Z, for which the intercept makes up.
+
+    Coefficients of the columns as given are ``to_given @ beta + offset``, if beta are those
+    of the centred columns and of y less its centre. Their prior, N(0, T^-1), is of the
+    coefficients as given.
+
+    Attributes
+    ----------
+    centres : ndarray of shape (effects,)
+        Of the columns; zero for the intercept.
+    centre : ndarray of shape (outputs,)
+        Of y.
+    intercept : int, optional
+        Which effect is the intercept; without one all centres are zero.
+    """
+
+    centres: Array
+    centre: Array
+    intercept: int | None
+
+    @cached_property
+    def to_given(self) -> Array:
+        """J: coefficients of the columns as given are J times those of the centred ones."""
+        matrix = np.eye(len(self.centres))
+        if self.intercept is not None:
+            matrix[self.intercept] -= self.centres
+        return matrix
+
+    @cached_property
+    def offset(self) -> Array:
+        """What the intercept as given has besides, (effects, outputs): the centre of y."""
+        out = np.zeros((len(self.centres), len(self.centre)))
+        if self.intercept is not None:
+            out[self.intercept] = self.centre
+        return out
+
+    def prior(self, precision: Array) -> tuple[Array, Array, Array]:
+        """Of beta: ``J'TJ``, ``J'T offset``, and ``offset'T offset`` of every output."""
+        weighted = precision[:, None] * self.offset
+        matrix = self.to_given.T @ (precision[:, None] * self.to_given)
+        return matrix, self.to_given.T @ weighted, np.sum(self.offset * weighted, axis=0)
+
+    def energy(self, precision: Array, beta: Array) -> float:
+        """``beta' T beta`` of the coefficients as given, summed over outputs."""
+        given = self.to_given @ beta + self.offset
+        return float(np.sum(precision[:, None] * given**2))
+
+
+def near_means(columns: Sequence[Array]) -> Array:
+    """A number near the mean of each column, from some of its rows; zero if all are missing."""
+    out = np.zeros(len(columns))
+    for i, column in enumerate(columns):
+        some = np.asarray(column[:: max(1, len(column) // _ROWS)], dtype=float)
+        some = some[np.isfinite(some)]
+        out[i] = some.mean() if len(some) else 0.0
+    return out
+
+
+def mean_square(stats: Any) -> float:
+    """The largest mean square of an output, its centre not taken off."""
+    weight = max(stats.weight, 1e-300)
+    means = stats.sums / weight
+    power = float(np.max(stats.squares / weight + 2.0 * stats.centre * means - stats.centre**2))
+    return max(power, float(np.max(means**2))) or 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +115,8 @@ class Design:
         Weighted products of the other columns with each other and with y.
     precision : ndarray of shape (effects,)
         The diagonal of T, for columns as given.
-    centres : ndarray of shape (effects,)
-        What is taken off each column here; with an intercept the model is the same.
-    intercept : int, optional
-        Which effect is the intercept.
+    centring : Centring
+        What is taken off y and each column here; with an intercept the model is the same.
     """
 
     stats: Statistics
@@ -56,8 +125,7 @@ class Design:
     products: Array
     with_y: Array
     precision: Array
-    centres: Array
-    intercept: int | None
+    centring: Centring
 
     @classmethod
     def of(cls, kernel: Kernel, stats: Statistics) -> Design | None:
@@ -97,36 +165,17 @@ class Design:
         rows = outputs + other[known]
         products[np.ix_(known, known)] = stats.products[rows][:, other[known]]
         with_y[known] = stats.products[:outputs][:, other[known]].T
-        bare = cls(stats, taylor, sums, products, with_y, np.ones(size), centres, intercept)
+        centring = Centring(centres, stats.centre, intercept)
+        bare = cls(stats, taylor, sums, products, with_y, np.ones(size), centring)
         return replace(bare, precision=bare._precisions(kernel))
 
     def _precisions(self, kernel: Kernel) -> Array:
         """Of the priors given, or of priors too wide to matter."""
-        stats, weight = self.stats, max(self.stats.weight, 1e-300)
-        means_y = stats.sums / weight
-        power = float(
-            np.max(stats.squares / weight + 2.0 * stats.centre * means_y - stats.centre**2)
-        )
-        power = max(power, float(np.max(means_y**2))) or 1.0
+        weight = max(self.stats.weight, 1e-300)
         means = self.targets[:, :, 0].sum(axis=1) / weight
         squares = np.diag(self.gram) / weight
-        return prior_precisions(kernel, power, means, squares, self.centres)
-
-    @cached_property
-    def to_given(self) -> Array:
-        """J: coefficients of the columns as given are J times those of the centred ones."""
-        matrix = np.eye(len(self.centres))
-        if self.intercept is not None:
-            matrix[self.intercept] -= self.centres
-        return matrix
-
-    @cached_property
-    def offset(self) -> Array:
-        """What the intercept as given has besides, (effects, outputs): the centre of y."""
-        out = np.zeros((len(self.centres), len(self.stats.squares)))
-        if self.intercept is not None:
-            out[self.intercept] = self.stats.centre
-        return out
+        power = mean_square(self.stats)
+        return prior_precisions(kernel, power, means, squares, self.centring.centres)
 
     @cached_property
     def targets(self) -> Array:
@@ -252,7 +301,7 @@ class Estimate:
     @property
     def given(self) -> tuple[Array, Array]:
         """Coefficients of the columns as given, and their covariance."""
-        matrix = self.design.to_given
+        matrix = self.design.centring.to_given
         return matrix @ self.beta, matrix @ self.covariance @ matrix.T
 
     def left(self, means: Array, design: Array) -> Array:
@@ -269,7 +318,14 @@ class Estimate:
 
 
 def estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
-    """Eliminate the effects last; ``chain`` is that of ``design.augmented``."""
+    """Eliminate the effects last; ``chain`` is that of ``design.augmented``, and remembers it."""
+    known = vars(chain).get("_estimate")  # like a cached property
+    if known is None or known.design is not design:
+        known = vars(chain)["_estimate"] = _estimate(design, chain, noise)
+    return known
+
+
+def _estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
     model = chain.model
     coef = chain.means(keep=True)[1]
     outputs = len(design.with_y.T)
@@ -279,11 +335,8 @@ def estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
     residual = design.taylor - taylor[outputs:]
     rest = design.inner(residual, residual, design.sums, design.products) / noise
     misfit = design.inner(residual, -taylor[:outputs], design.stats.targets, design.with_y)
-    # The prior is of the coefficients as given, J beta + offset.
-    matrix, offset = design.to_given, design.offset
-    prior = matrix.T @ (design.precision[:, None] * matrix)
+    prior, pull, constant = design.centring.prior(design.precision)
     precision = prior + energy[outputs:, outputs:] + rest
-    pull = matrix.T @ (design.precision[:, None] * offset)
     right = energy[outputs:, :outputs] + misfit / noise - pull
     scale = np.diag(precision) ** -0.5
     factor = np.linalg.cholesky(precision * np.outer(scale, scale))
@@ -291,17 +344,15 @@ def estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
     half = root.T @ right
     beta = root @ half
     coef[:outputs] -= np.einsum("po,pci->oci", beta, coef[outputs:])
-    constant = np.sum(design.precision[:, None] * offset**2, axis=0)
-    given = matrix @ beta + offset
     return Estimate(
-        beta + offset,
+        beta + design.centring.offset,
         root,
         design,
         coef,
         np.sum(half**2, axis=0) - constant,
         float(-2.0 * np.log(np.diag(root)).sum() - np.log(design.precision).sum()),
         float(np.sum(root * (rest @ root))),
-        float(np.sum(design.precision[:, None] * given**2)),
+        design.centring.energy(design.precision, beta),
     )
 
 

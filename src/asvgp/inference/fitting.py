@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
-from asvgp.inference.bound import Bound, both_bounds
+from asvgp.inference.bound import Bound, lower_bound, upper_bound
 from asvgp.inference.effects import without_effects
 from asvgp.inference.optimise import Report, is_scale
 from asvgp.inference.resolution import Level, choose
@@ -26,14 +28,16 @@ class Fit:
     kernel, noise : Kernel, float
     posterior : Posterior
         On the resolution that was chosen.
-    elbo, upper : float
-        Bounds on the log evidence.
+    elbo : float
+        Lower bound on the log evidence.
+    upper_bound : callable
+        Computes the upper one, which takes another factorisation; `upper` asks it once.
     evidence : float
         Of the spline field itself.
     report : Report
         How training went.
-    resolution : list of Level
-        What every resolution that was tried reached.
+    levels : list of Level
+        What every resolution that was tried reached; that of the last may lack its upper bound.
     timings : dict
         Seconds per stage.
     """
@@ -42,11 +46,25 @@ class Fit:
     noise: float
     posterior: Posterior
     elbo: float
-    upper: float
+    upper_bound: Callable[[], float]
     evidence: float
     report: Report
-    resolution: list[Level]
+    levels: list[Level]
     timings: dict[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def upper(self) -> float:
+        """Upper bound on the log evidence."""
+        # With next to no noise the two meet, and only rounding could exchange them.
+        return max(self.elbo, self.upper_bound())
+
+    @cached_property
+    def resolution(self) -> list[Level]:
+        """The levels, all bounds known."""
+        last = self.levels[-1]
+        if last.upper_bound != last.upper_bound:
+            last = replace(last, upper_bound=self.upper)
+        return [*self.levels[:-1], last]
 
 
 def fit_statistics(
@@ -85,20 +103,21 @@ def fit_statistics(
     model = (*state, stats, problem.degree)
     middle = time.perf_counter()
     try:
-        posterior, lower, upper = _factored(model)
+        posterior, lower = _factored(model)
     except KeyboardInterrupt:  # training is done: what is left is short, so finish it
         report.converged, report.interrupted = False, True
         report.message = "interrupted; the best state so far is kept"
-        posterior, lower, upper = _factored(model)
+        posterior, lower = _factored(model)
     if not levels:
-        levels = [Level.of(state[0], stats, lower, upper)]
+        levels = [Level.of(state[0], stats, lower)]
     end = time.perf_counter()
     timings = {"training": middle - begin, "posterior": end - middle}
+    upper = partial(upper_bound, *model, chain=posterior.chain)
     return Fit(*state, posterior, lower.elbo, upper, lower.fit, report, levels, timings)
 
 
-def _factored(model) -> tuple[Posterior, Bound, float]:
-    """The posterior and both bounds, from one factorisation."""
+def _factored(model) -> tuple[Posterior, Bound]:
+    """The posterior and the bound, from one factorisation."""
     with plain_interrupts():
         posterior = Posterior(*model)
-        return posterior, *both_bounds(*model, chain=posterior.chain)
+        return posterior, lower_bound(*model, chain=posterior.chain)

@@ -72,8 +72,10 @@ class Level:
     missed_share: float
 
     @classmethod
-    def of(cls, kernel: Kernel, stats: Statistics, lower: Bound, upper: float) -> Level:
-        """The level of statistics whose bounds are known."""
+    def of(
+        cls, kernel: Kernel, stats: Statistics, lower: Bound, upper: float = float("nan")
+    ) -> Level:
+        """The level of statistics whose bounds are known, the upper one or not yet."""
         share = lower.missed / sum(data_variance(part, stats)[0] for part in kernel.components)
         return cls(stats.grid.cells + stats.degree, stats.grid.spacing, lower.elbo, upper, share)
 

@@ -150,14 +150,12 @@ def _fit_parts(fit: Any) -> dict[str, Any]:
     known = vars(fit)
     names = ("kernel", "noise", "posterior", "elbo", "evidence", "report", "timings")
     parts = {name: known[name] for name in names}
-    parts["resolution"] = known.get("levels", known.get("resolution"))
+    parts["resolution"] = known["levels"]
     return parts | ({"upper": known["upper"]} if "upper" in known else {})
 
 
 def _fit(parts: dict[str, Any]) -> Any:
     """What was learnt; an upper bound that was not known then waits to be asked for."""
-    if "upper" in Fit.__dataclass_fields__:
-        return Fit(**parts)
     posterior, known = parts["posterior"], {}
     if "upper" in parts:
         known["upper"] = parts.pop("upper")
@@ -166,7 +164,7 @@ def _fit(parts: dict[str, Any]) -> Any:
     else:
         model = posterior.kernel, posterior.noise, posterior.stats, posterior.degree
         bound = partial(upper_bound, *model)
-    fit: Any = Fit(levels=parts.pop("resolution"), upper_bound=bound, **parts)  # pyright: ignore[reportCallIssue]
+    fit = Fit(levels=parts.pop("resolution"), upper_bound=bound, **parts)
     vars(fit).update(known)
     return fit
 

@@ -128,8 +128,7 @@ class CpuFactor:
         self._workspace = workspace or _Nothing()
         self._panels = self._workspace.take(int(self._plan.panel_start[-1]))
         weakref.finalize(self, self._workspace.give, self._panels).atexit = False
-        self._factor(elements)
-        self.log_det = float(sweeps.log_det(self._plan, self._panels))
+        self.log_det = self._factor(elements)
 
     @property
     def nbytes(self) -> int:
@@ -188,17 +187,19 @@ class CpuFactor:
 
     # --- phases -----------------------------------------------------------------------
 
-    def _factor(self, elements: Callable[[int, int], Array]) -> None:
+    def _factor(self, elements: Callable[[int, int], Array]) -> float:
+        """Fill the panels; the logarithm of the determinant."""
+        logs = np.empty(len(self._plan.p))
         slots, own_size, shared_size = self._slots(2, self._plan.largest_q**2)
         none = np.empty((0, 0, 0))
 
         def above(shared: Array, level: int, box: int) -> None:
-            boxes, memory = (level, box, box + 1, level), (self._panels, shared, shared)
+            boxes, memory = (level, box, box + 1, level), (self._panels, logs, shared, shared)
             self._check(sweeps.factor(self._plan, slots, *boxes, none, *memory))
 
         def subtree(shared: Array, box: int) -> None:
             with self._workspace.lend(own_size) as own:
-                memory = self._panels, own, shared
+                memory = self._panels, logs, own, shared
                 for start, stop in self._chunks(box):
                     boxes = 0, start, stop, self._top
                     some = np.ascontiguousarray(elements(start, stop), dtype=np.float64)
@@ -206,6 +207,7 @@ class CpuFactor:
 
         with self._workspace.lend(shared_size) as shared:
             self._up(partial(above, shared), partial(subtree, shared))
+        return 2.0 * float(logs.sum())
 
     def _check(self, failure: tuple[int, int]) -> None:
         front, pivot = failure

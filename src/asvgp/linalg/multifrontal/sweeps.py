@@ -56,11 +56,12 @@ def _runs(plan, front):
 
 
 @numba.njit(cache=True, nogil=True)
-def factor(plan, slots, level, start, stop, limit, elements, panels, own, shared):
+def factor(plan, slots, level, start, stop, limit, elements, panels, logs, own, shared):
     """Eliminate boxes ``start .. stop - 1`` of a level and those above that become complete.
 
     Nothing above level ``limit`` is touched. ``elements`` belong to the boxes, if they are
-    leaves. Returns the front and the pivot that failed, or -1.
+    leaves. ``logs`` gets the log determinant of each front's L_pp. Returns the front and
+    the pivot that failed, or -1.
     """
     word = flush_denormals()
     for each in range(start, stop):
@@ -83,11 +84,21 @@ def factor(plan, slots, level, start, stop, limit, elements, panels, own, shared
             if failed:
                 restore(word)
                 return front, failed - 1
+            logs[front] = _log_det(panel)
             if box % 2 == 0:
                 break
             box //= 2
     restore(word)
     return -1, -1
+
+
+@numba.njit(cache=True, nogil=True)
+def _log_det(panel):
+    """Of L_pp, while it is in a cache: later every pivot would be a journey to memory."""
+    total = 0.0
+    for k in range(len(panel)):
+        total += np.log(panel[k, k])
+    return total
 
 
 @numba.njit(cache=True, nogil=True)
@@ -285,14 +296,3 @@ def _backward(panel, x):
             c = b + 8 * p * width
             gemm(-1, False, False, 1, width, p, m - p, c, width, a + 8 * p, m, b, width)
         trsm(False, width, p, a, m, b, width)
-
-
-@numba.njit(cache=True, nogil=True)
-def log_det(plan, panels):
-    """Twice the sum of the logarithms of the factor's diagonal."""
-    total = 0.0
-    for front in range(len(plan.p)):
-        panel = _panel(plan, front, panels)
-        for k in range(len(panel)):
-            total += np.log(panel[k, k])
-    return 2.0 * total

@@ -11,7 +11,7 @@ alive on its box that are eliminated at its own depth (pivots) or at smaller one
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from math import prod
 from types import MappingProxyType
@@ -123,7 +123,7 @@ class Tree:
         """Non-zeros of the factor."""
         return self.cost().factor_nonzeros
 
-    @property
+    @cached_property
     def factor_flops(self) -> float:
         """Operations of the factorisation."""
         return self.cost().factor_flops
