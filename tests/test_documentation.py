@@ -1,6 +1,7 @@
 """The pages say only what is so: their code runs, their commands and pictures exist."""
 
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -35,17 +36,30 @@ def blocks(page: Path) -> list[tuple[str, int, str]]:
     ]
 
 
-def commands(page: Path) -> list[str]:
-    """Command lines of the shell blocks, prompts, output and comments removed."""
+def command_lines(language: str, body: str) -> list[str]:
+    """Command lines of a block, prompts, output and comments removed."""
     found = []
-    for language, _, body in blocks(page):
-        for line in body.splitlines() if language in SHELL else ():
-            if language == "console" and not line.startswith("$ "):
-                continue
-            command = line.removeprefix("$ ").split("#")[0].strip()
-            if command:
-                found.append(command)
+    for line in body.replace("\\\n", " ").splitlines() if language in SHELL else ():
+        if language == "console" and not line.startswith("$ "):
+            continue
+        command = line.removeprefix("$ ").split("#")[0].strip()
+        if command:
+            found.append(command)
     return found
+
+
+def commands(page: Path) -> list[str]:
+    return [line for language, _, body in blocks(page) for line in command_lines(language, body)]
+
+
+def run(command: str) -> None:
+    """A command of this library, in this process."""
+    from click.testing import CliRunner
+
+    from asvgp.cli.app import app
+
+    result = CliRunner().invoke(app, shlex.split(command)[1:])
+    assert result.exit_code == 0, f"{command}\n{result.stderr}"
 
 
 def prose(page: Path) -> str:
@@ -56,13 +70,16 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=named)
 
 
 @each_page
-def test_python_blocks_run_in_order(page, monkeypatch, tmp_path):
+def test_python_blocks_and_commands_run_in_order(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     namespace: dict = {"__name__": "__page__"}
     for language, line, body in blocks(page):
         if language == "python":
             # Blank lines in front make tracebacks point at the line of the page.
             exec(compile("\n" * (line - 1) + body, str(page), "exec"), namespace)
+        for command in command_lines(language, body):
+            if command.startswith("asvgp "):
+                run(command)
 
 
 @each_page
@@ -84,7 +101,8 @@ def test_commands_exist(page):
         if program == "make":
             subprocess.run(["make", "-n", *arguments], cwd=ROOT, check=True, capture_output=True)
         else:
-            assert command.startswith("pip install "), f"{named(page)}: cannot check {command!r}"
+            known = command.startswith(("pip install ", "asvgp "))
+            assert known, f"{named(page)}: cannot check {command!r}"
 
 
 def test_make_targets_are_documented():

@@ -13,6 +13,7 @@ from asvgp.inference.optimise import Report, is_scale
 from asvgp.inference.resolution import Level, choose
 from asvgp.inference.start import State, noise_estimate
 from asvgp.inference.train import Problem, train
+from asvgp.interrupts import plain_interrupts
 from asvgp.kernels import Kernel
 from asvgp.posterior import Posterior
 from asvgp.stats import Statistics
@@ -117,5 +118,6 @@ def fit_statistics(
 
 def _factored(model) -> tuple[Posterior, Bound]:
     """The posterior and the bound, from one factorisation."""
-    posterior = Posterior(*model)
-    return posterior, lower_bound(*model, chain=posterior.chain)
+    with plain_interrupts():
+        posterior = Posterior(*model)
+        return posterior, lower_bound(*model, chain=posterior.chain)

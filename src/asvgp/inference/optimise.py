@@ -13,6 +13,7 @@ from asvgp.basis import Array
 from asvgp.inference.bound import Bound, lower_bound
 from asvgp.inference.effects import without_effects
 from asvgp.inference.start import State, mean_weight, signal_power, signal_spread
+from asvgp.interrupts import plain_interrupts
 from asvgp.kernels import Kernel
 from asvgp.stats import Statistics
 
@@ -170,7 +171,8 @@ class Objective:
         """The bound of a state, computed once; the best state is remembered."""
         if state in self.known:
             return self.known[state]
-        bound = self._bound(*state)
+        with plain_interrupts():
+            bound = self._bound(*state)
         self.known[state] = bound
         value = self.value(bound)
         self.trace.append(value)

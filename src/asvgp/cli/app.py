@@ -1,0 +1,97 @@
+"""The group of commands: which there are, and what becomes of errors."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from asvgp import __version__
+from asvgp.cli.session import Session, drop_output, examples, in_one_line
+from asvgp.interrupts import plain_interrupts
+
+# By name, with the file of each; in the order in which they are needed.
+COMMANDS = {
+    "fit": "asvgp.cli.fit",
+    "predict": "asvgp.cli.predict",
+    "update": "asvgp.cli.update",
+    "merge": "asvgp.cli.merge",
+    "info": "asvgp.cli.info",
+    "plot": "asvgp.cli.plot",
+    "report": "asvgp.cli.report",
+    "demo": "asvgp.cli.demo",
+    "completion": "asvgp.cli.completion",
+}
+FAILED, INTERRUPTED, CLOSED = 1, 130, 141  # the last two as a shell would say it
+
+# What the library raises where data, models or the machine are not as they should be.
+_EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, RuntimeError)
+
+
+class App(click.Group):
+    """Commands that are imported when they are called, and errors in plain sentences."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands, in the order of use."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One command."""
+        home = COMMANDS.get(cmd_name)
+        return None if home is None else getattr(import_module(home), cmd_name)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; exit code 1 for data and models, 2 for usage, 130 for Ctrl-C."""
+        session = ctx.obj = Session()
+        try:
+            with session.plain_warnings(), plain_interrupts():
+                return super().invoke(ctx)
+        except (click.exceptions.Exit, click.ClickException, click.Abort):
+            raise
+        except KeyboardInterrupt as stop:
+            why = f": {in_one_line(stop)}" if stop.args else ""
+            click.echo(f"interrupted{why}", err=True)
+            ctx.exit(INTERRUPTED)
+        except BrokenPipeError:  # whoever read the output has had enough
+            drop_output()
+            ctx.exit(CLOSED)
+        except Exception as error:
+            if session.debug:
+                raise
+            text = in_one_line(error)
+            if not isinstance(error, _EXPECTED):
+                text = f"unexpected {type(error).__name__}: {text}. --debug shows where"
+            click.echo(f"error: {text}", err=True)
+            ctx.exit(FAILED)
+
+
+def end_on_termination() -> None:
+    """Let a request to end be an exit, which leaves no half-written file."""
+
+    def leave(number, _frame) -> None:
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, leave)
+
+
+@click.group(
+    cls=App,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "asvgp fit power.parquet --target power --input time -o power.asvgp",
+        "asvgp predict power.asvgp --at 2024-03-01:2024-03-08:1h -o week.csv",
+        "asvgp plot power.asvgp power.parquet -o power.png",
+    ),
+)
+@click.version_option(__version__, prog_name="asvgp")
+def app() -> None:
+    """Gaussian processes on millions of observations, by B-splines.
+
+    Data are read in one pass from Parquet, CSV, Feather and NumPy files, of any size; the model
+    is one small file.
+
+    Exit codes: 0 fine, 1 an error of data or model, 2 of usage, 130 after Ctrl-C.
+    """

@@ -1,0 +1,187 @@
+"""What Ctrl-C leaves of a pass over the data: a model of the rows read so far.
+
+The statistics add, so that a fit can go on from them. The checkpoint is a model file beside the
+one to come, with a note of the data it is of; it is believed only for those.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from copy import copy
+from itertools import chain
+from typing import Any
+
+from asvgp.io.blocks import in_blocks
+from asvgp.io.model_file import ModelFileError, read, write
+from asvgp.io.persistence import load
+from asvgp.io.source import Chunk, Source, Stream
+from asvgp.progress import Progress
+
+EVERY = 10.0  # seconds of the pass that may be lost
+
+
+class Kept(Source):
+    """A source that remembers the model of the rows read so far, as ``model[0]``."""
+
+    def __init__(self, inner: Source, model: list):
+        self.inner, self.model = inner, model
+        self.rows, self.again = inner.rows, inner.again
+
+    @property
+    def roles(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Which column is what."""
+        return self.inner.roles
+
+    def with_roles(self, roles) -> Source:
+        """The same data with columns for other things."""
+        return Kept(self.inner.with_roles(roles), self.model)
+
+    def prepared(self, kernel, inputs=None) -> Source:
+        """The source with its columns chosen."""
+        return Kept(self.inner.prepared(kernel, inputs), self.model)
+
+    @property
+    def inputs(self):
+        """Names of the inputs."""
+        return self.inner.inputs
+
+    def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
+        """All rows."""
+        return self.inner.chunks(inputs_only)
+
+    def ranges(self):
+        """Smallest and largest inputs."""
+        return self.inner.ranges()
+
+    def survey(self, progress=None):
+        """Outermost inputs."""
+        return self.inner.survey(progress)
+
+    def fingerprint(self) -> object:
+        """What stays equal as long as the data do."""
+        return self.inner.fingerprint()
+
+    def open(self) -> Stream:
+        """Begin to read."""
+        return KeptStream(self.inner.open(), self.model)
+
+
+class KeptStream(Stream):
+    """A stream that puts a model of what it has summed aside every few seconds."""
+
+    def __init__(self, inner: Stream, model: list):
+        self.inner, self.model, self.whole = inner, model, inner.whole
+
+    @property
+    def head(self) -> Chunk:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The first rows."""
+        return self.inner.head
+
+    def blocks(self) -> Iterator[Chunk]:
+        """All rows."""
+        return self.inner.blocks()
+
+    def statistics(self, reader, progress=None):
+        """Statistics of all rows, in one go where that does not take long."""
+        total, blocks, start = None, self.inner.blocks(), 0
+        for first in blocks:
+            begin = time.perf_counter()
+
+            def portion(first=first, begin=begin):
+                for block in chain([first], blocks):
+                    yield block
+                    if time.perf_counter() - begin > EVERY:
+                        return
+
+            part = reader.statistics(portion(), progress, start)
+            total = part if total is None else total + part
+            start = total.count + total.missing
+            model = copy(reader.estimator)
+            model._data = reader.data._replace(stats=total)
+            self.model[:] = [model]
+        return total
+
+
+def path_of(output: str) -> str:
+    """Where the checkpoint of a model lies."""
+    return f"{output}.partial"
+
+
+def remove(output: str) -> None:
+    """Forget the checkpoint, now that there is the model."""
+    if os.path.exists(path_of(output)):
+        os.unlink(path_of(output))
+
+
+def keep(gp, output: str, source: Source) -> int:
+    """Write a checkpoint; the number of rows in it."""
+    path = path_of(output)
+    gp.progress = "auto"
+    gp.save(path)
+    model, arrays = read(path)
+    write(path, model | {"checkpoint": {"data": _facts(source)}}, arrays)
+    return gp.stats_.count + gp.stats_.missing
+
+
+def resumed(output: str, fresh, source: Source):
+    """The model of a checkpoint, if it is of these data and settings."""
+    path = path_of(output)
+    if not os.path.exists(path):
+        raise ValueError(
+            f"There is no {path} to resume from: an interrupted fit leaves one once it has read "
+            "for some seconds. Leave out --resume to begin anew."
+        )
+    model, _ = read(path)
+    if not isinstance(model, dict) or "checkpoint" not in model:
+        raise ModelFileError(f"{path} is a model, but no checkpoint of a fit.")
+    gp = load(path)
+    mine, theirs = (
+        {name: repr(value) for name, value in each.get_params(deep=False).items()}
+        for each in (fresh, gp)
+    )
+    differing = [name for name in mine if name != "progress" and mine[name] != theirs[name]]
+    if model["checkpoint"] != {"data": _facts(source)}:
+        differing.append("data")
+    if differing:
+        raise ValueError(
+            f"{path} is of another fit: {', '.join(differing)} differ. Give the same command as "
+            "before with --resume, or leave it out to begin anew."
+        )
+    gp.progress = fresh.progress
+    return gp
+
+
+def _facts(source: Source) -> list[str]:
+    """Which data, in what state, with what roles."""
+    return [repr(source.roles), repr(source.fingerprint())]
+
+
+def added(gp, source: Source, done: int = 0) -> None:
+    """Add the rows of a source after the first ``done``; every block that was added stays."""
+    names = getattr(gp, "feature_names_in_", None)
+    source = source.prepared(gp.kernel, None if names is None else list(names))
+    shown, gp.progress = gp.progress, False  # of every block by itself
+    progress = Progress(shown)
+    advance = progress.passing(source.rows)
+    if done:
+        advance(done)
+    try:
+        for block in in_blocks(_after(source.chunks(), done)):
+            gp.partial_fit(*block)
+            advance(block.rows)
+            done += block.rows
+    finally:
+        progress.close()
+        gp.progress = shown
+    if done == 0:
+        raise ValueError("There are no data: 0 rows.")
+
+
+def _after(chunks: Iterator[Chunk], rows: int) -> Iterator[Any]:
+    """The rows after the first so many."""
+    for chunk in chunks:
+        if rows < chunk.rows:
+            yield chunk[rows:] if rows else chunk
+        rows = max(rows - chunk.rows, 0)

@@ -1,0 +1,81 @@
+"""Options that name data and their columns, and the sources they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from zipfile import BadZipFile
+
+import click
+
+from asvgp.cli.values import ColumnName, NumberOrDuration
+
+
+def data_argument(required: bool) -> Callable:
+    """DATA: files, folders or patterns."""
+    return click.argument("data", nargs=-1, required=required, type=click.Path())
+
+
+weight_option = click.option(
+    "--weight", type=ColumnName(), help="Column of weights: inverse relative noise variances."
+)
+noise_option = click.option(
+    "--noise-variance", type=ColumnName(), help="Column of known noise variances."
+)
+width_option = click.option(
+    "--width", help="Rows are averages over [x, x + width]: a column, a number or a duration."
+)
+
+
+def source_of(
+    data: Sequence[str],
+    target: Sequence[str] = (),
+    inputs: Sequence[str] = (),
+    weight: str | None = None,
+    noise_variance: str | None = None,
+    width: str | None = None,
+):
+    """The source that arguments of a command stand for."""
+    from asvgp.io.files import find, format_of
+    from asvgp.io.source import scan
+
+    def column(name: str | None):
+        # An array's columns have numbers, not names.
+        return int(name) if numbered and name is not None and name.isdigit() else name
+
+    numbered = all(format_of(path) == "npy" for item in data for path in find(item))
+    targets = [column(name) for name in target]
+    length = width
+    if width is not None:
+        try:
+            length = NumberOrDuration().convert(width, None, None)
+        except click.BadParameter:
+            length = column(width)
+    try:
+        return scan(
+            data[0] if len(data) == 1 else list(data),
+            targets[0] if len(targets) == 1 else targets or None,
+            [column(name) for name in inputs] or None,
+            weight=column(weight),
+            noise_variance=column(noise_variance),
+            width=length,
+        )
+    except BadZipFile as error:
+        raise ValueError(f"{data[0]} cannot be read as npz: {error}.") from None
+
+
+def rows_to_compare(gp, data: Sequence[str], target: Sequence[str], columns: dict) -> tuple:
+    """X, y, weights, noise variances and widths of data with targets, in memory.
+
+    Columns that are not named have the names of the data that the model was fitted to.
+    """
+    from asvgp.io.answers import rows_of
+
+    return rows_of(gp, source_of(data, target or targets_of(gp), **columns))
+
+
+def targets_of(gp) -> tuple[str, ...]:
+    """Names of the targets of a model."""
+    names = gp._seen().targets
+    if not names:
+        raise ValueError("The model was fitted to arrays, without names: give --target.")
+    return names

@@ -1,0 +1,155 @@
+"""``asvgp fit``: from files to a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from asvgp.cli.app import INTERRUPTED
+from asvgp.cli.data import data_argument, noise_option, source_of, weight_option, width_option
+from asvgp.cli.session import Session, common, examples
+from asvgp.cli.values import ColumnName, KernelText, NumBasis, OutputFile, Span
+
+
+@click.command(
+    short_help="Fit a model to files and save it.",
+    epilog=examples(
+        "asvgp fit power.parquet --target power --input time -o power.asvgp",
+        'asvgp fit power.csv --target power --input time --kernel "matern32 + sho(period=1d)" '
+        "-o power.asvgp",
+        'asvgp fit "tiles/*.parquet" --target height --input lon --input lat --num-basis 300,200 '
+        "-o map.asvgp",
+        "asvgp fit a.csv b.csv --target y --input x --domain 0,100 --json -o y.asvgp",
+    ),
+)
+@data_argument(required=True)
+@click.option(
+    "--target",
+    multiple=True,
+    required=True,
+    type=ColumnName(),
+    help="Column to predict; several times for several outputs.",
+)
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    type=ColumnName(),
+    help="Column to predict from; by default those that the kernel names, or all others.",
+)
+@weight_option
+@noise_option
+@width_option
+@click.option(
+    "--kernel",
+    type=KernelText(),
+    default="matern32",
+    show_default=True,
+    help="Joined by + and *: matern12, matern32, matern52, matern72, sho, constant, linear.",
+)
+@click.option("--num-basis", type=NumBasis(), default="auto", show_default=True)
+@click.option(
+    "--domain",
+    type=Span(),
+    multiple=True,
+    help="Interval of the splines, one an input; by default the range of the data. Where it is "
+    "given, CSV files are read once instead of twice.",
+)
+@click.option("--degree", type=int, help="Of the splines; by default what the kernel needs.")
+@click.option(
+    "--noise", type=float, help="Noise variance to begin with; with --fixed, the noise variance."
+)
+@click.option("--fixed", is_flag=True, help="Keep all hyperparameters as they are given.")
+@click.option(
+    "--objective", type=click.Choice(["elbo", "evidence"]), default="elbo", show_default=True
+)
+@click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
+@click.option("--memory-limit", help='What a model of several inputs may take, such as "8 GiB".')
+@click.option("--resume", is_flag=True, help="Go on with a fit that Ctrl-C ended.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=OutputFile(),
+    help="The model file, such as model.asvgp. One that is there is replaced, but only when the "
+    "new one is complete.",
+)
+@common
+def fit(
+    session: Session,
+    data,
+    target,
+    inputs,
+    weight,
+    noise_variance,
+    width,
+    kernel,
+    num_basis,
+    domain,
+    degree,
+    noise,
+    fixed,
+    objective,
+    device,
+    memory_limit,
+    resume,
+    output,
+) -> None:
+    """Fit a model to DATA and save it.
+
+    DATA are files of one kind (Parquet, CSV, TSV, Feather, NumPy), folders or patterns of them,
+    read block by block: they may be larger than memory. The summary goes to standard output.
+
+    Ctrl-C during training saves the best state so far. During the pass over the data it leaves
+    OUTPUT.partial, from which the same command with --resume goes on; OUTPUT is not touched.
+    """
+    from asvgp.cli.checkpoint import Kept, added, keep, path_of, remove, resumed
+    from asvgp.interrupts import plain_interrupts
+    from asvgp.regressor import GPRegressor
+
+    source = source_of(data, target, inputs, weight, noise_variance, width)
+    optimizer: Any = None if fixed else "lbfgs"
+    gp = GPRegressor(
+        kernel,
+        num_basis=num_basis,
+        noise_variance="auto" if noise is None else noise,
+        domain=None if not domain else domain[0] if len(domain) == 1 else domain,
+        degree=degree,
+        objective=objective,
+        optimizer=optimizer,
+        device=device,
+        memory_limit=memory_limit,
+        progress=session.progress,
+    )
+    kept: list = []
+    try:
+        with plain_interrupts():
+            if resume:
+                gp = resumed(output, gp, source)
+                kept.append(gp)
+                added(gp, source, gp.stats_.count + gp.stats_.missing)
+                _ = gp.elbo_
+            else:
+                gp.fit(Kept(source, kept))
+    except KeyboardInterrupt:
+        if not kept:
+            raise KeyboardInterrupt(f"nothing was written; {output} is as it was") from None
+        rows = keep(kept[0], output, source)
+        raise KeyboardInterrupt(
+            f"{rows:,} rows were read and are in {path_of(output)}; the same command with --resume "
+            f"goes on from there; {output} is as it was"
+        ) from None
+    session.save(gp, output)
+    remove(output)
+    tell_trained(session, gp, output)
+
+
+def tell_trained(session: Session, gp, output: str) -> None:
+    """Print what a model is that was trained and saved; whoever stopped it has no time for that."""
+    from asvgp.cli.info import tell
+
+    if gp.optimization_.interrupted:
+        click.echo(f"interrupted: training; {output} has the best state so far", err=True)
+        click.get_current_context().exit(INTERRUPTED)
+    tell(session, gp, output)

@@ -1,0 +1,65 @@
+"""``asvgp merge``: one model of the data of several."""
+
+from __future__ import annotations
+
+import click
+
+from asvgp.cli.session import Session, common, examples
+from asvgp.cli.values import OutputFile
+
+
+@click.command(
+    short_help="One model of the data of several.",
+    epilog=examples("asvgp merge monday.asvgp tuesday.asvgp wednesday.asvgp -o week.asvgp"),
+)
+@click.argument("models", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=OutputFile(),
+    help="The model file; one that is there is replaced when the new one is complete.",
+)
+@common
+def merge(session: Session, models, output) -> None:
+    """Add up the data of MODELS and train on all of them.
+
+    The models must have the same columns, domain, number of basis functions and degree: fit
+    them with --domain and --num-basis. Kernel and settings are those of the first.
+    """
+    from asvgp.cli.fit import tell_trained
+    from asvgp.interrupts import plain_interrupts
+
+    if len(models) < 2:
+        raise click.UsageError("Give at least two models to merge.")
+    first, *others = models
+    gp = session.load(first)
+    for path in others:
+        other = session.load(path)
+        check_same(gp, first, other, path)
+        try:
+            gp.merge(other)
+        except ValueError as error:
+            raise ValueError(f"{path} cannot be added to {first}: {error}") from error
+    try:
+        with plain_interrupts():
+            _ = gp.elbo_
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"nothing was written; {output} is as it was") from None
+    session.save(gp, output)
+    tell_trained(session, gp, output)
+
+
+def check_same(gp, path: str, other, other_path: str) -> None:
+    """Statistics of different columns would add up to nonsense."""
+    from asvgp.cli.info import inputs_of
+
+    for what, mine, theirs in (
+        ("inputs", inputs_of(gp), inputs_of(other)),
+        ("targets", gp._seen().targets, other._seen().targets),
+    ):
+        if mine != theirs:
+            listed = (", ".join(names or ["without names"]) for names in (mine, theirs))
+            raise ValueError(
+                f"{path} and {other_path} have different {what}: {' and '.join(listed)}."
+            )

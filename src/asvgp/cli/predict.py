@@ -1,0 +1,253 @@
+"""``asvgp predict``: means and bands, row by row."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import Any, NamedTuple
+
+import click
+
+from asvgp.cli.data import data_argument, source_of
+from asvgp.cli.info import inputs_of
+from asvgp.cli.session import Session, common, examples
+from asvgp.cli.values import ColumnName, OutputFile
+
+_TABLES = ("-", ".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".feather", ".arrow")
+
+
+class Portion(NamedTuple):
+    """Some rows: what the model reads, what goes into the output before it, known noise."""
+
+    X: Any
+    columns: Mapping[str, Any]
+    noise: Any = None
+
+
+@click.command(
+    short_help="Predictions for the rows of files, or for places.",
+    epilog=examples(
+        "asvgp predict power.asvgp new.csv -o out.parquet",
+        "asvgp predict power.asvgp new.parquet --level 0.95 --include-noise --keep site -o out.csv",
+        "asvgp predict power.asvgp --at 2024-03-01:2024-03-08:1h --components -o week.csv",
+        "asvgp predict map.asvgp --at lon=5:15:0.1 --at lat=47:55:0.1 -o map.parquet",
+        "asvgp predict power.asvgp --at 2024-03-01T12:00 -o -",
+    ),
+)
+@click.argument("model", type=click.Path())
+@data_argument(required=False)
+@click.option(
+    "--at",
+    "--grid",
+    "places",
+    multiple=True,
+    metavar="[INPUT=]PLACES",
+    help="Instead of DATA: a value, or START:STOP:STEP with both ends, in numbers or times; one "
+    "for every input, of which all combinations are taken.",
+)
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    type=ColumnName(),
+    help="Columns of DATA in the order of the model's inputs, where their names differ.",
+)
+@click.option(
+    "--keep",
+    multiple=True,
+    type=ColumnName(),
+    help="Further columns of DATA to write before the predictions; '*' for all.",
+)
+@click.option(
+    "--level",
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    help="Also lower and upper ends of the central band of this probability.",
+)
+@click.option("--include-noise", is_flag=True, help="Of new observations, rather than of f.")
+@click.option(
+    "--noise-variance",
+    type=ColumnName(),
+    help="With --include-noise: column of noise variances of the new observations.",
+)
+@click.option("--components", is_flag=True, help="Also every component's mean and std.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=OutputFile(*_TABLES),
+    help="A table (.parquet, .csv, .csv.gz, .tsv, .feather), replaced when the new one is "
+    "complete; - for CSV on standard output.",
+)
+@common
+def predict(
+    session: Session,
+    model,
+    data,
+    places,
+    inputs,
+    keep,
+    level,
+    include_noise,
+    noise_variance,
+    components,
+    output,
+) -> None:
+    """Write predictions of MODEL for the rows of DATA, or for places given by --at.
+
+    The output has the inputs, the columns to keep, mean and std, in the order of the rows. Data
+    are read and written block by block. Nothing is left behind if something goes wrong.
+    """
+    from asvgp.cli.output import TableWriter, replacing
+    from asvgp.progress import Progress
+
+    if bool(data) == bool(places):
+        raise click.UsageError("Give either DATA or --at, and not both.")
+    if output == "-" and session.json:
+        raise click.UsageError("Standard output can hold the table or JSON, not both.")
+    if noise_variance and not include_noise:
+        raise click.UsageError("--noise-variance is for --include-noise.")
+    if places and (keep or inputs or noise_variance):
+        raise click.UsageError("--keep, --input and --noise-variance are columns of DATA.")
+    begin = time.perf_counter()
+    gp = session.load(model)
+    if places:
+        total, rows = rows_at(gp, places)
+    else:
+        total, rows = rows_of_data(gp, data, inputs, keep, noise_variance)
+    progress = Progress(session.progress)
+    advance = progress.passing(total, "prediction")
+    try:
+        with replacing(output) as stream, TableWriter(stream, output) as table:
+            for portion in rows:
+                found = answers(gp, portion, components, include_noise, level)
+                table.write(with_answers(portion.columns, found))
+                advance(len(portion.X))
+            if table.writer is None:
+                raise ValueError("There are no data: 0 rows.")
+    finally:
+        progress.close()
+    facts = {
+        "output": output,
+        "rows": table.rows,
+        "columns": list(table.columns),
+        "seconds": time.perf_counter() - begin,
+    }
+    if session.json:
+        session.answer(facts, "")
+    elif output != "-":
+        session.note(f"Wrote {output} ({table.rows:,} rows: {', '.join(table.columns)}).")
+
+
+def rows_at(gp, places) -> tuple[int, Iterator[Portion]]:
+    """Rows at all combinations of places, and how many."""
+    from asvgp.cli.places import axes, portions
+
+    names = inputs_of(gp)
+    found = axes(gp, places, names)
+
+    def portion(X) -> Portion:
+        return Portion(
+            for_model(gp, X), {n: _written(a) for n, a in zip(names, X.arrays, strict=True)}
+        )
+
+    return prod(len(axis) for axis in found), (portion(X) for X in portions(names, found))
+
+
+def _written(axis):
+    """Places as a column: times in the zone they are in."""
+    if not hasattr(axis, "tz"):
+        return axis
+    import pyarrow as pa
+
+    times = pa.array(axis.times)
+    return times.cast(pa.timestamp(times.type.unit, axis.tz))
+
+
+def rows_of_data(gp, data, inputs, keep, noise_variance) -> tuple[int | None, Iterator[Portion]]:
+    """Rows of files, and how many where that is known."""
+    from asvgp.io.convert import as_numbers
+    from asvgp.io.table import TableSource, chunk_of
+
+    own = inputs_of(gp)
+    if inputs and len(inputs) != len(own):
+        raise ValueError(
+            f"The model has {len(own)} inputs, {', '.join(own)}, but {len(inputs)} columns are "
+            "given."
+        )
+    named = hasattr(gp, "feature_names_in_")
+    wanted = list(inputs) if inputs else own if named else None
+    source = source_of(data, inputs=wanted or ()).inputs_only(wanted)
+    if not isinstance(source, TableSource):
+        if keep or noise_variance:
+            raise ValueError("Columns of an array have no names: nothing of it can be kept.")
+        return source.rows, (
+            Portion(for_model(gp, c.X), {n: c.X[:, i] for i, n in enumerate(own)})
+            for c in source.chunks(inputs_only=True)
+        )
+    names = list(source.names())
+    kept = [name for name in names if name not in source.inputs] if "*" in keep else list(keep)
+    for name in [*kept, *filter(None, [noise_variance])]:
+        if names.count(name) != 1:
+            many = "There is no column" if name not in names else "There are several columns"
+            raise ValueError(f"{many} {name!r}; there are {', '.join(map(repr, names))}.")
+    before: list[str] = list(dict.fromkeys([*source.inputs, *kept]))
+    beside = [noise_variance] if noise_variance and noise_variance not in before else []
+
+    def portions() -> Iterator[Portion]:
+        start = 0
+        for batch in source.batches([*before, *beside]):
+            X = chunk_of(batch, source.roles, start, inputs_only=True).X
+            noise = noise_variance and as_numbers(batch[noise_variance], noise_variance, start)
+            yield Portion(for_model(gp, X), {name: batch[name] for name in before}, noise)
+            start += len(X)
+
+    return source.rows, portions()
+
+
+def for_model(gp, X):
+    """Rows under the names that the model knows, or as arrays where it knows none."""
+    from asvgp.columns import Columns
+
+    if not isinstance(X, Columns):
+        return X
+    names = getattr(gp, "feature_names_in_", None)
+    if names is not None:
+        return Columns(tuple(names), X.arrays)
+    if len(X.arrays) == 1:
+        return X.arrays[0]
+    import numpy as np
+
+    return np.column_stack(X.arrays)
+
+
+def answers(gp, portion: Portion, components, include_noise, level) -> dict[str, Any]:
+    """Columns of means, standard deviations and the ends of bands."""
+    from asvgp.io.answers import predictor
+
+    options = {"include_noise": include_noise, "noise_variance": portion.noise}
+    found = predictor(gp, components, **options)(portion.X)
+    if level is None:
+        return found
+    from scipy.stats import norm
+
+    factor = norm.ppf(0.5 + 0.5 * level)
+    out: dict[str, Any] = {}
+    for name, values in found.items():
+        out[name] = values
+        if name.startswith("std"):
+            ending = name.removeprefix("std")
+            mean = found[f"mean{ending}"]
+            out[f"lower{ending}"] = mean - factor * values
+            out[f"upper{ending}"] = mean + factor * values
+    return out
+
+
+def with_answers(columns: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of the output."""
+    if both := [name for name in columns if name in found]:
+        raise ValueError(
+            f"The data have a column {both[0]!r}, which is also the name of a prediction: rename "
+            "it, or do not keep it."
+        )
+    return {**columns, **found}

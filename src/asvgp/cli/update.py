@@ -1,0 +1,59 @@
+"""``asvgp update``: more data for a model."""
+
+from __future__ import annotations
+
+import click
+
+from asvgp.cli.data import (
+    data_argument,
+    noise_option,
+    source_of,
+    targets_of,
+    weight_option,
+    width_option,
+)
+from asvgp.cli.session import Session, common, examples
+from asvgp.cli.values import ColumnName, OutputFile
+
+
+@click.command(
+    short_help="Add data to a model and train it anew.",
+    epilog=examples(
+        "asvgp update power.asvgp yesterday.parquet",
+        "asvgp update power.asvgp yesterday.parquet -o newer.asvgp",
+    ),
+)
+@click.argument("model", type=click.Path())
+@data_argument(required=True)
+@click.option(
+    "--target", multiple=True, type=ColumnName(), help="By default the column of the first data."
+)
+@weight_option
+@noise_option
+@width_option
+@click.option(
+    "-o", "--output", type=OutputFile(), help="Where the new model goes; by default over MODEL."
+)
+@common
+def update(session: Session, model, data, target, weight, noise_variance, width, output) -> None:
+    """Add DATA to MODEL and train it anew, beginning where training ended.
+
+    The result is that of a fit to all data at once. Target and inputs are the columns of the
+    first data; weights, noise variances and widths are named again. Where new inputs lie outside
+    the domain, it grows. Ctrl-C while data are read leaves MODEL as it was.
+    """
+    from asvgp.cli.checkpoint import added
+    from asvgp.cli.fit import tell_trained
+    from asvgp.interrupts import plain_interrupts
+
+    gp = session.load(model)
+    output = model if output is None else output
+    source = source_of(data, target or targets_of(gp), (), weight, noise_variance, width)
+    try:
+        with plain_interrupts():
+            added(gp, source)
+            _ = gp.elbo_
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"nothing was written; {output} is as it was") from None
+    session.save(gp, output)
+    tell_trained(session, gp, output)
