@@ -113,7 +113,7 @@ def _of_line(posterior: Posterior) -> Array:
     targets, squares = stats.targets, stats.squares
     if effects is not None:
         design = effects.design
-        stats, beta = design.stats, effects.beta - effects.design.offset  # of centred y
+        stats, beta = design.stats, effects.beta - design.centring.offset  # of centred y
         polynomials = polynomials + np.einsum("po,pcj->ocj", beta, design.taylor)
         targets = stats.targets - np.einsum("po,pcj->ocj", beta, design.sums)
         squares = (
@@ -134,7 +134,8 @@ def _of_line(posterior: Posterior) -> Array:
 def _of_field(posterior: FieldPosterior) -> Array:
     """The same of a field: a polynomial a cell, and columns beside them."""
     stats, plan = posterior.stats, posterior.plan
-    beta = posterior.columns  # (columns, outputs)
+    beta = posterior.columns.copy()  # (columns, outputs); the sums are of centred y
+    beta[len(beta) - plan.effects :] -= posterior.assembly.centring.offset
     out = stats.squares - 2.0 * np.einsum("oc,co->o", stats.column_targets, beta)
     out = out + np.einsum("co,cd,do->o", beta, stats.column_gram, beta)
     if not plan.inputs:
