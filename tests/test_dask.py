@@ -360,6 +360,20 @@ def killing(block, marker, block_id=()):
     return block
 
 
+def made(block):
+    """Rows that begin to exist on a worker."""
+    return np.stack(wave(len(block)), axis=1)
+
+
+def forget_transfers(dask_worker):
+    dask_worker.transfer_incoming_log.clear()
+
+
+def transferred(dask_worker):
+    """Bytes that came from other workers."""
+    return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
+
+
 @pytest.fixture(scope="module")
 def cluster():
     distributed = pytest.importorskip("distributed")
@@ -405,6 +419,14 @@ class TestProcesses:
         assert_same(gp, expected)
         found = gp.predict(grid.chunk(lat=5)).compute()
         xr.testing.assert_allclose(found, expected.predict(grid), atol=1e-12)
+
+    def test_rows_stay_where_they_are(self, client):
+        blocks = da.zeros((400_000, 2), chunks=(40_000, 2)).map_blocks(made, dtype=float)
+        client.run(forget_transfers)
+        gp = GPRegressor(Matern32(), domain=(0.0, 20.0), **FIXED)
+        assert gp.fit(scan(blocks, target=1)).stats_.count == 400_000
+        moved = sum(client.run(transferred).values())
+        assert moved < 0.2 * 400_000 * 2 * 8
 
     def test_one_is_killed_in_the_middle_of_the_pass(self, client, tmp_path):
         marker = tmp_path / "killed"
