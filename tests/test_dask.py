@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -255,6 +256,7 @@ class TestWhatIsSent:
             x, y, Grid(0.0, 2000.0, 100_000), 2, covariates=np.cos(x)[:, None]
         )
         assert whole.roots is not None  # what follows from them is not sent
+        assert sys.getsizeof(whole) >= whole.moments.nbytes  # which Dask goes by
         sent = pickle.dumps(whole)
         assert len(sent) < 0.02 * whole.moments.nbytes * 2
         assert_equal(pickle.loads(sent), whole, "roots", "weight")
@@ -272,6 +274,7 @@ class TestWhatIsSent:
         x, y = np.random.default_rng(0).uniform(0.2, 0.3, (100, 2)), np.ones(100)
         grids = (Grid(0.0, 1.0, 200), Grid(0.0, 1.0, 100))
         whole = FieldStatistics.from_data(x, y, grids, (2, 1), linear_columns=np.ones((100, 1)))
+        assert sys.getsizeof(whole) >= whole.nbytes  # which Dask goes by
         assert len(pickle.dumps(whole)) < 0.03 * whole.nbytes
         assert_equal(pickle.loads(pickle.dumps(whole)), whole)
         columns = FieldStatistics.from_data(
