@@ -9,6 +9,7 @@ that alternate between the contestants, so that a busy machine disturbs all alik
 
 import argparse
 import json
+import logging
 import os
 import tempfile
 import time
@@ -69,13 +70,13 @@ def clusters(counts):
     from distributed import Client, LocalCluster
 
     cores, found = sorted(os.sched_getaffinity(0)), {}
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     for count in counts:
         cluster = LocalCluster(
             n_workers=count,
             threads_per_worker=1,
             processes=True,
             dashboard_address=":0",
-            silence_logs=50,
         )
         client = Client(cluster, set_as_default=False)
         own = {

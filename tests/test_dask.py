@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -255,6 +256,7 @@ class TestWhatIsSent:
             x, y, Grid(0.0, 2000.0, 100_000), 2, covariates=np.cos(x)[:, None]
         )
         assert whole.roots is not None  # what follows from them is not sent
+        assert sys.getsizeof(whole) >= whole.moments.nbytes  # which Dask goes by
         sent = pickle.dumps(whole)
         assert len(sent) < 0.02 * whole.moments.nbytes * 2
         assert_equal(pickle.loads(sent), whole, "roots", "weight")
@@ -272,6 +274,7 @@ class TestWhatIsSent:
         x, y = np.random.default_rng(0).uniform(0.2, 0.3, (100, 2)), np.ones(100)
         grids = (Grid(0.0, 1.0, 200), Grid(0.0, 1.0, 100))
         whole = FieldStatistics.from_data(x, y, grids, (2, 1), linear_columns=np.ones((100, 1)))
+        assert sys.getsizeof(whole) >= whole.nbytes  # which Dask goes by
         assert len(pickle.dumps(whole)) < 0.03 * whole.nbytes
         assert_equal(pickle.loads(pickle.dumps(whole)), whole)
         columns = FieldStatistics.from_data(
@@ -360,6 +363,20 @@ def killing(block, marker, block_id=()):
     return block
 
 
+def made(block):
+    """Rows that begin to exist on a worker."""
+    return np.stack(wave(len(block)), axis=1)
+
+
+def forget_transfers(dask_worker):
+    dask_worker.transfer_incoming_log.clear()
+
+
+def transferred(dask_worker):
+    """Bytes that came from other workers."""
+    return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
+
+
 @pytest.fixture(scope="module")
 def cluster():
     distributed = pytest.importorskip("distributed")
@@ -405,6 +422,14 @@ class TestProcesses:
         assert_same(gp, expected)
         found = gp.predict(grid.chunk(lat=5)).compute()
         xr.testing.assert_allclose(found, expected.predict(grid), atol=1e-12)
+
+    def test_rows_stay_where_they_are(self, client):
+        blocks = da.zeros((400_000, 2), chunks=(40_000, 2)).map_blocks(made, dtype=float)
+        client.run(forget_transfers)
+        gp = GPRegressor(Matern32(), domain=(0.0, 20.0), **FIXED)
+        assert gp.fit(scan(blocks, target=1)).stats_.count == 400_000
+        moved = sum(client.run(transferred).values())
+        assert moved < 0.2 * 400_000 * 2 * 8
 
     def test_one_is_killed_in_the_middle_of_the_pass(self, client, tmp_path):
         marker = tmp_path / "killed"

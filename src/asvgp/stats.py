@@ -168,6 +168,10 @@ class Statistics:
             object.__setattr__(self, "columns", np.empty((0, *self.targets.shape[1:])))
             object.__setattr__(self, "products", np.empty((len(self.squares), 0)))
 
+    def __sizeof__(self) -> int:
+        """Bytes, by which Dask decides what to send where."""
+        return sum(getattr(self, name).nbytes for name in ("moments", "targets", "columns"))
+
     def __getstate__(self) -> dict[str, Any]:
         """What is sent to another process: the cells that hold data, nothing that follows."""
         state = {own.name: getattr(self, own.name) for own in fields(self)}

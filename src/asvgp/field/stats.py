@@ -308,6 +308,10 @@ class FieldStatistics:
         cells = prod(grid.cells for grid in grids)
         return 8 * (cells * sums + columns * (columns + outputs) + outputs)
 
+    def __sizeof__(self) -> int:
+        """Bytes, by which Dask decides what to send where."""
+        return self.nbytes
+
     def __getstate__(self) -> dict[str, Any]:
         """What is sent to another process: the cells that hold data, nothing that follows."""
         state = {own.name: getattr(self, own.name) for own in fields(self)}

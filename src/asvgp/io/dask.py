@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from copy import copy
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,7 +76,33 @@ def computed(*values) -> tuple:
         ) from error
 
 
-def statistics_of(reader, chunk: Chunk, number: int):
+class Part(NamedTuple):
+    """One partition: how its chunk is made, of what is delayed.
+
+    A chunk is never the result of a task. It would be as long as the data, and Dask, which does
+    not know what it weighs, would send it from worker to worker.
+    """
+
+    make: Callable[..., Chunk]
+    arguments: tuple
+
+    def task(self, work: Callable, *given):
+        """Work on the chunk, delayed: one task that makes it and forgets it."""
+        from dask.delayed import delayed
+
+        return delayed(_run, pure=False)(work, given, self.make, self.arguments)
+
+
+def _run(work: Callable, given: Sequence, make: Callable[..., Chunk], arguments: Sequence):
+    return work(make(*arguments), *given)
+
+
+def itself(chunk: Chunk) -> Chunk:
+    """The chunk."""
+    return chunk
+
+
+def statistics_of(chunk: Chunk, reader, number: int):
     """Statistics of one partition; None where it has no rows."""
     if not chunk.rows:
         return None
@@ -121,18 +147,18 @@ def tree(parts: Sequence, join: Callable, fan_in: int = FAN_IN):
 
 
 class DaskStream(Stream):
-    """Partitions, each a delayed chunk.
+    """Partitions.
 
     Parameters
     ----------
-    parts : sequence of Delayed
+    parts : sequence of Part
     head : Chunk
         The first rows.
     whole : bool
         Whether these are all.
     """
 
-    def __init__(self, parts: Sequence, head: Chunk, whole: bool):
+    def __init__(self, parts: Sequence[Part], head: Chunk, whole: bool):
         self.parts, self.head, self.whole = parts, head, whole
 
     def statistics(self, reader, progress=None):
@@ -142,8 +168,7 @@ class DaskStream(Stream):
         size = sum(v.nbytes for v in vars(reader.data.stats).values() if hasattr(v, "nbytes"))
         fan_in = int(min(max(FAN_IN_BYTES // max(size, 1), 2), FAN_IN))
         sent = delayed(reader, traverse=False, pure=False)  # once, by its key
-        count = delayed(statistics_of, pure=False)
-        sums = [count(sent, part, number) for number, part in enumerate(self.parts)]
+        sums = [part.task(statistics_of, sent, i) for i, part in enumerate(self.parts)]
         (found,) = computed(tree(sums, added, fan_in))
         if found is None:
             raise ValueError("There are no data: 0 rows.")
@@ -154,21 +179,19 @@ class DaskStream(Stream):
     def blocks(self) -> Iterator[Chunk]:
         """All rows, a partition at a time."""
         for part in self.parts:
-            (chunk,) = computed(part)
+            (chunk,) = computed(part.task(itself))
             if chunk.rows:
                 yield chunk
 
 
-def first_look(parts: Sequence, rows: int | None, most: int) -> tuple[Chunk, bool]:
+def first_look(parts: Sequence[Part], rows: int | None, most: int) -> tuple[Chunk, bool]:
     """Rows to begin with, and whether they are all: ``most`` or fewer come to the client."""
-    from dask.delayed import delayed
-
     if rows is not None and rows >= most:
         most = min(most, CENTRE)  # there is nothing to be found out
-    begin, found, held = delayed(first_rows, pure=False), [], 0
-    start, step = 0, 1
+    found, held, start, step = [], 0, 0, 1
     while start < len(parts) and held < most:
-        new = computed(*(begin(part, most - held) for part in parts[start : start + step]))
+        some = parts[start : start + step]
+        new = computed(*(part.task(first_rows, most - held) for part in some))
         found += [chunk for chunk in new if chunk.rows]
         held += sum(chunk.rows for chunk in new)
         start, step = start + step, 2 * step
@@ -185,8 +208,8 @@ def _look_rows(roles: Roles) -> int:
 class DaskSource(Source):
     """What is common to partitions of all kinds."""
 
-    def parts(self, inputs_only: bool = False) -> list:
-        """A delayed chunk for every partition."""
+    def parts(self, inputs_only: bool = False) -> list[Part]:
+        """All partitions."""
         raise NotImplementedError
 
     def open(self) -> Stream:
@@ -196,11 +219,8 @@ class DaskSource(Source):
 
     def survey(self, progress=None):
         """Outermost inputs and the number of rows, by a tree of partitions."""
-        from dask.delayed import delayed
-
-        ends = delayed(ends_of, pure=False)
-        parts = [ends(part) for part in self.parts(inputs_only=True)]
-        (found,) = computed(tree(parts, outermost_of))
+        ends = [part.task(ends_of) for part in self.parts(inputs_only=True)]
+        (found,) = computed(tree(ends, outermost_of))
         if found is None:
             raise ValueError("There are no data: 0 rows.")
         if progress is not None:
@@ -232,13 +252,11 @@ class DaskFrame(DaskSource, TableSource):
         own = list(self.frame.columns)
         return self.frame[[name for name in own if str(name) in names]]
 
-    def parts(self, inputs_only: bool = False) -> list:
-        """A delayed chunk for every partition."""
-        from dask.delayed import delayed
-
+    def parts(self, inputs_only: bool = False) -> list[Part]:
+        """All partitions."""
         frames = self._chosen(self.roles.columns(inputs_only)).to_delayed()
-        read = delayed(chunk_of_frame, pure=False)
-        return [read(part, self.roles, inputs_only, i) for i, part in enumerate(frames)]
+        kept = self.roles, inputs_only
+        return [Part(chunk_of_frame, (part, *kept, i)) for i, part in enumerate(frames)]
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """All rows, a partition at a time."""
@@ -326,10 +344,8 @@ class DaskPieces(DaskSource):
         """Names of the columns of a frame."""
         return self.columns
 
-    def parts(self, inputs_only: bool = False) -> list:
-        """A delayed chunk for every partition."""
-        from dask.delayed import delayed
-
+    def parts(self, inputs_only: bool = False) -> list[Part]:
+        """All partitions."""
         chunks = None
         if self.columns is None:
             X = self.X.rechunk({1: -1}) if self.X.ndim == 2 else self.X
@@ -343,16 +359,15 @@ class DaskPieces(DaskSource):
             else _pieces(value, name, pieces, chunks)
             for name, value in zip(names, self.beside, strict=True)
         ]
-        read = delayed(chunk_of_pieces, pure=False)
         return [
-            read(X, self.roles, inputs_only, number, *beside)
+            Part(chunk_of_pieces, (X, self.roles, inputs_only, number, *beside))
             for number, (X, *beside) in enumerate(zip(pieces, *others, strict=True))
         ]
 
     def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
         """All rows, a partition at a time."""
         for part in self.parts(inputs_only):
-            yield computed(part)[0]
+            yield computed(part.task(itself))[0]
 
     def answer(self, predict):
         """Dask arrays by name."""
@@ -441,21 +456,18 @@ def _predicted_rows(X, predict, count: int) -> np.ndarray:
 
 def grid_stream(source) -> Stream:
     """The pass over a grid of Dask arrays, a box of chunks at a time."""
-    from dask.delayed import delayed
-
     most = int(np.clip(source.rows // 64, MANY, block_rows(2)))
-    blueprint, read = source.blueprint, delayed(chunk_of_box, pure=False)
 
-    def chunk(box):
+    def part(box) -> Part:
         parts, shape = source.arrays(box, inputs_only=False)
-        return read(blueprint, {name: part.data for name, part in parts.items()}, shape)
+        arrays = {name: variable.data for name, variable in parts.items()}
+        return Part(chunk_of_box, (source.blueprint, arrays, shape))
 
     boxes = source.boxes(most)
-    parts = [chunk(box) for box in boxes]
-    if len(boxes) == 1:
-        return DaskStream(parts, computed(parts[0])[0], True)
-    small = source.boxes(CENTRE if source.roles.width is None else most)[0]
-    return DaskStream(parts, computed(chunk(small))[0], False)
+    whole = len(boxes) == 1
+    small = CENTRE if source.roles.width is None and not whole else most
+    (head,) = computed(part(source.boxes(small)[0]).task(itself))
+    return DaskStream([part(box) for box in boxes], head, whole)
 
 
 def chunk_of_box(blueprint, arrays: Mapping[str, Any], shape: Sequence[int]) -> Chunk:

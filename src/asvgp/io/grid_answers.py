@@ -38,7 +38,7 @@ def answer(source: GridSource, predict):
     return xr.Dataset(variables, coordinates, given.attrs)
 
 
-def _units(given, names: Sequence[str], targets: Sequence[str]) -> dict[str, str]:
+def _units(given, names: Sequence[str], targets: Sequence[str]) -> dict[str, Any]:
     """Units of predictions: those of the target, where the data hold it, too."""
     known: dict[str, str] = {
         t: given[t].attrs["units"] for t in targets if t in given and "units" in given[t].attrs
