@@ -223,10 +223,10 @@ def for_model(gp, X):
 
 def answers(gp, portion: Portion, components, include_noise, level) -> dict[str, Any]:
     """Columns of means, standard deviations and the ends of bands."""
-    from asvgp.io.answers import predictor
+    from asvgp.io.sent import Predictor
 
     options = {"include_noise": include_noise, "noise_variance": portion.noise}
-    found = predictor(gp, components, **options)(portion.X)
+    found = Predictor(gp, components, **options)(portion.X)
     if level is None:
         return found
     from scipy.stats import norm
