@@ -12,8 +12,9 @@ from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern
 from asvgp.basis import Grid
 from asvgp.field.assembly import Assembly, interleave
 from asvgp.field.bound import Priors, field_bound, field_upper_bound
+from asvgp.field.functionals import Points
 from asvgp.field.plan import Plan
-from asvgp.field.posterior import FieldPosterior, Points
+from asvgp.field.posterior import FieldPosterior
 from asvgp.field.stats import FieldStatistics
 from asvgp.kernels import Kernel
 from tests.dense import design as splines

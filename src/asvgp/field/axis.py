@@ -62,6 +62,11 @@ class Axis:
         assert self.process is not None
         return Prior(self.process, self.grid, self.degree)
 
+    @cached_property
+    def covariances(self) -> Array:
+        """Prior covariance of the Taylor coefficients on the splines' cells, K inverted."""
+        return self.prior.covariances()
+
     @property
     def log_det(self) -> float:
         """``log|K|``; zero for a constant."""
@@ -119,7 +124,7 @@ class Axis:
             return out.ravel()
         k = self.degree
         pairs = np.add.outer(np.arange(k + 1), np.arange(k + 1)).ravel()
-        coarse = by_power(self.prior.covariances().reshape(self.grid.cells, -1), pairs)
+        coarse = by_power(self.covariances.reshape(self.grid.cells, -1), pairs)
         if self.level == 0 and size == 2 * k + 1:
             return coarse.ravel()
         width = 2**self.level

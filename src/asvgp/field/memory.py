@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import ceil, inf, log2, prod
 
 from asvgp.basis import Grid
-from asvgp.field.engine import Batched, Cpu
+from asvgp.field.engine import Batched, Cpu, physical_memory
 from asvgp.field.plan import Plan
 from asvgp.kernels import Kernel
 
@@ -17,6 +18,7 @@ EFFICIENCY = 0.4  # of the rate of a product of matrices, that bounds reach
 LONG = 0.5  # seconds a bound from which on it is announced
 _LEAST = 1000.0  # bytes a function takes, at the least, on grids that matter here
 _BATCHED = 2.2  # of what is counted, torch reserved at most on an H200 (1.1 to 2.2)
+_RIGHT = 1 << 23  # doubles of right-hand sides that are solved at a time
 _SAMPLE = 250_000.0  # cells of a grid on which the elimination is quickly looked at
 _UNITS = {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -71,7 +73,8 @@ def plan_bytes(
     """Memory that bounds and a posterior on a plan take at their peak, the sums included.
 
     Two factors are held while the upper bound is computed; what leaves are made of comes in
-    chunks. Far beyond ``limit`` it is a lower bound, found without looking at the elimination.
+    chunks. What a posterior keeps of the inverse, for derivatives and single terms, is not on
+    the device. Far beyond ``limit`` it is a lower bound, found without looking at the elimination.
     """
     engine = engine or Cpu()
     columns = plan.columns
@@ -88,10 +91,43 @@ def plan_bytes(
     sums += 2 * cells * prod(k + 1 for k in plan.powers) * columns
     batched = isinstance(engine, Batched)
     cost, leaves = tree.cost(padded=batched), len(tree.leaves) * block**2
+    kept = 0 if batched else len(tree.leaves) * (block - columns) * block
     factors = max(cost.factor_peak, cost.inverse_peak) + cost.factor_nonzeros
     chunks = 3 * min(engine.chunk, leaves)
-    total = 8.0 * (factors + (3 if batched else 1) * leaves + chunks + sums)
+    total = 8.0 * (factors + (3 if batched else 1) * leaves + kept + chunks + sums)
     return _BATCHED * total if batched else total
+
+
+def joint_step(points: int, functions: int) -> int:
+    """How many columns of a joint covariance are computed at a time."""
+    return int(min(max(8, min(_RIGHT // max(functions, 1), 512)), max(points, 1)))
+
+
+def joint_bytes(points: int, functions: int, matrices: float = 1.0) -> float:
+    """Memory that a joint covariance takes: so many matrices of its size, and a few columns."""
+    columns = joint_step(points, functions) * (5.0 * functions + 6.0 * points)
+    return 8.0 * (matrices * float(points) ** 2 + columns)
+
+
+def require_joint(
+    what: str, points: int, functions: int, limit: float | None, matrices: float = 1.0
+) -> None:
+    """An error where a joint covariance does not fit in a limit, or in this machine."""
+    name = "memory_limit"
+    if limit is None:
+        name, limit = "the limit, 80 % of what this machine has,", SHARE * physical_memory()
+    needed = joint_bytes(points, functions, matrices)
+    if needed <= limit:
+        return
+    most = bisect_right(
+        range(points), limit, key=lambda some: joint_bytes(some, functions, matrices)
+    )
+    fewer = f"{most - 1} points would fit" if most > 1 else "Raise memory_limit"
+    raise NotEnoughMemory(
+        f"{what} of {points} points needs about {in_words(needed)}, and {name} is "
+        f"{in_words(limit)}. {fewer}; return_std=True and sample_paths(...) need no matrix of "
+        "all pairs of points."
+    )
 
 
 class Room:

@@ -3,45 +3,28 @@
 On a cell the mean is a polynomial in the local coordinates, and so is ``phi' P^-1 phi``.
 Both are kept in tables with a row per cell, so that a prediction inside the domain is a few
 Horner schemes. Everything else that is linear (beyond the domain, derivatives, single
-terms' uncertainty, joint covariances) goes by `asvgp.field.rows`.
+terms' uncertainty, joint covariances) goes by `asvgp.field.functionals`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from asvgp.basis import Array, Grid
 from asvgp.field.assembly import Assembly, along
 from asvgp.field.axis import Axis
 from asvgp.field.bound import Priors, Solution, last_solution
-from asvgp.field.rows import Rows
+from asvgp.field.functionals import Functionals, Points, covariance, outer
 from asvgp.kernels import Kernel
-from asvgp.linalg.polynomial import evaluate, quadratic
+from asvgp.linalg.polynomial import bilinear, evaluate
 from asvgp.parallel import each_chunk, each_share, one_blas_thread
 
 _CHUNK = 1 << 12
 _EPS = float(np.finfo(float).eps)
-
-
-class Points(NamedTuple):
-    """Places to predict at: the main block's inputs, the smooths', and the effects' columns."""
-
-    main: Array
-    smooths: Array
-    effects: Array
-
-    def take(self, rows) -> Points:
-        """Some of them."""
-        return Points(self.main[rows], self.smooths[rows], self.effects[rows])
-
-    def __len__(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return len(self.main)
 
 
 class FieldPosterior:
@@ -175,7 +158,7 @@ class FieldPosterior:
         """Mean (outputs, n) and latent variance (n,), anywhere."""
         n = len(points)
         if not self.assembly.inputs:
-            return self._additive(points, variance)
+            return self.functionals(points, variance=variance)
         outside = self._outside(points.main)
         if outside.all() and n:
             return self.functionals(points, variance=variance)
@@ -184,14 +167,12 @@ class FieldPosterior:
         sizes = np.array([p + 1 for p in self.plan.powers])
         for o in range(self.outputs):
             _evaluate(self._means[o], sizes, cells, s, mean[o])
-        design = self._design(points)
-        mean += (design @ self.columns).T
         if variance:
-            squares, cross, of_columns = self._inverse
-            _evaluate(squares, 2 * sizes - 1, cells, s, var)
-            if self.plan.columns:
-                var += self._column_variance(design, cross, of_columns, cells, s, sizes)
-            var += self._missed(points)
+            _evaluate(self._inverse[0], 2 * sizes - 1, cells, s, var)
+            var += self._missed_main(points)
+        if self.plan.columns:
+            self._add_columns(points, cells, s, mean, var)
+        if variance:
             np.maximum(var, _EPS * self.kernel.prior_variance, out=var)
         if outside.any():
             rows = np.flatnonzero(outside)
@@ -201,65 +182,45 @@ class FieldPosterior:
                 var[rows] = spread
         return mean, var
 
-    def _column_variance(self, design, cross, of_columns, cells, s, sizes) -> Array:
-        """What the columns add: twice their covariance with the splines, and their own."""
-        out = np.empty(len(cells))
-        for start in range(0, len(out), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            powers = np.ones((len(s[rows]), 1))
-            for d, size in enumerate(sizes):
-                power = s[rows, d, None] ** np.arange(size)
-                powers = (powers[:, :, None] * power[:, None, :]).reshape(len(powers), -1)
-            part = np.einsum("np,npc->nc", powers, cross[cells[rows]])
-            c = design[rows].toarray()
-            out[rows] = np.sum(c * (2.0 * part + c @ of_columns), axis=1)
-        return out
+    def _add_columns(self, points: Points, cells: np.ndarray, s: Array, mean, var) -> None:
+        """What the columns add: to the variance twice their covariance with f, and their own."""
+        cross = self._inverse[1] if len(var) else np.empty((0, 0, 0))
 
-    def _missed(self, points: Points) -> Array:
-        """``k - phi' K^-1 phi`` of all terms at points."""
+        def share(start: int, stop: int) -> None:
+            for begin in range(start, stop, _CHUNK):
+                rows = slice(begin, min(begin + _CHUNK, stop))
+                own = Functionals(self.priors, points.take(rows), main=False)
+                mean[:, rows] += (own.columns @ self.columns).T
+                if not len(var):
+                    continue
+                powers = np.ones((len(own.weights), 1))
+                for d, p in enumerate(self.plan.powers):
+                    power = s[rows, d, None] ** np.arange(p + 1)
+                    powers = (powers[:, :, None] * power[:, None, :]).reshape(len(powers), -1)
+                every = np.broadcast_to(np.arange(powers.shape[1]), powers.shape)
+                both = own.index, own.weights
+                var[rows] += 2.0 * _bilinear(cross, cells[rows], every, powers, *both)
+                var[rows] += self._of_columns(own) + own.missed
+
+        each_share(len(cells), share)
+
+    def _missed_main(self, points: Points) -> Array:
+        """``k - phi' K^-1 phi`` of the main block's terms at points."""
         out = np.zeros(len(points))
         for axes, variance in zip(self.priors.axes, self.priors.variances, strict=True):
             part = np.ones(len(points))
             for d, axis in enumerate(axes):
                 part *= _line(axis, points.main[:, d])
             out += variance * (1.0 - part)
-        return out + self._missed_smooths(points)
-
-    def _missed_smooths(self, points: Points) -> Array:
-        out = np.zeros(len(points))
-        for j, (axis, variance) in enumerate(
-            zip(self.priors.smooths, self.priors.smooth_variances, strict=True)
-        ):
-            out += variance * (1.0 - Rows(axis, points.smooths[:, j]).captured)
         return out
-
-    def _additive(self, points: Points, variance: bool) -> tuple[Array, Array]:
-        design = self._design(points)
-        mean = (design @ self.columns).T
-        if not variance:
-            return mean, np.empty(0)
-        var = self._missed_smooths(points)
-        blocks = np.ascontiguousarray(self._column_inverse)[None]
-
-        def share(start: int, stop: int) -> None:
-            # Every row has the same few columns of each smooth, and all effects.
-            part = design[start:stop]
-            width = part.indices.size // max(stop - start, 1)
-            index, weights = (a.reshape(-1, width) for a in (part.indices, part.data))
-            own = np.empty(stop - start)
-            leaf = np.zeros(stop - start, dtype=np.int64)
-            quadratic(blocks, leaf, index.astype(np.int64), weights, own)
-            var[start:stop] += own
-
-        each_share(len(var), share)
-        return mean, np.maximum(var, _EPS * self.kernel.prior_variance)
 
     @cached_property
     def _column_inverse(self) -> Array:
         """P^-1 of the columns."""
         if self.assembly.inputs:
             return self._inverse[2]
-        return self.solution.factor.inverse()  # pyright: ignore[reportAttributeAccessIssue]
+        inverse = self.solution.factor.inverse()  # pyright: ignore[reportAttributeAccessIssue]
+        return np.ascontiguousarray(inverse)
 
     @property
     def given_effects(self) -> tuple[Array, Array]:
@@ -267,28 +228,6 @@ class FieldPosterior:
         count, matrix = self.plan.effects, self.assembly.centring.to_given
         own = slice(self.plan.columns - count, None)
         return matrix @ self.columns[own], matrix @ self._column_inverse[own, own] @ matrix.T
-
-    def _design(
-        self, points: Points, orders: tuple[int, ...] | None = None, value: bool = True
-    ) -> sparse.csr_array:
-        """Values of the global columns, (n, C), or derivatives: of the smooths by ``orders``.
-
-        Of the effects' columns, which are centred here, the points have them.
-        """
-        n, parts = len(points), []
-        for j, axis in enumerate(self.priors.smooths):
-            order = 0 if orders is None else orders[j]
-            rows = Rows(axis, points.smooths[:, j], order)
-            at = rows.first[:, None] + np.arange(rows.weights.shape[1])
-            pointer = np.arange(n + 1) * rows.weights.shape[1]
-            shape = (n, axis.count)
-            parts.append(sparse.csr_array((rows.weights.ravel(), at.ravel(), pointer), shape=shape))
-        count = points.effects.shape[1]  # zeros too: all rows have as many entries
-        at = np.broadcast_to(np.arange(count), (n, count)).ravel()
-        pointer = np.arange(n + 1) * count
-        effects = points.effects - self.assembly.centring.centres if value else points.effects
-        parts.append(sparse.csr_array((effects.ravel(), at, pointer), shape=(n, count)))
-        return sparse.csr_array(sparse.hstack(parts, format="csr"))
 
     def _locate(self, x: Array) -> tuple[np.ndarray, Array]:
         """Flat cell numbers and local coordinates, of points moved inside the domain."""
@@ -315,150 +254,115 @@ class FieldPosterior:
     ) -> tuple[Array, Array]:
         """Mean and variance of f or its derivative at points anywhere, of all or of one term.
 
-        ``orders`` maps columns of X to the order of the derivative. Variances take one
-        selected inversion.
+        ``orders`` maps columns of X to the order of the derivative. Variances of what the main
+        block is in take a selected inversion the first time.
         """
-        orders = orders or {}
-        main, design, prior = self._functional_rows(points, orders, term)
-        mean = np.zeros((self.outputs, len(points)))
-        for number, rows in main:
-            index, weights = _outer(rows, [axis.count for axis in self.priors.axes[number]])
-            flat = self.terms[number].reshape(-1, self.outputs)
-            mean += np.einsum("nm,nmo->on", weights, flat[index])
-        mean += (design @ self.columns).T
-        if not variance:
-            return mean, np.empty(0)
-        var = prior + self._quadratic(points, main, design)
+        n = len(points)
+        mean, var = np.empty((self.outputs, n)), np.empty(n if variance else 0)
+        if variance:  # before there are threads
+            few = Functionals(self.priors, points.take(slice(0, 0)), orders, term)
+            self._quadratic(few)
+
+        def share(start: int, stop: int) -> None:
+            for begin in range(start, stop, _CHUNK):
+                some = slice(begin, min(begin + _CHUNK, stop))
+                rows = Functionals(self.priors, points.take(some), orders, term)
+                part = (rows.columns @ self.columns).T
+                for number, own in rows.main:
+                    index, weights = rows.of_term(own, number)
+                    flat = self.terms[number].reshape(-1, self.outputs)
+                    part += np.einsum("nm,nmo->on", weights, flat[index])
+                mean[:, some] = part
+                if variance:
+                    var[some] = rows.missed + self._quadratic(rows)
+
+        each_share(n, share)
         return mean, np.maximum(var, _EPS * self.kernel.prior_variance)
 
-    def _functional_rows(self, points: Points, orders: dict[int, int], term: int | None):
-        """Rows of the main block's terms, values of the columns, and what the splines miss."""
-        plan, n = self.plan, len(points)
-        main, prior = [], np.zeros(n)
-        # A derivative along another input of what does not vary with it is zero.
-        for number, axes in enumerate(self.priors.axes):
-            if term not in (None, plan.terms[number]) or not set(orders) <= set(plan.inputs):
-                continue
-            rows = [
-                Rows(axis, points.main[:, d], orders.get(plan.inputs[d], 0))
-                for d, axis in enumerate(axes)
-            ]
-            captured = np.prod([row.captured for row in rows], axis=0)
-            whole = float(np.prod([row.prior for row in rows]))
-            prior += self.priors.variances[number] * (whole - captured)
-            main.append((number, rows))
-        names = [self.kernel.components[t].factors[0].dim for t in plan.smooths]
-        others = sum(orders.values())
-        own = tuple(orders.get(name, 0) for name in names)
-        design = None
-        if others or term is not None:
-            design = self._design(points, own, value=not others).tolil()
-        if design is None:
-            return main, self._design(points), prior + self._missed_smooths(points)
-        first = 0
-        for j, axis in enumerate(self.priors.smooths):
-            last = first + axis.count
-            if term not in (None, plan.smooths[j]) or others != own[j]:
-                design[:, first:last] = 0.0
-            else:
-                row = Rows(axis, points.smooths[:, j], own[j])
-                prior += self.priors.smooth_variances[j] * (row.prior - row.captured)
-            first = last
-        if term is not None:
-            design[:, first:] = 0.0
-        return main, sparse.csr_array(design), prior
+    def _quadratic(self, rows: Functionals) -> Array:
+        """``phi' P^-1 phi`` of rows."""
+        out = np.zeros(len(rows.points))
+        if rows.main:
+            leaf, index, weights = self._on_leaves(rows)
+            own = index, weights
+            out += _bilinear(self._leaf_inverse, leaf, *own, *own)
+            if rows.index.shape[1]:
+                behind = rows.index + self._leaf_inverse.shape[1]
+                part = _bilinear(self._leaf_inverse, leaf, *own, behind, rows.weights)
+                out += 2.0 * part
+        if rows.index.shape[1]:
+            out += self._of_columns(rows)
+        return out
 
-    def _quadratic(self, points: Points, main, design) -> Array:
-        """``phi' P^-1 phi`` of rows, leaf by leaf."""
-        n, columns = len(points), self.plan.columns
-        dense = design.toarray() if columns else np.empty((n, 0))
-        if not self.assembly.inputs:
-            return np.sum(dense * (dense @ self._column_inverse), axis=1)
-        leaves, tree = self.assembly.leaves, self.assembly.tree
-        interval = []
-        for d, grid in enumerate(self.plan.grids):
-            own, _ = grid.locate(np.clip(points.main[:, d], grid.lower, grid.upper))
-            interval.append(np.searchsorted(tree.leaf_intervals[d], own, "right") - 1)
-        shape = tuple(len(edges) - 1 for edges in tree.leaf_intervals)
-        number_of = np.empty(shape, dtype=np.int64)
-        number_of[tuple(tree.leaves.T)] = np.arange(len(tree.leaves))
-        leaf = number_of[tuple(interval)]
-        index, weights = [], []
-        for number, rows in main:
-            local = []
-            for d, row in enumerate(rows):
-                first = tree.leaf_ranges[number][d].first[interval[d]]
-                local.append((row.first - first, row.weights))
-            own, w = _outer_local(local, leaves.shapes[number])
-            index.append(own + leaves.offsets[number])
-            weights.append(w)
-        index.append(np.broadcast_to(np.arange(leaves.block - columns, leaves.block), (n, columns)))
-        weights.append(dense)
-        index = np.ascontiguousarray(np.concatenate(index, axis=1))
-        weights = np.ascontiguousarray(np.concatenate(weights, axis=1))
-        order = np.argsort(leaf, kind="stable")
-        edges = np.searchsorted(leaf[order], np.arange(len(tree.leaves) + 1))
-        out = np.empty(n)
+    def _of_columns(self, rows: Functionals) -> Array:
+        """The part of the columns alone."""
+        one = np.zeros(len(rows.index), dtype=np.int64)
+        own = rows.index, rows.weights
+        return _bilinear(self._column_inverse[None], one, *own, *own)
 
-        back = self.assembly.engine.back
+    @cached_property
+    def _leaf_inverse(self) -> Array:
+        """P^-1 of every leaf's functions with themselves and the columns, (leaves, s, s + C).
+
+        Functions with a cell in common are on a leaf together, so that any functional at a
+        point finds here what its variance takes.
+        """
+        assembly = self.assembly
+        own = assembly.leaves.block - self.plan.columns
+        out = np.empty((assembly.leaf_count, own, assembly.leaves.block))
 
         def consume(start: int, stop: int, blocks) -> None:
-            rows = order[edges[start] : edges[stop]]
-            if not len(rows):
-                return
-            part = np.empty(len(rows))
-            quadratic(
-                np.ascontiguousarray(back(blocks)),
-                leaf[rows] - start,
-                index[rows],
-                weights[rows],
-                part,
-            )
-            out[rows] = part
+            out[start:stop] = assembly.engine.back(blocks[:, :own])
 
         self.solution.factor.selected_inverse(consume)
         return out
 
+    @cached_property
+    def _leaf_numbers(self) -> np.ndarray:
+        """Leaves by their intervals along the inputs."""
+        tree = self.assembly.tree
+        out = np.empty([len(edges) - 1 for edges in tree.leaf_intervals], dtype=np.int64)
+        out[tuple(tree.leaves.T)] = np.arange(len(tree.leaves))
+        return out
+
+    def _on_leaves(self, rows: Functionals) -> tuple[np.ndarray, np.ndarray, Array]:
+        """The leaf of every row, and its functions there with their weights, (n, w)."""
+        leaves, tree, x = self.assembly.leaves, self.assembly.tree, rows.points.main
+        intervals = []
+        for d, grid in enumerate(self.plan.grids):
+            cell, _ = grid.locate(np.clip(x[:, d], grid.lower, grid.upper))
+            intervals.append(np.searchsorted(tree.leaf_intervals[d], cell, "right") - 1)
+        index, weights = [], []
+        for number, own in rows.main:
+            local = []
+            for d, row in enumerate(own):
+                first = tree.leaf_ranges[number][d].first[intervals[d]]
+                local.append((row.first - first, row.weights))
+            place, weight = outer(local, leaves.shapes[number])
+            index.append(place + leaves.offsets[number])
+            weights.append(weight)
+        leaf = self._leaf_numbers[tuple(intervals)]
+        return leaf, np.concatenate(index, axis=1), np.concatenate(weights, axis=1)
+
     def covariance(self, points: Points) -> Array:
         """Posterior covariance matrix of f at points."""
-        main, design, _ = self._functional_rows(points, {}, None)
-        blocks = []
-        prior = np.zeros((len(points), len(points)))
-        for number, rows in main:
-            counts = [axis.count for axis in self.priors.axes[number]]
-            index, weights = _outer(rows, counts)
-            pointer = np.arange(len(points) + 1) * index.shape[1]
-            blocks.append(
-                sparse.csr_array(
-                    (weights.ravel(), index.ravel(), pointer),
-                    shape=(len(points), int(np.prod(counts))),
-                )
-            )
-            whole, captured = 1.0, 1.0
-            for d, row in enumerate(rows):
-                a, b = _prior_pair(row, points.main[:, d])
-                whole, captured = whole * a, captured * b
-            prior += self.priors.variances[number] * (whole - captured)
-        for j, axis in enumerate(self.priors.smooths):
-            a, b = _prior_pair(Rows(axis, points.smooths[:, j]), points.smooths[:, j])
-            prior += self.priors.smooth_variances[j] * (a - b)
-        functions = sparse.csr_array(sparse.hstack([*blocks, design], format="csr"))
-        right = np.ascontiguousarray(functions.toarray().T)
-        solved = self.assembly.solve(self.solution.factor, right)
-        out = prior + functions @ solved
-        out = 0.5 * (out + out.T)
+        rows = Functionals(self.priors, points)
+        out = covariance(rows, lambda right: self.assembly.solve(self.solution.factor, right))
         diagonal = np.einsum("ii->i", out)
         np.maximum(diagonal, _EPS * self.kernel.prior_variance, out=diagonal)
         return out
 
     def fitted_variance(self, points: Points, variance: Array) -> Array:
         """``phi' P^-1 phi`` at points inside, where the variance is known."""
-        return variance - self._missed(points)
+        missed = self._missed_main(points)
+        if self.plan.smooths:
+            missed += Functionals(self.priors, points, main=False).missed
+        return variance - missed
 
     def path_values(self, coefficients: Array, tables: list[Array], points: Points) -> Array:
         """Splines with other coefficients, (size, outputs), at points, (outputs, n)."""
         _, columns = self.assembly.split(coefficients)
-        values = (self._design(points) @ columns).T
+        values = (Functionals(self.priors, points, main=False).columns @ columns).T
         if tables:
             cells, s = self._locate(points.main)
             sizes = np.array([p + 1 for p in self.plan.powers])
@@ -490,28 +394,8 @@ def _line(axis: Axis, x: Array) -> Array:
     return out
 
 
-def _outer(rows: list[Rows], counts: list[int]) -> tuple[np.ndarray, Array]:
-    """Flat function numbers and weights of products of rows, (n, functions)."""
-    return _outer_local([(row.first, row.weights) for row in rows], counts)
-
-
-def _outer_local(parts, counts) -> tuple[np.ndarray, Array]:
-    n = len(parts[0][0])
-    index, weights = np.zeros((n, 1), dtype=np.int64), np.ones((n, 1))
-    for (first, own), count in zip(parts, counts, strict=True):
-        place = first[:, None] + np.arange(own.shape[1])
-        index = (index[:, :, None] * count + place[:, None, :]).reshape(n, -1)
-        weights = (weights[:, :, None] * own[:, None, :]).reshape(n, -1)
-    return index, weights
-
-
-def _prior_pair(row: Rows, x: Array) -> tuple[Array, Array]:
-    """Prior covariance between all points along an input, and what the splines have of it."""
-    axis, n = row.axis, len(x)
-    if axis.process is None:
-        return np.ones((n, n)), np.ones((n, n))
-    functions = np.zeros((n, axis.count))
-    at = row.first[:, None] + np.arange(row.weights.shape[1])
-    functions[np.arange(n)[:, None], at] = row.weights
-    solved = splu(axis.matrix.tocsc()).solve(functions.T)
-    return axis.process(x), functions @ solved
+def _bilinear(blocks: Array, block: np.ndarray, i, u: Array, j, v: Array) -> Array:
+    """``u' Z v`` of rows with weights u, v on rows i and columns j of their blocks Z."""
+    out = np.empty(len(block))
+    bilinear(blocks, block, np.ascontiguousarray(i), u, np.ascontiguousarray(j), v, out)
+    return out

@@ -67,7 +67,7 @@ class Rows:
         """``phi' K^-1 phi``: the part of ``prior`` that the splines have, (n,)."""
         if self.axis.process is None:
             return self.weights[:, 0] ** 2
-        covariances = self.axis.prior.covariances()
+        covariances = self.axis.covariances
         out = np.empty(len(self.first))
         for start in range(0, len(out), 1 << 14):
             rows = slice(start, start + (1 << 14))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.field.posterior import FieldPosterior, Points
+from asvgp.field.functionals import Points
+from asvgp.field.posterior import FieldPosterior
 from asvgp.paths import MAX_EXACT, _count, _generator
 
 if TYPE_CHECKING:

@@ -17,10 +17,11 @@ from asvgp.columns import Gridded, Layout, spread
 from asvgp.field.accumulator import FieldAccumulator
 from asvgp.field.engine import engine_for
 from asvgp.field.fitting import fit_field
+from asvgp.field.functionals import Points
 from asvgp.field.gridded import GridSums
 from asvgp.field.memory import FOR_SUMS, Room, as_bytes, fitting_cells
 from asvgp.field.plan import Plan
-from asvgp.field.posterior import FieldPosterior, Points
+from asvgp.field.posterior import FieldPosterior
 from asvgp.field.report import field_facts
 from asvgp.field.resolution import least_levels
 from asvgp.field.sampling import FieldPath, sample

@@ -30,15 +30,15 @@ def evaluate(coef, sizes, cells, s, out):
 
 
 @numba.njit(cache=True, nogil=True)
-def quadratic(blocks, leaf, index, weights, out):
-    """``w' Z w`` of rows with few weights, each on the block of its leaf."""
-    for n in range(leaf.shape[0]):
+def bilinear(blocks, block, i, u, j, v, out):
+    """``u' Z v`` of rows with few weights, u on rows i and v on columns j of their blocks Z."""
+    for n in range(block.shape[0]):
         total = 0.0
-        for a in range(index.shape[1]):
-            if weights[n, a] == 0.0:
+        for a in range(i.shape[1]):
+            if u[n, a] == 0.0:
                 continue
             part = 0.0
-            for b in range(index.shape[1]):
-                part += blocks[leaf[n], index[n, a], index[n, b]] * weights[n, b]
-            total += weights[n, a] * part
+            for b in range(j.shape[1]):
+                part += blocks[block[n], i[n, a], j[n, b]] * v[n, b]
+            total += u[n, a] * part
         out[n] = total
