@@ -11,6 +11,7 @@ from sklearn.metrics import r2_score
 from asvgp.basis import Array
 from asvgp.checking import LeaveOneOut
 from asvgp.columns import Gridded
+from asvgp.field.memory import as_bytes
 from asvgp.functionals import integrate
 from asvgp.inference.fitting import Fit
 from asvgp.inference.optimise import Report
@@ -59,8 +60,24 @@ def _on_grid(found, shape: tuple[int, ...], covariance: bool):
     return tuple(out)
 
 
+def _grid_shape(X) -> tuple[int, ...] | None:
+    """The shape of the grid whose axes a tuple holds; None of other X."""
+    grid = Gridded.of(X) if isinstance(X, tuple) else None
+    return None if grid is None else grid.shape
+
+
+def _flat(X):
+    """A tuple of axes as the grid they are of, or as the only column; other X as they are."""
+    grid = Gridded.of(X) if isinstance(X, tuple) else None
+    if grid is None:
+        return X
+    return grid.axes[0] if len(grid.shape) == 1 else grid
+
+
 class Answers(ABC):
     """The part of `GPRegressor` that does not learn: it asks for the fit, and answers."""
+
+    memory_limit: float | str | None
 
     @abstractmethod
     def _fitted(self) -> Fit:
@@ -167,12 +184,13 @@ class Answers(ABC):
         """Predictions as arrays."""
         if return_std and return_cov:
             raise ValueError("At most one of return_std and return_cov can be asked for.")
+        if isinstance(derivative, np.ndarray):
+            derivative = derivative.tolist()
         if derivative and include_noise:
             raise ValueError("A derivative is of f: there is no noise to include.")
         if isinstance(X, tuple) and (grid := Gridded.of(X)) is not None:
-            flat = grid.axes[0] if len(grid.shape) == 1 else grid
             found = self._predict(
-                flat,
+                _flat(X),
                 return_std,
                 return_cov,
                 include_noise,
@@ -193,7 +211,8 @@ class Answers(ABC):
         if return_std:
             results.append(self._spread(variance + noise, mean))
         if return_cov:
-            cov = structure.covariance(posterior, points, derivative)
+            limit = as_bytes(self.memory_limit)
+            cov = structure.covariance(posterior, points, derivative, limit)
             cov[np.diag_indices_from(cov)] += noise
             if not self._seen().single:
                 cov = np.repeat(cov[:, :, None], len(mean), axis=2)
@@ -285,6 +304,8 @@ class Answers(ABC):
     def sample_y(self, X, n_samples=1, random_state=None):
         """Joint samples of f at X: shape (n, n_samples) or (n, outputs, n_samples).
 
+        Of a tuple with the axes of a grid, the grid's shape is in place of n.
+
         Examples
         --------
         >>> from asvgp import GPRegressor, Matern12
@@ -292,10 +313,13 @@ class Answers(ABC):
         >>> gp.fit([0, 1, 2], [1.0, 0.0, -1.0]).sample_y([0.5, 9.0], 5, random_state=0).shape
         (2, 5)
         """
-        X = rows_of(self, X)[0]
+        shape = _grid_shape(X)
+        X = rows_of(self, _flat(X))[0]
         structure, posterior = self._seen().structure, self._fitted().posterior
-        draws = structure.sample(posterior, structure.read(self, X), n_samples, random_state)
-        return draws[0] if self._seen().single else draws.transpose(1, 0, 2)
+        points, limit = structure.read(self, X), as_bytes(self.memory_limit)
+        draws = structure.sample(posterior, points, n_samples, random_state, limit)
+        draws = draws[0] if self._seen().single else draws.transpose(1, 0, 2)
+        return draws if shape is None else _on_grid(draws, shape, False)
 
     def sample_paths(self, n_samples=1, random_state=None, component=None):
         """Posterior sample paths over the domain, as callable `scipy.interpolate.BSpline` objects.
@@ -314,8 +338,9 @@ class Answers(ABC):
         """Predictions of the training data, each without itself, at fixed hyperparameters.
 
         Arguments as in `fit`; what is predicted is what was observed, averages too. A source is
-        read whole.
+        read whole. Of a tuple with the axes of a grid, the arrays have the grid's shape.
         """
+        shape = _grid_shape(X)
         rows = rows_of(self, X, y, sample_weight, noise_variance, width)
         X, y, sample_weight, noise_variance, width = rows
         X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
@@ -324,7 +349,8 @@ class Answers(ABC):
         y = read_targets(y, points.count)
         data.check_convention(noise_variance)
         weights = read_weights(sample_weight, noise_variance, points.count)
-        return data.structure.leave_one_out(posterior, points, y, weights)
+        found = data.structure.leave_one_out(posterior, points, y, weights)
+        return found if shape is None else found.on_grid(shape)
 
     def summary(self) -> Summary:
         """What was fitted and whether to believe it; print it."""
@@ -355,7 +381,8 @@ class Answers(ABC):
 
         Parameters
         ----------
-        X : array-like of shape (n,) or (n, 1)
+        X : array-like of shape (n,) or (n, columns), or tuple of one-dimensional arrays
+            A tuple holds the axes of a grid: y, noise variances and the answer have its shape.
         y : array-like of shape (n,) or (n, outputs)
         noise_variance : float or array-like of shape (n,), optional
             As in `predict`.
@@ -372,8 +399,9 @@ class Answers(ABC):
         >>> gp.fit([0, 1, 2], [1.0, 0.0, -1.0]).log_predictive_density([99.0], [0.0]).round(3)
         array([-0.967])
         """
+        shape = _grid_shape(X)
         X, y, _, noise_variance, _ = rows_of(self, X, y, None, noise_variance)
-        X, y = as_rows(X, y)
+        X, y, noise_variance = as_rows(X, y, noise_variance)
         mean, std = self._predict(
             X, return_std=True, include_noise=True, noise_variance=noise_variance
         )
@@ -381,7 +409,8 @@ class Answers(ABC):
         if y.shape != mean.shape:
             raise ValueError(f"y has shape {y.shape}, the predictions have {mean.shape}.")
         density = -0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * ((y - mean) / std) ** 2
-        return density if density.ndim == 1 else density.sum(axis=1)
+        density = density if density.ndim == 1 else density.sum(axis=1)
+        return density if shape is None else density.reshape(shape)
 
     @property
     def kernel_(self) -> Kernel:

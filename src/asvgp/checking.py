@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import textwrap
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numba
 import numpy as np
@@ -39,7 +39,8 @@ _LEVELS = (0.50, 0.80, 0.95, 0.99)
 class LeaveOneOut:
     """Predictions of every observation from all the others.
 
-    Arrays are (n,) where y was, else (outputs, n); NaN in rows where y is missing.
+    Arrays are (n,) where y was, else (outputs, n), on a grid with its shape in place of n; NaN
+    where y is missing.
 
     Attributes
     ----------
@@ -60,6 +61,11 @@ class LeaveOneOut:
     residual: Array
     z: Array
     log_density: Array
+
+    def on_grid(self, shape: tuple[int, ...]) -> LeaveOneOut:
+        """The same in the shape of the grid that the rows are the points of."""
+        parts = (getattr(self, field.name) for field in fields(self))
+        return LeaveOneOut(*(part.reshape(*part.shape[:-1], *shape) for part in parts))
 
 
 def leave_one_out(

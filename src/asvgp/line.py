@@ -9,6 +9,7 @@ import numpy as np
 from asvgp.basis import Array, Grid
 from asvgp.checking import LeaveOneOut, leave_one_out
 from asvgp.columns import Layout
+from asvgp.field.memory import copies, require_joint
 from asvgp.functionals import derivative, derivative_covariance
 from asvgp.inference.effects import near_means
 from asvgp.inference.fitting import Fit, fit_statistics
@@ -188,8 +189,12 @@ class Line:
             return derivative(posterior, points.x, order, variance, component)
         return posterior.predict(points.x, variance, component, points.covariates)
 
-    def covariance(self, posterior: Posterior, points: LinePoints, order) -> Array:
-        """Posterior covariance matrix."""
+    def covariance(
+        self, posterior: Posterior, points: LinePoints, order, limit: float | None = None
+    ) -> Array:
+        """Posterior covariance matrix, where it fits in ``limit`` bytes."""
+        outputs = len(posterior.stats.squares)
+        require_joint("The covariance", len(points.x), 0, limit, copies(outputs))
         if order:
             return derivative_covariance(posterior, points.x, order)
         return posterior.covariance(points.x, points.covariates)
@@ -206,8 +211,15 @@ class Line:
             )
         return *found.given, design
 
-    def sample(self, posterior: Posterior, points: LinePoints, n_samples: int, random_state):
-        """Joint draws, (outputs, n, samples)."""
+    def sample(
+        self,
+        posterior: Posterior,
+        points: LinePoints,
+        n_samples: int,
+        random_state,
+        limit: float | None = None,
+    ):
+        """Joint draws, (outputs, n, samples); their covariance is small, whatever the limit."""
         return sample(posterior, points.x, n_samples, random_state, covariates=points.covariates)
 
     def paths(self, posterior: Posterior, n_samples: int, random_state, component):

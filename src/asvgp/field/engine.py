@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -143,11 +145,36 @@ def _rate(name: str) -> float:
 
 
 def physical_memory() -> float:
-    """Bytes of memory of this machine, infinity where it does not say."""
+    """Bytes of memory that this process may have, infinity where nothing says.
+
+    Those of the machine, or what a container or a job (its control groups) is limited to.
+    """
     try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        machine = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
-        return float("inf")
+        machine = float("inf")
+    return min(machine, group_limit())
+
+
+def group_limit(root: Path = Path("/")) -> float:
+    """Bytes that this process's control groups allow, of version 2 and of 1; else infinity."""
+    try:
+        groups = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        groups = []
+    limit, base = float("inf"), root / "sys/fs/cgroup"
+    for line in ["0::/", "0:memory:/", *groups]:  # a container may not see its group's own path
+        kinds, _, place = line.partition(":")[2].partition(":")
+        if kinds and "memory" not in kinds.split(","):
+            continue
+        top, name = (base / "memory", "limit_in_bytes") if kinds else (base, "max")
+        own = top / place.strip("/")
+        for folder in (own, *own.parents):  # every group is within the limits of those above
+            with suppress(OSError, ValueError):  # none here, or "max"
+                limit = min(limit, float((folder / f"memory.{name}").read_text()))
+            if folder == top:
+                break
+    return limit
 
 
 def engine_for(device: str) -> Cpu | Batched:

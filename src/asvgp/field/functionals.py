@@ -159,7 +159,7 @@ def covariance(rows: Functionals, solve: Callable[[Array], Array]) -> Array:
     Beside the result only `asvgp.field.memory.joint_bytes` of memory is taken.
     """
     priors, points, functions = rows.priors, rows.points, rows.matrix
-    n, size = functions.shape
+    n, size = len(points), priors.assembly.size
     out = np.empty((n, n))
     lines = [
         (variance, [_Line(row, points.main[:, d]) for d, row in enumerate(own)])

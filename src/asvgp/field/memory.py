@@ -103,6 +103,11 @@ def joint_step(points: int, functions: int) -> int:
     return int(min(max(8, min(_RIGHT // max(functions, 1), 512)), max(points, 1)))
 
 
+def copies(outputs: int) -> float:
+    """Matrices there are of a covariance, which is repeated for each of several outputs."""
+    return 1.0 if outputs == 1 else 1.0 + outputs
+
+
 def joint_bytes(points: int, functions: int, matrices: float = 1.0) -> float:
     """Memory that a joint covariance takes: so many matrices of its size, and a few columns."""
     columns = joint_step(points, functions) * (5.0 * functions + 6.0 * points)

@@ -8,6 +8,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.field.functionals import Points
+from asvgp.field.memory import require_joint
 from asvgp.field.posterior import FieldPosterior
 from asvgp.paths import MAX_EXACT, _count, _generator
 
@@ -15,7 +16,16 @@ if TYPE_CHECKING:
     from asvgp.field.structure import Field
 
 
-def sample(posterior: FieldPosterior, points: Points, n_samples: int, random_state) -> Array:
+_MATRICES = 6.0  # of all pairs of points: the covariance, its root, and what LAPACK works in
+
+
+def sample(
+    posterior: FieldPosterior,
+    points: Points,
+    n_samples: int,
+    random_state,
+    limit: float | None = None,
+) -> Array:
     """Joint draws of f at points, (outputs, n, samples), by factoring their covariance."""
     n = len(points)
     if n > MAX_EXACT:
@@ -23,11 +33,12 @@ def sample(posterior: FieldPosterior, points: Points, n_samples: int, random_sta
             f"An exact joint sample at {n} points would factor a {n} x {n} matrix; the limit is "
             f"{MAX_EXACT} points. Evaluate sample_paths(...) at them."
         )
+    require_joint("A joint sample", n, posterior.assembly.size, limit, _MATRICES)
     rng = _generator(random_state)
     mean, _ = posterior.predict(points, variance=False)
     values, vectors = np.linalg.eigh(posterior.covariance(points))
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return mean[:, :, None] + root @ rng.standard_normal((len(mean), n, _count(n_samples)))
+    vectors *= np.sqrt(np.maximum(values, 0.0))
+    return mean[:, :, None] + vectors @ rng.standard_normal((len(mean), n, _count(n_samples)))
 
 
 class FieldPath:

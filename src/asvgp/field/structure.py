@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import floor, log2, prod
-from operator import add
+from operator import add, index
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from asvgp.field.engine import engine_for
 from asvgp.field.fitting import fit_field
 from asvgp.field.functionals import Points
 from asvgp.field.gridded import GridSums
-from asvgp.field.memory import FOR_SUMS, Room, as_bytes, fitting_cells
+from asvgp.field.memory import FOR_SUMS, Room, as_bytes, copies, fitting_cells, require_joint
 from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior
 from asvgp.field.report import field_facts
@@ -110,6 +110,18 @@ class FieldSums:
             new = FieldStatistics.of_grid(self.grid)
             parts.append(new.with_intercept() if self.stats.linear else new)
         return reduce(add, parts) if parts else self.stats.emptied()
+
+
+def _order(wanted: Any, column: int | str) -> int:
+    """The order of a derivative along a column."""
+    error = f"derivative: the order along {column!r} must be a non-negative integer, got {wanted!r}"
+    try:
+        order = index(wanted)
+    except TypeError:
+        raise TypeError(f"{error}.") from None
+    if order < 0:
+        raise ValueError(f"{error}.")
+    return order
 
 
 def _room(estimator) -> Room:
@@ -448,32 +460,34 @@ class Field:
 
     def _orders(self, posterior: FieldPosterior, order) -> dict[int, int]:
         """Orders of a derivative by column, checked to exist."""
-        if not order:
-            return {}
-        names = self.layout.names
         if isinstance(order, Mapping):
-            orders = {
-                names.index(k) if names and isinstance(k, str) and k in names else k: v
-                for k, v in order.items()
-            }
-        elif isinstance(order, Sequence | np.ndarray):
-            orders: dict[Any, int] = dict(enumerate(order))
+            pairs = list(order.items())
+        elif isinstance(order, Sequence) and not isinstance(order, str):
+            pairs = list(enumerate(order))
+        elif not order:
+            return {}
         else:
             raise ValueError(
                 f"There are {len(self.layout.used)} inputs: say along which to differentiate, "
                 "derivative={column: order}."
             )
-        orders = {column: int(v) for column, v in orders.items() if v}
+        names, columns = self.layout.names, sorted({*self.layout.used, *self.layout.linear})
+        orders: dict[int, int] = {}
+        for given, wanted in pairs:
+            known = isinstance(given, str) and names is not None and given in names
+            column = names.index(given) if known and names is not None else given
+            if column not in columns:
+                inputs = ", ".join(repr(names[c] if names else c) for c in columns)
+                raise ValueError(f"derivative: {given!r} is no input; they are {inputs}.")
+            orders[column] = _order(wanted, given)
+        orders = {column: wanted for column, wanted in orders.items() if wanted}
         for column, wanted in orders.items():
-            if column not in (*self.layout.used, *self.layout.linear):
-                raise ValueError(
-                    f"derivative: {column!r} is no input; they are {self.layout.used}."
-                )
+            name = names[column] if names else column
             for part in posterior.kernel.components:
                 for factor in part.factors:
                     if factor.dim == column and wanted > factor.order:
                         raise ValueError(
-                            f"The derivative of order {wanted} of f along {column!r} does not "
+                            f"The derivative of order {wanted} of f along {name!r} does not "
                             f"exist: {factor!r} has {factor.order}. Take a smoother kernel there."
                         )
         return orders
@@ -486,10 +500,14 @@ class Field:
             return posterior.predict(places, variance)
         return posterior.functionals(places, orders, component, variance)
 
-    def covariance(self, posterior: FieldPosterior, points: FieldPoints, order) -> Array:
-        """Posterior covariance matrix."""
-        if order:
+    def covariance(
+        self, posterior: FieldPosterior, points: FieldPoints, order, limit: float | None = None
+    ) -> Array:
+        """Posterior covariance matrix, where it fits in ``limit`` bytes."""
+        if self._orders(posterior, order):
             raise ValueError("Covariances of derivatives are for models of one input.")
+        size, outputs = posterior.assembly.size, posterior.outputs
+        require_joint("The covariance", points.count, size, limit, copies(outputs))
         return posterior.covariance(self._points(points))
 
     def effects(self, posterior: FieldPosterior, points: FieldPoints | None, order):
@@ -501,9 +519,16 @@ class Field:
         design = np.empty((0, 0)) if points is None else self._points(points, orders).effects
         return *posterior.given_effects, design
 
-    def sample(self, posterior: FieldPosterior, points: FieldPoints, n_samples, random_state):
-        """Joint draws, (outputs, n, samples)."""
-        return sample(posterior, self._points(points), n_samples, random_state)
+    def sample(
+        self,
+        posterior: FieldPosterior,
+        points: FieldPoints,
+        n_samples,
+        random_state,
+        limit: float | None = None,
+    ):
+        """Joint draws, (outputs, n, samples), where their covariance fits in ``limit`` bytes."""
+        return sample(posterior, self._points(points), n_samples, random_state, limit)
 
     def paths(self, posterior: FieldPosterior, n_samples, random_state, component):
         """Sample paths, callable."""

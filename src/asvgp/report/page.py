@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from asvgp import __version__
+from asvgp.inputs import as_rows
 from asvgp.plot.bounds import functions
 from asvgp.plot.view import View
 from asvgp.report import charts, facts
@@ -89,8 +90,9 @@ def _page(gp, X, y, title, sample_weight, noise_variance, width) -> str:
     summary = gp.summary()
     left = given = None
     if X is not None:
-        options = {"sample_weight": sample_weight, "noise_variance": noise_variance, "width": width}
-        left = gp.leave_one_out(X, y, **options)
+        rows, values, *weights = as_rows(X, y, sample_weight, noise_variance)
+        options = dict(zip(("sample_weight", "noise_variance"), weights, strict=True))
+        left = gp.leave_one_out(rows, values, **options, width=width)
         given = _given(view, X, y, width)
     elif y is not None:
         raise ValueError("y is given without X: give both, or neither.")
