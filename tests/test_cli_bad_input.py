@@ -288,4 +288,4 @@ def test_a_disk_that_is_full_while_predicting(folder, monkeypatch):
 
     monkeypatch.setattr(TableWriter, "write", full)
     arguments = ("predict", folder / "power.asvgp", folder / "new.csv", "-o", folder / "out.csv")
-    assert "No space left" in refused(folder, *arguments)
+    assert "does not fit" in refused(folder, *arguments)

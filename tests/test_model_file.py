@@ -21,7 +21,7 @@ from asvgp import (
     Matern32,
     ModelFileError,
 )
-from asvgp.io import model_file
+from asvgp.io import atomic, model_file
 from tests.saved import FIELDS, LINES, additive, again, fitted, line, mixed, outputs, same, sums
 
 each_model = pytest.mark.parametrize("case", [*LINES, *FIELDS], ids=lambda case: case.__name__)
@@ -144,7 +144,7 @@ def test_a_full_disk_leaves_the_old_file(path, monkeypatch):
     def opened(name, mode):
         return Full(name, mode) if "x" in mode else open(name, mode)
 
-    monkeypatch.setattr(model_file, "open", opened, raising=False)
+    monkeypatch.setattr(atomic, "open", opened, raising=False)
     with pytest.raises(OSError, match=r"needs up to .* KiB|MiB.*are left in.*is as it was") as info:
         fitted(sums)[0].save(path)
     assert info.value.errno == errno.ENOSPC

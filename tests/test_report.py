@@ -486,7 +486,7 @@ def test_failures_leave_what_was_there(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
     assert path.read_text() == "before"
     monkeypatch.undo()
-    with pytest.raises(IsADirectoryError, match="is a folder"):
+    with pytest.raises(IsADirectoryError, match="not a folder"):
         write_report(gp, tmp_path)
     with pytest.raises(TypeError, match="fitted GPRegressor"):
         write_report("model", path)

@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 import gzip
-import os
-import secrets
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
+from asvgp.io.atomic import replacing
 from asvgp.io.convert import arrow
 
 
 @contextmanager
-def replacing(path: str) -> Iterator[BinaryIO]:
-    """A new file beside ``path``, which takes its place when all is written.
-
-    Whatever goes wrong before, the file that was there stays and nothing else is left. For
-    ``-``, standard output.
-    """
+def written(path: str) -> Iterator[BinaryIO]:
+    """A file written whole or not at all; for ``-``, standard output."""
     if path == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    target = Path(os.path.realpath(path))
-    beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
-    try:
-        with open(beside, "xb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        with suppress(FileNotFoundError):
-            beside.chmod(target.stat().st_mode & 0o777)
-        os.replace(beside, target)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
+    with replacing(path) as stream:
+        yield stream
 
 
 class TableWriter:

@@ -128,7 +128,7 @@ def draw(kind: str, gp, X, y, options: dict, output: str, dpi: int) -> None:
     import matplotlib.pyplot as plt
 
     from asvgp import plot as pictures
-    from asvgp.cli.output import replacing
+    from asvgp.cli.output import written
 
     function = getattr(pictures, kind)
     try:
@@ -139,7 +139,7 @@ def draw(kind: str, gp, X, y, options: dict, output: str, dpi: int) -> None:
         else:
             function(gp, X, y, **options)
         figure = plt.gcf()
-        with replacing(output) as stream:
+        with written(output) as stream:
             figure.savefig(stream, format=output.rpartition(".")[2].lower(), dpi=dpi)
     finally:
         plt.close("all")

@@ -98,7 +98,7 @@ def predict(
     The output has the inputs, the columns to keep, mean and std, in the order of the rows. Data
     are read and written block by block. Nothing is left behind if something goes wrong.
     """
-    from asvgp.cli.output import TableWriter, replacing
+    from asvgp.cli.output import TableWriter, written
     from asvgp.progress import Progress
 
     if bool(data) == bool(places):
@@ -118,7 +118,7 @@ def predict(
     progress = Progress(session.progress)
     advance = progress.passing(total, "prediction")
     try:
-        with replacing(output) as stream, TableWriter(stream, output) as table:
+        with written(output) as stream, TableWriter(stream, output) as table:
             for portion in rows:
                 found = answers(gp, portion, components, include_noise, level)
                 table.write(with_answers(portion.columns, found))

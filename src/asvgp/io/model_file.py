@@ -16,20 +16,18 @@ import hashlib
 import json
 import os
 import re
-import secrets
-import shutil
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import contextmanager
 from math import prod
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from asvgp import __version__
 from asvgp.basis import Array
+from asvgp.io.atomic import replacing
 
 FORMAT, VERSION = "asvgp model", 1
 TEXT = "model.json"
@@ -38,7 +36,6 @@ _DTYPE = re.compile(r"[<|][fiub][1248]|<[mM]8\[\d{0,9}\w{1,7}\]")
 _CHUNK = 1 << 20
 _SPARSE = 0.25  # share of non-zeros up to which an array is worth compressing
 _EXPANSION = 1100  # more than deflate can do
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class ModelFileError(ValueError):
@@ -58,7 +55,7 @@ def write(path, model: Any, arrays: Mapping[str, Array]) -> None:
     arrays : mapping from names to arrays
     """
     size = sum(array.nbytes for array in arrays.values())
-    with _replacing(Path(os.path.realpath(path)), size) as stream:
+    with replacing(path, "model", size) as stream:
         _write(stream, model, arrays)
 
 
@@ -107,58 +104,6 @@ def _npy_header(dtype: str, fortran: bool, shape: tuple[int, ...]) -> bytes:
     text = f"{{'descr': {dtype!r}, 'fortran_order': {fortran}, 'shape': {shape!r}, }}"
     text += " " * (-(len(text) + 11) % 64) + "\n"
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode("latin1")
-
-
-@contextmanager
-def _replacing(path: Path, size: int) -> Iterator[BinaryIO]:
-    """A new file beside ``path`` that takes its place when all is written and on the disk."""
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "A model is saved to a file, not a folder", str(path))
-    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
-    try:
-        with open(beside, "xb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        with suppress(FileNotFoundError):
-            beside.chmod(path.stat().st_mode & 0o777)
-        os.replace(beside, path)
-        _sync_folder(path.parent)
-    except OSError as error:
-        _remove(beside)
-        if error.errno in _FULL:
-            raise OSError(error.errno, _full(path, size), str(path)) from error
-        raise
-    except BaseException:
-        _remove(beside)
-        raise
-
-
-def _remove(path: Path) -> None:
-    with suppress(OSError):
-        path.unlink()
-
-
-def _full(path: Path, size: int) -> str:
-    free = "too little is left"
-    with suppress(OSError):
-        free = f"{_in_words(shutil.disk_usage(path.parent).free)} are left in {path.parent}"
-    kept = "; the file that was there before is as it was" if path.exists() else ""
-    return f"The model needs up to {_in_words(size)}, and {free}{kept}. Free space and save again"
-
-
-def _in_words(size: float) -> str:
-    return f"{size / 2**20:,.1f} MiB" if size >= 1e5 else f"{size / 1024:,.1f} KiB"
-
-
-def _sync_folder(folder: Path) -> None:
-    """The new name on the disk too, where the system can do that."""
-    with suppress(OSError, AttributeError):
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 # ---------------------------------------------------------------- reading

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
-from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 
@@ -13,6 +10,7 @@ import numpy as np
 
 from asvgp import __version__
 from asvgp.inputs import as_rows
+from asvgp.io.atomic import replacing
 from asvgp.plot.bounds import functions
 from asvgp.plot.view import View
 from asvgp.report import charts, facts
@@ -82,7 +80,9 @@ def write_report(
     True
     """
     text = _page(gp, X, y, title, sample_weight, noise_variance, width)
-    return _replace(Path(path), text.encode("utf-8"))
+    with replacing(path, "report") as stream:
+        stream.write(text.encode("utf-8"))
+    return Path(path)
 
 
 def _page(gp, X, y, title, sample_weight, noise_variance, width) -> str:
@@ -224,21 +224,3 @@ def _style() -> str:
 def _script() -> str:
     """All scripts, in a scope of their own."""
     return '(() => {\n"use strict";\n' + "\n".join(_asset(name) for name in _SCRIPTS) + "})();\n"
-
-
-def _replace(path: Path, content: bytes) -> Path:
-    """Write a file, whole or not at all."""
-    if path.is_dir():
-        raise IsADirectoryError(f"A report is written to a file, and {path} is a folder.")
-    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
-    try:
-        with open(beside, "xb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
-    return path

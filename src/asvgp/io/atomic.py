@@ -1,0 +1,77 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def replacing(path, what: str = "file", size: int | None = None) -> Iterator[BinaryIO]:
+    """A new file beside ``path``, which takes its place when all is written and on the disk.
+
+    Whatever goes wrong before, the file that was there stays and nothing else is left. ``what``
+    and ``size``, in bytes, are for the message where the disk is full.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     place = Path(folder) / "note.txt"
+    ...     with replacing(place) as stream:
+    ...         _ = stream.write(b"whole")
+    ...     place.read_text(), len(list(Path(folder).iterdir()))
+    ('whole', 1)
+    """
+    path = Path(os.path.realpath(path))
+    if path.is_dir():
+        raise IsADirectoryError(
+            errno.EISDIR, f"A {what} is written to a file, not a folder", str(path)
+        )
+    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
+    try:
+        with open(beside, "xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        with suppress(FileNotFoundError):
+            beside.chmod(path.stat().st_mode & 0o777)
+        os.replace(beside, path)
+        _sync_folder(path.parent)
+    except BaseException as error:
+        with suppress(OSError):
+            beside.unlink()
+        if isinstance(error, OSError) and error.errno in _FULL:
+            raise OSError(error.errno, _full(path, what, size), str(path)) from error
+        raise
+
+
+def _full(path: Path, what: str, size: int | None) -> str:
+    free = "too little is left"
+    with suppress(OSError):
+        free = f"{_in_words(shutil.disk_usage(path.parent).free)} are left in {path.parent}"
+    needed = "does not fit" if size is None else f"needs up to {_in_words(size)}"
+    kept = "; the file that was there before is as it was" if path.exists() else ""
+    return f"The {what} {needed}, and {free}{kept}. Free space and try again"
+
+
+def _in_words(size: float) -> str:
+    return f"{size / 2**20:,.1f} MiB" if size >= 1e5 else f"{size / 1024:,.1f} KiB"
+
+
+def _sync_folder(folder: Path) -> None:
+    """The new name on the disk too, where the system can do that."""
+    with suppress(OSError, AttributeError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
