@@ -15,7 +15,7 @@ from asvgp.field.bound import field_bound, field_upper_bound
 from asvgp.field.digits import check_digits
 from asvgp.field.engine import Batched, Cpu
 from asvgp.field.memory import Room
-from asvgp.field.objective import FieldObjective
+from asvgp.field.objective import FieldObjective, Nearby
 from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior
 from asvgp.field.resolution import (
@@ -87,7 +87,7 @@ def fit_field(
         assembly = schedule.assembly(factors, state)
     for stage in range(_STAGES):
         if trained and not report.interrupted:
-            state, report, bound = climb(problem, [assembly], state, report, schedule.scatter)
+            state, report, bound = climb(problem, [assembly], state, report, schedule.nearby)
         else:
             assert state is not None
             bound = field_bound(assembly, *state, problem.objective)
@@ -133,6 +133,9 @@ class _Schedule:
         self.widths: list[int] | None = None  # of the smooths' cells, since lengths are known
         self.marginals = marginal_moments(plan, stats)
         self.scatter = noise_estimate(plan, without_effects(plan, stats))
+        floor = finest_levels(problem.kernel, plan, self.marginals, stats.count)
+        widths = zip(plan.grids, floor, strict=True)
+        self.nearby = Nearby(self.scatter, tuple(grid.spacing * 2**level for grid, level in widths))
 
     def target(self, state: State | None) -> tuple[int, ...]:
         """Factors to end with, for known hyperparameters."""
@@ -189,9 +192,9 @@ class _Schedule:
         parts = self._parts(plan, factors)
         if not parts:
             return None, report, None
-        state, report, bound = climb(self.problem, parts[:2], None, report, self.scatter, several=1)
+        state, report, bound = climb(self.problem, parts[:2], None, report, self.nearby, several=1)
         if len(parts) > 2 and not report.interrupted:
-            state, report, bound = climb(self.problem, parts, state, report, self.scatter)
+            state, report, bound = climb(self.problem, parts, state, report, self.nearby)
         count = sum(part.stats.count for part in parts)
         wanted, most = self._levels(state), highest_level(len(finest))
         for step in range(most + 1):
@@ -309,21 +312,20 @@ def climb(
     assemblies: list[Assembly],
     warm: State | None,
     before: Report,
-    scatter: float,
+    nearby: Nearby,
     several: int = 0,
 ) -> tuple[State, Report, Bound]:
     """Train on one resolution, from the best of many starts or from a coarser optimum.
 
     On several assemblies, parts of the field, of the sum of their bounds. ``several`` are
-    the further starts to climb from, ``scatter`` is the variance that neighbouring data differ
-    by. Returns the bound of the state, too.
+    the further starts to climb from. Returns the bound of the state, too.
     """
     size = sum(assembly.size for assembly in assemblies)
     dear = size >= DEAR or len(assemblies) > 1
     target = FieldObjective(
         problem,
         assemblies,
-        scatter,
+        nearby,
         problem.noise if problem.known_noise else None,
         STEP if dear and warm is not None else 1.0,
     )
@@ -344,7 +346,7 @@ def climb(
     report = Report(False, "interrupted; the best state so far is kept", interrupted=True)
     try:
         if warm is None:
-            starts = _ranked(problem, target, assemblies[0], scatter)
+            starts = _ranked(problem, target, assemblies[0], nearby)
             attempts = 1 + max(settings.restarts, several)
         else:
             starts, attempts = [warm], 1
@@ -378,12 +380,12 @@ def _late_gain(report: Report) -> float:
 
 
 def _ranked(
-    problem: Problem, target: FieldObjective, assembly: Assembly, scatter: float
+    problem: Problem, target: FieldObjective, assembly: Assembly, nearby: Nearby
 ) -> list[State]:
     """Distinct starting states by their bound on one assembly, the best first."""
     proposals = candidates(problem.kernel, problem.noise, assembly.plan, assembly.stats)
     if len(target.assemblies) > 1:
-        target = FieldObjective(problem, [assembly], scatter, target.known_noise)
+        target = FieldObjective(problem, [assembly], nearby, target.known_noise)
     states = list(dict.fromkeys(target.decode(target.encode(state)) for state in proposals))
     values = []
     for state in states:

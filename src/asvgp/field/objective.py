@@ -3,18 +3,21 @@
 Under "elbo" that is the bound. The evidence of the spline field does not pay for the variance
 that the splines miss, which predictions add to theirs: alone it would be as content with a
 long lengthscale and a huge variance as with the true ones, where data do not tell them apart.
-So missed variance is paid for, at a small part of the bound's price, and in units of how much
-neighbouring data differ in place of the noise: enough to decide where data do not, too little
-to matter where they do.
+So a term on cells wider than the data are dense pays for what it misses, as in the bound, but
+in units of how much neighbouring data differ in place of the noise. On cells as fine as the
+data nothing is paid: what those miss of a rough field is no fault of its hyperparameters.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from asvgp.basis import Array
 from asvgp.field.assembly import Assembly
 from asvgp.field.bound import field_bound
+from asvgp.field.plan import Plan
 from asvgp.field.resolution import COARSEST, most_cells
 from asvgp.field.start import grids_by_input, noise_estimate, without_effects
 from asvgp.inference.bound import Bound
@@ -25,7 +28,23 @@ from asvgp.kernels import Kernel
 
 SHORTEST = 2.0  # cells that a length must have under evidence
 QUIET = 1e-2  # noise, at least, in units of how much neighbours differ, under evidence
-PRICE = 0.1  # of missed variance under evidence, in units of what the bound would ask
+PRICE = 0.3  # of missed variance on wide cells, under evidence, in units of the scatter
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """How data lie: variance between neighbours, and widths of cells as fine as the data."""
+
+    scatter: float
+    spacing: tuple[float, ...]
+
+    def as_fine(self, plan: Plan, number: int) -> bool:
+        """Whether a term of the main block is on such cells; halves do not count."""
+        ratio = 1.0
+        for d, (grid, fine) in enumerate(zip(plan.grids, self.spacing, strict=True)):
+            if plan.degrees[number][d]:
+                ratio *= grid.spacing * 2 ** plan.levels[number][d] / fine
+        return ratio < 2.0
 
 
 class FieldObjective(Objective):
@@ -36,8 +55,7 @@ class FieldObjective(Objective):
     problem : Problem
     assemblies : list of Assembly
         The bound is the sum of theirs.
-    scatter : float
-        Variance that neighbouring data differ by.
+    nearby : Nearby
     known_noise : float, optional
     step : float
         The optimiser's unit.
@@ -47,13 +65,19 @@ class FieldObjective(Objective):
         self,
         problem: Problem,
         assemblies: list[Assembly],
-        scatter: float,
+        nearby: Nearby,
         known_noise: float | None = None,
         step: float = 1.0,
     ):
         self.assemblies, self.assembly = assemblies, assemblies[0]
         self.plan, self.step = self.assembly.plan, 1.0
-        self.price = PRICE / (2.0 * scatter) * self.assembly.outputs
+        self.price, first = np.zeros(len(problem.kernel.parameters) + 1), 0
+        for term, part in enumerate(problem.kernel.components):
+            last = first + len(part.parameters)
+            if term in self.plan.terms and problem.objective == "evidence":
+                wide = not nearby.as_fine(self.plan, self.plan.terms.index(term))
+                self.price[first:last] = wide * PRICE * self.assembly.outputs / nearby.scatter
+            first = last
         super().__init__(
             problem.kernel,
             self.assembly.stats,  # pyright: ignore[reportArgumentType]
@@ -154,16 +178,19 @@ class FieldObjective(Objective):
             return Bound(worst, worst, 0.0, flat, flat)
         slopes = [np.asarray(b.d_missed) for b in bounds]
         d_missed, gradient = np.sum(slopes, axis=0), np.sum([b.gradient for b in bounds], axis=0)
-        if self.objective == "evidence":
-            gradient = gradient - self.price * d_missed
         return Bound(
             sum(b.elbo for b in bounds),
             sum(b.fit for b in bounds),
             sum(b.missed for b in bounds),
-            gradient,
+            gradient - self.price * d_missed,
             d_missed,
         )
 
     def value(self, bound: Bound) -> float:
         """The number that is maximised."""
-        return bound.elbo if self.objective == "elbo" else bound.fit - self.price * bound.missed
+        if self.objective == "elbo":
+            return bound.elbo
+        # What is missed is proportional to the variances, the last of each term.
+        variances = [name.rpartition(".")[2] == "variance" for name in self.kernel.parameters]
+        slopes = np.asarray(bound.d_missed)[:-1][variances]
+        return bound.fit - float(self.price[:-1][variances] @ slopes)
