@@ -12,7 +12,7 @@ import numpy as np
 from asvgp.field.assembly import Assembly
 from asvgp.field.blocks import blocks, highest_level
 from asvgp.field.bound import field_bound, field_upper_bound
-from asvgp.field.digits import check_digits
+from asvgp.field.digits import check_digits, fewer_than_asked, wide_deviations
 from asvgp.field.engine import Batched, Cpu
 from asvgp.field.memory import Room
 from asvgp.field.objective import FieldObjective, Nearby
@@ -110,6 +110,10 @@ def fit_field(
     assert bound is not None
     posterior = FieldPosterior(*state, assembly)
     report.notes += check_digits(assembly, *state, posterior.solution.factor, not trained)
+    if not auto:
+        report.notes += fewer_than_asked(plan, assembly, *state)
+    if problem.objective == "evidence" and trained:
+        report.notes += wide_deviations(bound.missed / stats.count, schedule.scatter, state[1])
     upper = partial(field_upper_bound, assembly, *state, posterior.solution.log_det)
     end = time.perf_counter()
     timings = {"training": middle - begin, "posterior": end - middle}
@@ -132,10 +136,8 @@ class _Schedule:
         self.engine, self.room = engine, room
         self.widths: list[int] | None = None  # of the smooths' cells, since lengths are known
         self.marginals = marginal_moments(plan, stats)
-        self.scatter = noise_estimate(plan, without_effects(plan, stats))
-        floor = finest_levels(problem.kernel, plan, self.marginals, stats.count)
-        widths = zip(plan.grids, floor, strict=True)
-        self.nearby = Nearby(self.scatter, tuple(grid.spacing * 2**level for grid, level in widths))
+        self.nearby = Nearby.of(problem.kernel, plan, stats)
+        self.scatter = self.nearby.scatter
 
     def target(self, state: State | None) -> tuple[int, ...]:
         """Factors to end with, for known hyperparameters."""
@@ -400,12 +402,10 @@ def _ranked(
 def _level(assembly: Assembly, bound: Bound, state: State) -> Level:
     """The record of a stage."""
     plan, stats = assembly.plan, assembly.stats
-    grids = [*plan.grids, *plan.smooth_grids]
-    degrees = [*plan.powers, *plan.smooth_degrees]
     share = bound.missed / (state[0].prior_variance * stats.weight)
     return Level(
-        tuple(grid.cells + k for grid, k in zip(grids, degrees, strict=True)),  # pyright: ignore[reportArgumentType]
-        tuple(grid.spacing for grid in grids),  # pyright: ignore[reportArgumentType]
+        plan.functions,  # pyright: ignore[reportArgumentType]
+        tuple(grid.spacing for grid in (*plan.grids, *plan.smooth_grids)),  # pyright: ignore[reportArgumentType]
         bound.elbo,
         float("nan"),
         share,

@@ -18,8 +18,9 @@ from asvgp.basis import Array
 from asvgp.field.assembly import Assembly
 from asvgp.field.bound import field_bound
 from asvgp.field.plan import Plan
-from asvgp.field.resolution import COARSEST, most_cells
-from asvgp.field.start import grids_by_input, noise_estimate, without_effects
+from asvgp.field.resolution import COARSEST, finest_levels, most_cells
+from asvgp.field.start import grids_by_input, marginal_moments, noise_estimate, without_effects
+from asvgp.field.stats import FieldStatistics
 from asvgp.inference.bound import Bound
 from asvgp.inference.optimise import Objective
 from asvgp.inference.start import State, mean_weight, signal_power
@@ -37,6 +38,24 @@ class Nearby:
 
     scatter: float
     spacing: tuple[float, ...]
+
+    @classmethod
+    def of(cls, kernel: Kernel, plan: Plan, stats: FieldStatistics) -> Nearby:
+        """From statistics on the finest grids, which are the plan's."""
+        scatter = noise_estimate(plan, without_effects(plan, stats))
+        floor = finest_levels(kernel, plan, marginal_moments(plan, stats), stats.count)
+        widths = zip(plan.grids, floor, strict=True)
+        return cls(scatter, tuple(grid.spacing * 2**level for grid, level in widths))
+
+    def prices(self, kernel: Kernel, plan: Plan, outputs: int) -> Array:
+        """What a unit of missed variance costs, for every hyperparameter the price of its term."""
+        out, first = np.zeros(len(kernel.parameters) + 1), 0
+        for term, part in enumerate(kernel.components):
+            last = first + len(part.parameters)
+            if term in plan.terms and not self.as_fine(plan, plan.terms.index(term)):
+                out[first:last] = PRICE * outputs / self.scatter
+            first = last
+        return out
 
     def as_fine(self, plan: Plan, number: int) -> bool:
         """Whether a term of the main block is on such cells; halves do not count."""
@@ -71,13 +90,9 @@ class FieldObjective(Objective):
     ):
         self.assemblies, self.assembly = assemblies, assemblies[0]
         self.plan, self.step = self.assembly.plan, 1.0
-        self.price, first = np.zeros(len(problem.kernel.parameters) + 1), 0
-        for term, part in enumerate(problem.kernel.components):
-            last = first + len(part.parameters)
-            if term in self.plan.terms and problem.objective == "evidence":
-                wide = not nearby.as_fine(self.plan, self.plan.terms.index(term))
-                self.price[first:last] = wide * PRICE * self.assembly.outputs / nearby.scatter
-            first = last
+        self.price = np.zeros(len(problem.kernel.parameters) + 1)
+        if problem.objective == "evidence":
+            self.price = nearby.prices(problem.kernel, self.plan, self.assembly.outputs)
         super().__init__(
             problem.kernel,
             self.assembly.stats,  # pyright: ignore[reportArgumentType]
