@@ -122,20 +122,32 @@ def explained(plan: Plan, kernel: Kernel, which: list[int]) -> str:
 def fewer_than_asked(asked: Plan, assembly: Assembly, kernel: Kernel, noise: float) -> list[str]:
     """Notes on terms with fewer splines than asked for, where that costs the bound something."""
     from asvgp.field.bound import Priors
+    from asvgp.field.start import marginal_moments
 
     plan, stats, notes = assembly.plan, assembly.stats, []
     wanted, used = _axes(asked, kernel), _axes(plan, kernel)
     missed = Priors(assembly, kernel).missed(derivatives=False)[0]
+    moments = marginal_moments(plan, stats)
     for number, term in enumerate((*plan.terms, *plan.smooths)):
-        lost = missed[number] / (2.0 * noise * stats.count)
-        sides = [
-            f"{own.count} in place of {full.count} along input {plan.column(own.process.dim)!r}, "
-            f"where {own.process.parameters[0]} {own.process.values[0]:.4g} = "
-            f"{own.process.values[0] / own.grid.spacing:.3g} of their cells"
-            for full, own in zip(wanted[number], used[number], strict=True)
-            if own.process is not None and own.count < full.count
-        ]
-        if sides and lost >= ENOUGH:
+        sides, lost = [], 0.0
+        for d, (full, own) in enumerate(zip(wanted[number], used[number], strict=True)):
+            if own.process is None or own.count >= full.count:
+                continue
+            along = missed[number]
+            if number < len(plan.terms):  # of what is missed, this input's part
+                share = 1.0 - own.trace(moments[d])[0] / stats.weight
+                along = kernel.components[term].variance * stats.weight * share
+            cost = along / (2.0 * noise * stats.count)
+            if cost < ENOUGH:
+                continue
+            lost += cost
+            name, value = own.process.parameters[0], own.process.values[0]
+            sides.append(
+                f"{own.count} in place of {full.count} along input "
+                f"{plan.column(own.process.dim)!r}, where {name} {value:.4g} = "
+                f"{value / own.grid.spacing:.3g} of their cells"
+            )
+        if sides:
             label = repr(renamed(kernel.components[term], plan.names))
             longest = most_cells(axis.degree for axis in used[number] if axis.process is not None)
             notes.append(
