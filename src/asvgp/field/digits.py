@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FEW = 1e-3  # relative error from which on there is a note
 NONE = 0.1  # and from which on nothing can be relied on
 WIDE = 0.5  # missed variance from which on there is one, in units of scatter and noise
-ENOUGH = 1e-3  # nats per datum that a coarser basis may cost before there is one
+NEARLY = 1e-2  # nats per datum that fewer splines than asked for may cost unannounced
 _EPS = float(np.finfo(float).eps)
 
 
@@ -138,7 +138,7 @@ def fewer_than_asked(asked: Plan, assembly: Assembly, kernel: Kernel, noise: flo
                 share = 1.0 - own.trace(moments[d])[0] / stats.weight
                 along = kernel.components[term].variance * stats.weight * share
             cost = along / (2.0 * noise * stats.count)
-            if cost < ENOUGH:
+            if cost < NEARLY:
                 continue
             lost += cost
             name, value = own.process.parameters[0], own.process.values[0]
@@ -154,7 +154,7 @@ def fewer_than_asked(asked: Plan, assembly: Assembly, kernel: Kernel, noise: flo
                 f"term {term + 1} ({label}) has fewer splines than num_basis asks for: "
                 f"{'; '.join(sides)}. With more than about {longest:.2g} cells a lengthscale "
                 "rounding leaves too few digits of such a term; that costs the bound "
-                f"{lost:.2g} nats per datum, and a rougher kernel would not need them"
+                f"{lost:.2g} nats per datum, and a rougher kernel can have them"
             )
     return notes
 
