@@ -540,7 +540,7 @@ def _open_ended(rows: list[dict]) -> str:
     lost = [f"{row['component']} {row['name']}" for row in rows if row["note"] == "no maximum"]
     if not lost:
         return ""
-    return f"; ended where the objective is all but flat, without a maximum in {', '.join(lost)}"
+    return f"; ended where the objective does not curve downwards in {', '.join(lost)}"
 
 
 def _kind(component, short: bool = False) -> str:
