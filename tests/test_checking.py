@@ -283,8 +283,9 @@ def test_standard_errors_of_fixed_bounded_and_undetermined_hyperparameters():
     assert standard_errors(Matern32(0.4), 0.1, stats, 2).notes[2] == "off maximum"
     # A far too small variance: the objective curves upwards there.
     lost = standard_errors(Matern32(0.4, 1e-4), 1.0, stats, 2)
-    assert lost.notes == ("no maximum",) * 3
-    assert np.isnan(lost.covariance).all()
+    assert lost.notes[1] == "no maximum"
+    assert lost.notes[2] != ""  # far from its maximum, where that of the variance is unknown
+    assert np.isnan(lost.covariance[1]).all()
     with pytest.raises(ValueError, match="free must have 3 entries"):
         standard_errors(Matern32(0.4), 0.05, stats, 2, free=[True])
 

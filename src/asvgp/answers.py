@@ -446,7 +446,7 @@ class Answers(ABC):
 
     @property
     def evidence_(self) -> float:
-        """Log evidence of the spline field itself: what ``objective="evidence"`` maximises."""
+        """Log evidence of the spline field itself, without a price on missed variance."""
         return self._fitted().evidence
 
     @property

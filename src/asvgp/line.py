@@ -230,7 +230,7 @@ class Line:
         """Predictions of the training data, each without itself."""
         return leave_one_out(posterior, points.x, y, weights, points.covariates, points.width)
 
-    def facts(self, posterior: Posterior, objective: str) -> Facts:
+    def facts(self, posterior: Posterior, objective: str, stats=None) -> Facts:
         """What a summary asks."""
         return line_facts(posterior)
 

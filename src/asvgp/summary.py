@@ -42,9 +42,9 @@ class StandardErrors:
     lower, upper : ndarray
         95 % intervals of the hyperparameters.
     notes : tuple of str
-        ``"fixed"``, ``"at bound"``, ``"no maximum"`` (the Hessian is not negative definite:
-        the data do not determine the hyperparameters) or ``"off maximum"`` (training ended
-        more than half a standard error from it).
+        ``"fixed"``, ``"at bound"``, ``"no maximum"`` (the objective does not curve downwards
+        there: the data do not determine it, and the others are as if it were known) or
+        ``"off maximum"`` (training ended more than half a standard error from it).
     covariance : ndarray
         Of the logarithms; NaN in the rows and columns of those without standard error.
     """
@@ -133,17 +133,20 @@ def standard_errors(
             here = gradient(rows[0], 0.0)
             hessian = [(gradient(r, _STEP) - gradient(r, -_STEP)) / (2.0 * _STEP) for r in rows]
         curvature = -0.5 * (np.array(hessian) + np.transpose(hessian))
-        inverse = _inverse(curvature)
-        if inverse is None:
-            for row in rows:
-                notes[row] = "no maximum"
-        else:
-            covariance[np.ix_(rows, rows)] = inverse
-            # What a Newton step would still change, in standard errors.
-            left = np.abs(inverse @ here) / np.sqrt(np.diag(inverse))
-            for row, distance in zip(rows, left, strict=True):
-                if distance > 0.5:
-                    notes[row] = "off maximum"
+        # Those along which nothing is determined are taken as known by the others.
+        kept = np.arange(len(rows))
+        while (inverse := _inverse(curvature[np.ix_(kept, kept)])) is None:
+            lost = _undetermined(curvature[np.ix_(kept, kept)])
+            for place in kept[lost]:
+                notes[rows[place]] = "no maximum"
+            kept = kept[~lost]
+        own = np.array(rows)[kept]
+        covariance[np.ix_(own, own)] = inverse
+        # What a Newton step would still change, in standard errors.
+        left = np.abs(inverse @ here[kept]) / np.sqrt(np.diag(inverse))
+        for row, distance in zip(own.tolist(), left, strict=True):
+            if distance > 0.5:
+                notes[row] = "off maximum"
     errors = np.sqrt(np.diag(covariance))
     with np.errstate(over="ignore"):
         reach = np.exp(1.959963984540054 * errors)
@@ -169,9 +172,21 @@ def _inverse(matrix: Array) -> Array | None:
         return None
     scale = diagonal**-0.5
     eigenvalues, vectors = np.linalg.eigh(matrix * np.outer(scale, scale))
-    if eigenvalues[0] <= 1e-8:
+    if len(eigenvalues) and eigenvalues[0] <= 1e-8:
         return None
     return (vectors / eigenvalues) @ vectors.T * np.outer(scale, scale)
+
+
+def _undetermined(matrix: Array) -> np.ndarray:
+    """Which rows keep a matrix from being positive definite: a mask with at least one."""
+    diagonal = np.diag(matrix)
+    if not np.all(np.isfinite(matrix)):
+        return np.ones(len(matrix), dtype=bool)
+    if np.any(diagonal <= 0.0):
+        return diagonal <= 0.0
+    scale = diagonal**-0.5
+    _, vectors = np.linalg.eigh(matrix * np.outer(scale, scale))
+    return np.arange(len(matrix)) == np.argmax(np.abs(vectors[:, 0]))
 
 
 @dataclass(frozen=True)
@@ -340,7 +355,7 @@ class Summary:
         rows = [
             *_wrapped("Kernel", " + ".join(self.components)),
             _pair("Observations", f"{self.observations:,}{missing}", "Outputs", self.outputs),
-            _pair(
+            *_pairs(
                 "Basis functions",
                 " x ".join(f"{count:,}" for count in counts) + many,
                 "Spline degree",
@@ -447,7 +462,7 @@ def summary(gp) -> Summary:
     kernel, noise, posterior = gp.kernel_, gp.noise_variance_, gp.posterior_
     stats = posterior.stats  # on the resolution chosen
     structure, report = gp._seen().structure, gp.optimization_
-    facts = structure.facts(posterior, gp.objective)
+    facts = structure.facts(posterior, gp.objective, gp.stats_)
     given, known = gp.optimizer is None, gp._seen().known_noise
     free = [name not in kernel.fixed and not given for name in kernel.parameters]
     free.append(not given and not known)
@@ -515,9 +530,17 @@ def summary(gp) -> Summary:
         evidence_upper_bound=gp.evidence_upper_bound_,
         basis=facts.verdict,
         converged=report.converged,
-        convergence=str(report),
+        convergence=str(report) + _open_ended(rows),
         timings=dict(gp.timings_),
     )
+
+
+def _open_ended(rows: list[dict]) -> str:
+    """Words for training that ended where the objective has no maximum."""
+    lost = [f"{row['component']} {row['name']}" for row in rows if row["note"] == "no maximum"]
+    if not lost:
+        return ""
+    return f"; ended where the objective does not curve downwards in {', '.join(lost)}"
 
 
 def _kind(component, short: bool = False) -> str:
@@ -562,3 +585,10 @@ def _wrapped(label: str, text: str) -> list[str]:
 def _pair(label: str, value, other: str, second) -> str:
     """Two labelled values on a line."""
     return f"{label:<18}{value!s:<26}{other:<18}{second!s}"
+
+
+def _pairs(label: str, value: str, other: str, second: str) -> list[str]:
+    """The same, on lines of their own where the first is long."""
+    if len(value) < 26:
+        return [_pair(label, value, other, second)]
+    return [*_wrapped(label, value), *_wrapped(other, second)]

@@ -128,7 +128,7 @@ def field_bound(assembly: Assembly, kernel: Kernel, noise: float, objective: str
 
     forms = _Forms(assembly, priors, solution)
     size = assembly.size
-    gradient = np.zeros(len(kernel.parameters))
+    gradient, slope_missed = np.zeros((2, len(kernel.parameters) + 1))
     inverse_of_k, roughness = forms.effects_trace, forms.effects_energy
     places = _places(kernel)
     plan = assembly.plan
@@ -139,25 +139,23 @@ def field_bound(assembly: Assembly, kernel: Kernel, noise: float, objective: str
         own = gradient[places[term]]
         count = forms.sizes[number]
         own[-1] = 0.5 * (outputs * (trace - count) + energy)
-        if objective == "elbo":
-            own[-1] -= 0.5 * outputs * missed[number] / noise
+        slope_missed[places[term]][-1] = missed[number]
         first = 0
         for d, (axis, share, form) in enumerate(pieces):
             if axis.process is None:
                 continue
             d_log_det = share * axis.prior.d_log_det[:-1]
             slope = 0.5 * (outputs * d_log_det - form)
-            if objective == "elbo":
-                slope = slope - 0.5 * outputs * d_missed[number][d] / noise
             own[first : first + len(slope)] = slope
+            slope_missed[places[term]][first : first + len(slope)] = d_missed[number][d]
             first += len(slope)
-        gradient[places[term]] = own
-    d_noise = 0.5 * (
+    gradient[-1] = 0.5 * (
         -outputs * stats.count + outputs * (size - inverse_of_k) + squares - explained - roughness
     )
     if objective == "elbo":
-        d_noise += 0.5 * outputs * total_missed / noise
-    return Bound(float(elbo), float(fit), total_missed, np.append(gradient, d_noise))
+        gradient -= 0.5 * outputs * slope_missed / noise
+        gradient[-1] += 0.5 * outputs * total_missed / noise
+    return Bound(float(elbo), float(fit), total_missed, gradient, slope_missed)
 
 
 class _Forms:

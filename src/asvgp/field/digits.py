@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 FEW = 1e-3  # relative error from which on there is a note
 NONE = 0.1  # and from which on nothing can be relied on
+WIDE = 0.5  # missed variance from which on there is one, in units of scatter and noise
+NEARLY = 1e-2  # nats per datum that fewer splines than asked for may cost unannounced
 _EPS = float(np.finfo(float).eps)
 
 
@@ -115,6 +117,57 @@ def explained(plan: Plan, kernel: Kernel, which: list[int]) -> str:
         f"{'. '.join(words)}. The longer a lengthscale is in cells, the more digits are lost: "
         + advice
     )
+
+
+def fewer_than_asked(asked: Plan, assembly: Assembly, kernel: Kernel, noise: float) -> list[str]:
+    """Notes on terms with fewer splines than asked for, where that costs the bound something."""
+    from asvgp.field.bound import Priors
+    from asvgp.field.start import marginal_moments
+
+    plan, stats, notes = assembly.plan, assembly.stats, []
+    wanted, used = _axes(asked, kernel), _axes(plan, kernel)
+    missed = Priors(assembly, kernel).missed(derivatives=False)[0]
+    moments = marginal_moments(plan, stats)
+    for number, term in enumerate((*plan.terms, *plan.smooths)):
+        sides, lost = [], 0.0
+        for d, (full, own) in enumerate(zip(wanted[number], used[number], strict=True)):
+            if own.process is None or own.count >= full.count:
+                continue
+            along = missed[number]
+            if number < len(plan.terms):  # of what is missed, this input's part
+                share = 1.0 - own.trace(moments[d])[0] / stats.weight
+                along = kernel.components[term].variance * stats.weight * share
+            cost = along / (2.0 * noise * stats.count)
+            if cost < NEARLY:
+                continue
+            lost += cost
+            name, value = own.process.parameters[0], own.process.values[0]
+            sides.append(
+                f"{own.count} in place of {full.count} along input "
+                f"{plan.column(own.process.dim)!r}, where {name} {value:.4g} = "
+                f"{value / own.grid.spacing:.3g} of their cells"
+            )
+        if sides:
+            label = repr(renamed(kernel.components[term], plan.names))
+            longest = most_cells(axis.degree for axis in used[number] if axis.process is not None)
+            notes.append(
+                f"term {term + 1} ({label}) has fewer splines than num_basis asks for: "
+                f"{'; '.join(sides)}. With more than about {longest:.2g} cells a lengthscale "
+                "rounding leaves too few digits of such a term; that costs the bound "
+                f"{lost:.2g} nats per datum, and a rougher kernel can have them"
+            )
+    return notes
+
+
+def wide_deviations(missed: float, scatter: float, noise: float) -> list[str]:
+    """A note where predictive variances are mostly what the splines miss."""
+    if missed <= WIDE * (scatter + noise):
+        return []
+    return [
+        "standard deviations are wider than they need be: the splines miss a variance of "
+        f"{missed:.3g} on average, which is added to that of predictions, and neighbouring data "
+        f"differ by {scatter:.3g}. Try a larger num_basis, objective='elbo', or a rougher kernel"
+    ]
 
 
 def _axes(plan: Plan, kernel: Kernel) -> list[list[Axis]]:

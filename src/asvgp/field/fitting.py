@@ -9,21 +9,21 @@ from math import ceil, floor, log2
 
 import numpy as np
 
-from asvgp.basis import Array
 from asvgp.field.assembly import Assembly
 from asvgp.field.blocks import blocks, highest_level
 from asvgp.field.bound import field_bound, field_upper_bound
-from asvgp.field.digits import check_digits
+from asvgp.field.digits import check_digits, fewer_than_asked, wide_deviations
 from asvgp.field.engine import Batched, Cpu
 from asvgp.field.memory import Room
+from asvgp.field.objective import FieldObjective, Nearby
 from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior
 from asvgp.field.resolution import (
-    COARSEST,
     coarsened,
     finest_levels,
     first_factors,
     least_levels,
+    least_widths,
     levels_for,
     most_cells,
     next_factors,
@@ -31,7 +31,6 @@ from asvgp.field.resolution import (
 )
 from asvgp.field.start import (
     candidates,
-    grids_by_input,
     marginal_moments,
     noise_estimate,
     without_effects,
@@ -39,147 +38,17 @@ from asvgp.field.start import (
 from asvgp.field.stats import FieldStatistics
 from asvgp.inference.bound import Bound
 from asvgp.inference.fitting import Fit
-from asvgp.inference.optimise import LBFGS, Objective, Report, maximise
+from asvgp.inference.optimise import LBFGS, Report, maximise
 from asvgp.inference.resolution import Level
-from asvgp.inference.start import State, mean_weight, signal_power
+from asvgp.inference.start import State
 from asvgp.inference.train import Problem
-from asvgp.kernels import Kernel
 
 _STAGES = 12
 DEAR = 20_000  # functions from which on a bound takes a good part of a second
 POLISH = 1.5e11  # operations of factors to spend on the last steps on everything
-SHORTEST = 2.0  # cells that a length must have under evidence
-QUIET = 1e-2  # noise, at least, in units of how much neighbours differ, under evidence
 LATE = 1e-3  # nats per datum that the last iterations may gain if they are to be the last
 LOSS = 0.05  # nats per datum that wider cells may lose
 STEP = 0.2  # of the first step from a state that is nearly right, in logarithms
-
-
-class FieldObjective(Objective):
-    """The bound of a field, or of parts of one, as a function of the free log-hyperparameters.
-
-    Parameters
-    ----------
-    problem : Problem
-    assemblies : list of Assembly
-        The bound is the sum of theirs.
-    known_noise : float, optional
-    step : float
-        The optimiser's unit.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        assemblies: list[Assembly],
-        known_noise: float | None = None,
-        step: float = 1.0,
-    ):
-        self.assemblies, self.assembly = assemblies, assemblies[0]
-        self.plan, self.step = self.assembly.plan, 1.0
-        super().__init__(
-            problem.kernel,
-            self.assembly.stats,  # pyright: ignore[reportArgumentType]
-            problem.degree,
-            problem.objective,
-            known_noise,
-        )
-        self.step = step
-        self.limits = [(low / step, high / step) for low, high in self.limits]
-
-    def encode(self, state: State) -> Array:
-        """The free log-hyperparameters of a state in units of the step, inside the limits."""
-        kernel, noise = state
-        theta = np.log(np.append(kernel.values[self.free], noise)) / self.step
-        return np.clip(theta, *np.array(self.limits).T)
-
-    def decode(self, theta: Array) -> State:
-        """The state at a point."""
-        return super().decode(self.step * theta)
-
-    def slope(self, theta: Array) -> tuple[float, Array]:
-        """Value and gradient at a point."""
-        value, gradient = super().slope(theta)
-        return value, self.step * gradient
-
-    def _limits(self) -> list[tuple[float, float]]:
-        plain = without_effects(self.plan, self.assembly.stats)
-        power = signal_power(plain)
-        grids = grids_by_input(self.kernel, self.plan)
-        wide: dict[str, tuple[float, float]] = {}
-        several = len(self.kernel.components) > 1
-        for number, part in enumerate(self.kernel.components, start=1):
-            label = f"{number}." if several else ""
-            own = part.limits(
-                grids if len(part.factors) > 1 else grids[part.factors[0].dim], power, power
-            )
-            wide |= {label + name: pair for name, pair in own.items()}
-        if self.objective == "evidence":  # a process shorter than its cells is another one
-            wide |= {
-                name: (max(pair[0], floor), pair[1])
-                for name, pair in wide.items()
-                if (floor := self._shortest(name)) is not None
-            }
-        for name, longest in self._longest():
-            wide[name] = (min(wide[name][0], longest), min(wide[name][1], longest))
-        limits = []
-        for i in self.free:
-            name = self.kernel.parameters[i]
-            lower, upper = self.kernel.bounds.get(name, wide[name])
-            limits.append((np.log(lower), np.log(upper)))
-        if self.known_noise is not None:
-            return [*limits, (np.log(self.known_noise), np.log(self.known_noise))]
-        noise = mean_weight(self.assembly.stats) * power * np.array([1e-8, 1e2])
-        if self.objective == "evidence":
-            noise[0] = min(max(noise[0], QUIET * noise_estimate(self.plan, plain)), noise[1])
-        return [*limits, (np.log(noise[0]), np.log(noise[1]))]
-
-    def _longest(self):
-        """Names of lengths, with the longest that two cells over the domain can express."""
-        several = len(self.kernel.components) > 1
-        grids = grids_by_input(self.kernel, self.plan)
-        smooths = zip(self.plan.smooths, self.plan.smooth_degrees, strict=True)
-        main = zip(self.plan.terms, self.plan.degrees, strict=True)
-        for term, degrees in (*main, *((term, (degree,)) for term, degree in smooths)):
-            part = self.kernel.components[term]
-            cells = most_cells(k for k in degrees if k)
-            for factor in part.factors:
-                name = factor.parameters[0] + (f"[{factor.dim}]" if len(part.factors) > 1 else "")
-                span = grids[factor.dim].upper - grids[factor.dim].lower
-                yield (f"{term + 1}." if several else "") + name, 0.5 * cells * span
-
-    def _shortest(self, name: str) -> float | None:
-        """The least length that a term's cells can express, for a hyperparameter that is one."""
-        number, _, parameter = name.rpartition(".") if "." in name else ("1", "", name)
-        if not parameter.startswith(("lengthscale", "period")):
-            return None
-        term = int(number) - 1
-        part = self.kernel.components[term]
-        if term not in self.plan.terms:
-            return None
-        place = self.plan.terms.index(term)
-        for d, column in enumerate(self.plan.inputs):
-            if parameter.endswith(f"[{column}]") or [f.dim for f in part.factors] == [column]:
-                level = self.plan.levels[place][d]
-                cells = COARSEST if level else SHORTEST
-                return cells * self.plan.grids[d].spacing * 2**level
-        return None
-
-    def _bound(self, kernel: Kernel, noise: float) -> Bound:
-        try:
-            bounds = [field_bound(a, kernel, noise, self.objective) for a in self.assemblies]
-            return Bound(
-                sum(b.elbo for b in bounds),
-                sum(b.fit for b in bounds),
-                sum(b.missed for b in bounds),
-                np.sum([b.gradient for b in bounds], axis=0),
-            )
-        except np.linalg.LinAlgError:
-            if self.best[1] is None:
-                raise
-            # Too long for its cells to be told from rounding: worse than all that is known.
-            worst = min(self.trace) - abs(min(self.trace))
-            return Bound(worst, worst, np.inf, np.zeros(len(kernel.parameters) + 1))
 
 
 def fit_field(
@@ -208,7 +77,7 @@ def fit_field(
             noise = noise_estimate(plan, without_effects(plan, stats))
         state = (problem.kernel, noise)
     schedule = _Schedule(problem, stats, plan, auto, engine or Cpu(), room)
-    report, levels, bound = Report(), [], None
+    report, levels, seen, bound = Report(), [], [], None
     factors = first_factors(plan) if trained and warm is None else schedule.target(state)
     assembly = None
     if trained and state is None and auto and problem.objective == "evidence":
@@ -218,7 +87,7 @@ def fit_field(
         assembly = schedule.assembly(factors, state)
     for stage in range(_STAGES):
         if trained and not report.interrupted:
-            state, report, bound = climb(problem, [assembly], state, report)
+            state, report, bound = climb(problem, [assembly], state, report, schedule.nearby)
         else:
             assert state is not None
             bound = field_bound(assembly, *state, problem.objective)
@@ -231,7 +100,8 @@ def fit_field(
         else:
             factors = schedule.following(factors, state)
             following = schedule.assembly(factors, state)
-        if following.plan == assembly.plan:
+        seen.append(assembly.plan)
+        if following.plan in seen:  # the same, or training would go in circles
             break
         assembly = following
     report.notes += room.notes if room else []
@@ -240,6 +110,10 @@ def fit_field(
     assert bound is not None
     posterior = FieldPosterior(*state, assembly)
     report.notes += check_digits(assembly, *state, posterior.solution.factor, not trained)
+    if not auto:
+        report.notes += fewer_than_asked(plan, assembly, *state)
+    if problem.objective == "evidence" and trained:
+        report.notes += wide_deviations(bound.missed / stats.count, schedule.scatter, state[1])
     upper = partial(field_upper_bound, assembly, *state, posterior.solution.log_det)
     end = time.perf_counter()
     timings = {"training": middle - begin, "posterior": end - middle}
@@ -262,7 +136,8 @@ class _Schedule:
         self.engine, self.room = engine, room
         self.widths: list[int] | None = None  # of the smooths' cells, since lengths are known
         self.marginals = marginal_moments(plan, stats)
-        self.scatter = noise_estimate(plan, without_effects(plan, stats))
+        self.nearby = Nearby.of(problem.kernel, plan, stats)
+        self.scatter = self.nearby.scatter
 
     def target(self, state: State | None) -> tuple[int, ...]:
         """Factors to end with, for known hyperparameters."""
@@ -319,9 +194,9 @@ class _Schedule:
         parts = self._parts(plan, factors)
         if not parts:
             return None, report, None
-        state, report, bound = climb(self.problem, parts[:2], None, report, several=1)
+        state, report, bound = climb(self.problem, parts[:2], None, report, self.nearby, several=1)
         if len(parts) > 2 and not report.interrupted:
-            state, report, bound = climb(self.problem, parts, state, report)
+            state, report, bound = climb(self.problem, parts, state, report, self.nearby)
         count = sum(part.stats.count for part in parts)
         wanted, most = self._levels(state), highest_level(len(finest))
         for step in range(most + 1):
@@ -367,7 +242,8 @@ class _Schedule:
 
     def assembly(self, factors: tuple[int, ...], state: State | None) -> Assembly:
         """Statistics and plan of a stage, with levels that suit the state."""
-        stats = self.stats.coarsen(factors) if any(f > 1 for f in factors) else self.stats
+        widths = self._widths(factors, state)
+        stats = self.stats.coarsen(widths) if any(f > 1 for f in widths) else self.stats
         plan, stats = self._smooths(self._plan(factors, state), stats, state)
         if self.room is not None:
             self.room.require(plan, self.problem.kernel)
@@ -375,11 +251,9 @@ class _Schedule:
 
     def _plan(self, factors: tuple[int, ...], state: State | None) -> Plan:
         """The plan of a stage."""
-        plan = coarsened(self.plan, factors)
-        if state is not None and plan.terms:
-            wanted = self._levels(state)
-            if not self.auto:  # as asked, but for what could not be factored
-                wanted = least_levels(state[0], self.plan)
+        plan = coarsened(self.plan, self._widths(factors, state))
+        if state is not None and len(plan.terms) > 1:
+            wanted = self._wanted(state)
             steps = [int(log2(f)) for f in factors]
             levels = tuple(
                 tuple(max(0, level - step) for level, step in zip(own, steps, strict=True))
@@ -387,6 +261,21 @@ class _Schedule:
             )
             plan = replace(plan, levels=levels)
         return plan
+
+    def _wanted(self, state: State) -> tuple[tuple[int, ...], ...]:
+        """Levels of every term: automatic, or as asked but for what could not be factored."""
+        return self._levels(state) if self.auto else least_levels(state[0], self.plan)
+
+    def _widths(self, factors: tuple[int, ...], state: State | None) -> tuple[int, ...]:
+        """Cells of a stage in finest cells: one term's need not be powers of two."""
+        if state is None or len(self.plan.terms) != 1:
+            return factors
+        (wanted,), (least,) = self._wanted(state), least_levels(state[0], self.plan)
+        exact = least_widths(state[0], self.plan)
+        return tuple(
+            width if f <= 2**own == 2**lowest else max(f, 2**own)
+            for f, own, lowest, width in zip(factors, wanted, least, exact, strict=True)
+        )
 
     def _smooths(self, plan: Plan, stats: FieldStatistics, state: State | None):
         """Smooths on cells that suit their lengths."""
@@ -425,6 +314,7 @@ def climb(
     assemblies: list[Assembly],
     warm: State | None,
     before: Report,
+    nearby: Nearby,
     several: int = 0,
 ) -> tuple[State, Report, Bound]:
     """Train on one resolution, from the best of many starts or from a coarser optimum.
@@ -437,6 +327,7 @@ def climb(
     target = FieldObjective(
         problem,
         assemblies,
+        nearby,
         problem.noise if problem.known_noise else None,
         STEP if dear and warm is not None else 1.0,
     )
@@ -457,7 +348,7 @@ def climb(
     report = Report(False, "interrupted; the best state so far is kept", interrupted=True)
     try:
         if warm is None:
-            starts = _ranked(problem, target, assemblies[0])
+            starts = _ranked(problem, target, assemblies[0], nearby)
             attempts = 1 + max(settings.restarts, several)
         else:
             starts, attempts = [warm], 1
@@ -490,11 +381,13 @@ def _late_gain(report: Report) -> float:
     return max(report.trace) - max(report.trace[:start])
 
 
-def _ranked(problem: Problem, target: FieldObjective, assembly: Assembly) -> list[State]:
+def _ranked(
+    problem: Problem, target: FieldObjective, assembly: Assembly, nearby: Nearby
+) -> list[State]:
     """Distinct starting states by their bound on one assembly, the best first."""
     proposals = candidates(problem.kernel, problem.noise, assembly.plan, assembly.stats)
     if len(target.assemblies) > 1:
-        target = FieldObjective(problem, [assembly], target.known_noise)
+        target = FieldObjective(problem, [assembly], nearby, target.known_noise)
     states = list(dict.fromkeys(target.decode(target.encode(state)) for state in proposals))
     values = []
     for state in states:
@@ -509,12 +402,10 @@ def _ranked(problem: Problem, target: FieldObjective, assembly: Assembly) -> lis
 def _level(assembly: Assembly, bound: Bound, state: State) -> Level:
     """The record of a stage."""
     plan, stats = assembly.plan, assembly.stats
-    grids = [*plan.grids, *plan.smooth_grids]
-    degrees = [*plan.powers, *plan.smooth_degrees]
     share = bound.missed / (state[0].prior_variance * stats.weight)
     return Level(
-        tuple(grid.cells + k for grid, k in zip(grids, degrees, strict=True)),  # pyright: ignore[reportArgumentType]
-        tuple(grid.spacing for grid in grids),  # pyright: ignore[reportArgumentType]
+        plan.functions,  # pyright: ignore[reportArgumentType]
+        tuple(grid.spacing for grid in (*plan.grids, *plan.smooth_grids)),  # pyright: ignore[reportArgumentType]
         bound.elbo,
         float("nan"),
         share,

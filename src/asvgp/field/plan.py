@@ -63,6 +63,15 @@ class Plan:
         pairs = zip(self.smooth_grids, self.smooth_degrees, strict=True)
         return tuple(grid.cells + degree for grid, degree in pairs)
 
+    @property
+    def functions(self) -> tuple[int, ...]:
+        """Number of splines along every input, of the term that has most; then the smooths."""
+        along = []
+        for d, grid in enumerate(self.grids):
+            pairs = [(k[d], level[d]) for k, level in zip(self.degrees, self.levels, strict=True)]
+            along.append(max(-(-grid.cells // 2**level) + k for k, level in pairs if k))
+        return (*along, *self.smooth_counts)
+
     def column(self, number: int) -> int | str:
         """A column of X as the user knows it."""
         return number if self.names is None else self.names[number]

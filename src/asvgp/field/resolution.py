@@ -94,6 +94,18 @@ def least_levels(kernel: Kernel, plan: Plan) -> tuple[tuple[int, ...], ...]:
     return tuple(levels)
 
 
+def least_widths(kernel: Kernel, plan: Plan) -> tuple[int, ...]:
+    """The same of a plan's only term, in cells of the grids, which need not be powers of two."""
+    (term,), (degrees,) = plan.terms, plan.degrees
+    factors = {factor.dim: factor for factor in kernel.components[term].factors}
+    finest = most_cells(k for k in degrees if k)
+    widths = []
+    for column, grid in zip(plan.inputs, plan.grids, strict=True):
+        width = ceil(scale_of(factors[column]) / grid.spacing / finest)
+        widths.append(int(np.clip(width, 1, max(grid.cells // 2, 1))))
+    return tuple(widths)
+
+
 def levels_for(
     kernel: Kernel,
     noise: float,

@@ -556,9 +556,11 @@ class Field:
         parts = table - residual, np.broadcast_to(std, mean.shape), residual, z, density
         return LeaveOneOut(*((part[0] for part in parts) if single else parts))
 
-    def facts(self, posterior: FieldPosterior, objective: str) -> Facts:
-        """What a summary asks."""
-        return field_facts(posterior, objective)
+    def facts(
+        self, posterior: FieldPosterior, objective: str, stats: FieldStatistics | None = None
+    ) -> Facts:
+        """What a summary asks; ``stats`` are those on the finest grids."""
+        return field_facts(posterior, objective, posterior.stats if stats is None else stats)
 
     def labelled(self, kernel: Kernel) -> Kernel:
         """A kernel as the user would write it."""
@@ -568,11 +570,8 @@ class Field:
 
     def num_basis(self, posterior: FieldPosterior) -> tuple[int, ...]:
         """Number of basis functions along every input, in the order of their columns."""
-        plan = posterior.plan
-        grids = [*plan.grids, *plan.smooth_grids]
-        degrees = [*plan.powers, *plan.smooth_degrees]
-        order = np.argsort(self.layout.used)
-        return tuple(grids[i].cells + degrees[i] for i in order)
+        counts = posterior.plan.functions
+        return tuple(counts[i] for i in np.argsort(self.layout.used))
 
     def domain(self, stats: FieldStatistics) -> tuple:
         """The interval of every input, in the order of their columns."""

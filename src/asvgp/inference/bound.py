@@ -42,12 +42,15 @@ class Bound:
     gradient : ndarray
         Of ``elbo`` or ``fit``, whichever was asked for, with respect to the logarithms of
         the kernel's hyperparameters and of the noise variance.
+    d_missed : ndarray, optional
+        The gradient of ``missed``, for models of several inputs.
     """
 
     elbo: float
     fit: float
     missed: float
     gradient: Array
+    d_missed: Array | None = None
 
 
 def factored(
