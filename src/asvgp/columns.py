@@ -151,7 +151,7 @@ class Layout:
     inputs : tuple of int
         Columns of the main block: all that products are over, or the only one there is.
     smooths : tuple of int
-        Numbers of the terms over a column outside the main block.
+        Numbers of the terms over a column outside the main block; several may be over one.
     linear : tuple of int
         Columns of the linear effects that the statistics must be told of, in the kernel's
         order: not those of the only input.
@@ -176,9 +176,14 @@ class Layout:
 
     @property
     def used(self) -> tuple[int, ...]:
-        """Columns that processes are over: the main block's, then the smooths'."""
+        """Column of every axis of the main block, then of every smooth: some more than once."""
         over = (self.kernel.components[number].factors[0].dim for number in self.smooths)
         return (*self.inputs, *over)
+
+    @property
+    def over(self) -> tuple[int, ...]:
+        """Columns that processes are over, each once, in increasing order."""
+        return tuple(sorted(set(self.used)))
 
     def relabelled(self, kernel: Kernel) -> Kernel:
         """A kernel with columns by name, where they have one."""
@@ -222,15 +227,7 @@ def match(kernel: Kernel, table: Table) -> Layout:
         )
     inputs = tuple(sorted(several))
     smooths = tuple(i for i, columns in enumerate(over) if columns[0] not in several)
-    seen: set[int] = set()
-    for number in smooths:
-        if (column := over[number][0]) in seen:
-            raise ValueError(
-                f"Two terms are over column {_named([column], table)} alone, which is no input of "
-                "a product: sums on one input are for models of one input, or for the inputs of "
-                "a product."
-            )
-        seen.add(column)
+    seen = {over[number][0] for number in smooths}
     own = inputs[0] if len(inputs) == 1 and not smooths else None
     numbers = []
     for effect in kernel.effects:

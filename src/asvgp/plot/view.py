@@ -15,7 +15,6 @@ from asvgp.field.structure import FieldPoints
 from asvgp.inputs import as_rows, read_targets
 from asvgp.kernels import Constant, Linear
 from asvgp.line import LinePoints
-from asvgp.plot.style import pyplot
 from asvgp.times import Duration, TimeAxis, as_duration
 
 _DAY = 86_400.0
@@ -144,7 +143,6 @@ class View:
     """
 
     def __init__(self, gp, output: int | None = None):
-        pyplot()
         if not hasattr(gp, "_seen") or isinstance(gp, type):
             raise TypeError(f"Pictures are of a fitted GPRegressor, got {gp!r:.80}.")
         self.gp, seen = gp, gp._seen()
@@ -179,7 +177,9 @@ class View:
             grids = [*plan.grids, *plan.smooth_grids]
         found = {
             column: Input(column, self._name(column), axis, grid.lower, grid.upper, grid.spacing)
-            for column, axis, grid in zip(layout.used, axes, grids, strict=True)
+            for column, axis, grid in sorted(  # of several grids over one column, the finest
+                zip(layout.used, axes, grids, strict=True), key=lambda own: -own[2].spacing
+            )
         }
         if len(found) > 1:  # unnamed columns go by number
             found = {c: i._replace(name=i.name or f"column {c}") for c, i in found.items()}
