@@ -169,8 +169,8 @@ class Answers(ABC):
             raise ValueError("At most one of return_std and return_cov can be asked for.")
         if derivative and include_noise:
             raise ValueError("A derivative is of f: there is no noise to include.")
-        if isinstance(X, tuple) and (grid := Gridded.of(X)) is not None:
-            flat = grid.axes[0] if len(grid.shape) == 1 else grid
+        if not isinstance(X, Gridded) and (grid := Gridded.of(X)) is not None:
+            flat = grid.plain
             found = self._predict(
                 flat,
                 return_std,

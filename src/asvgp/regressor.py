@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from asvgp.answers import Answers
-from asvgp.columns import Table
+from asvgp.columns import Gridded, Table
 from asvgp.inference.fitting import Fit
 from asvgp.inference.optimise import LBFGS
 from asvgp.inference.start import mean_weight
@@ -364,7 +364,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         finally:
             progress.close()
         total = new if data.stats.count == 0 else data.stats + new
-        self._check_finite(new, y)
+        self._check_finite(new, y, isinstance(X, Gridded))
         self._replace(
             data._replace(stats=total, seconds=data.seconds + time.perf_counter() - begin)
         )
@@ -388,7 +388,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             data, y = absorb(self, source, stream, progress)
         finally:
             progress.close()
-        self._check_finite(data.stats, y)
+        self._check_finite(data.stats, y, getattr(source, "gridded", False))
         self._replace(data._replace(seconds=time.perf_counter() - begin))
         return y
 
@@ -448,13 +448,13 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         for note in report.notes:
             warnings.warn(note[0].upper() + note[1:] + ".", UserWarning, stacklevel=4)
 
-    def _check_finite(self, stats: Statistics, y) -> None:
-        """What the pass found: missing, infinite or unusable targets."""
+    def _check_finite(self, stats: Statistics, y, gridded: bool = False) -> None:
+        """What the pass found: infinite or missing targets; on a grid, gaps are nothing new."""
         if not np.all(np.isfinite(stats.squares)):
             raise ValueError(infinite_targets(y))
         if stats.count == 0:
             raise ValueError(f"All {stats.missing} values of y are NaN: nothing to fit.")
-        if stats.missing:
+        if stats.missing and not gridded:
             warnings.warn(
                 f"{stats.missing} of {stats.missing + stats.count} rows have y = NaN and are "
                 "left out as missing.",
@@ -469,7 +469,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         spread = stats.squares / stats.weight - (means - stats.centre) ** 2
         power = float(np.max(means**2 + spread))
         if not (power == 0.0 and self.noise_variance != "auto") and not (
-            1e-250 < power * weight < 1e250
+            1e-250 < power * weight < 1e150  # squares of pivots, 1 / power, must not vanish
         ):
             raise ValueError(
                 f"y has a root mean square of {power**0.5:.3g} (and mean weight {weight:.3g}), "

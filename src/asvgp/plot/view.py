@@ -217,7 +217,7 @@ class View:
         """The columns of X that the model uses, as numbers; of intervals, their middle."""
         grid = Gridded.of(X)
         if grid is not None:
-            X = grid.axes[0] if len(grid.axes) == 1 else grid
+            X = grid.plain
         points = self.structure.read(self.gp, X, width=width)
         if self.is_line:
             x = np.asarray(points.x)
@@ -339,6 +339,9 @@ class View:
         name = getattr(y, "name", None)
         if name is None and hasattr(y, "columns") and len(y.columns) > self.output:  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
             name = y.columns[self.output]  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
+        targets = self.gp._seen().targets
+        if name is None and targets:
+            name = targets[self.output]
         if name is not None:
             return str(name)
         return "y" if self.outputs == 1 else f"y, output {self.output}"
@@ -346,7 +349,7 @@ class View:
 
 def is_grid(X) -> bool:
     """Whether X holds the axes of a grid."""
-    return isinstance(X, tuple) and Gridded.of(X) is not None
+    return isinstance(X, tuple | Mapping) and Gridded.of(X) is not None
 
 
 def term_name(part) -> str:
