@@ -119,7 +119,7 @@ def _numpy(paths: Sequence[str], kind: str, roles: Roles) -> Source:
     try:
         if kind == "npy":
             return ArraySource(np.load(paths[0], mmap_mode="r"), roles)
-        with np.load(paths[0]) as arrays:
+        with open(paths[0], "rb") as file, np.load(file) as arrays:
             return DictSource(dict(arrays), roles)
     except (ValueError, OSError, EOFError, BadZipFile, zlib.error) as error:
         raise ValueError(f"{paths[0]} cannot be read as {kind}: {error}") from None

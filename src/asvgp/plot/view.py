@@ -15,6 +15,7 @@ from asvgp.field.structure import FieldPoints
 from asvgp.inputs import as_rows, read_targets
 from asvgp.kernels import Constant, Linear
 from asvgp.line import LinePoints
+from asvgp.plot.style import pyplot
 from asvgp.times import Duration, TimeAxis, as_duration
 
 _DAY = 86_400.0
@@ -345,6 +346,12 @@ class View:
         if name is not None:
             return str(name)
         return "y" if self.outputs == 1 else f"y, output {self.output}"
+
+
+def drawn(gp, output: int | None = None) -> View:
+    """The view of a picture, which matplotlib draws: what to install is said before the work."""
+    pyplot()
+    return View(gp, output)
 
 
 def is_grid(X) -> bool:
