@@ -80,15 +80,16 @@ class Answers(ABC):
         components=False,
         noise_variance=None,
     ):
-        """Posterior mean, with standard deviation or covariance, anywhere on the line.
+        """Posterior mean, with standard deviation or covariance, anywhere.
 
         Outside the domain the forecast is exact: mean and variance return to the prior's
         as the kernel forgets.
 
         Parameters
         ----------
-        X : array-like of shape (n,) or (n, columns), tuple of one-dimensional arrays, or source
-            A tuple holds the axes of a grid: means and standard deviations have its shape.
+        X : array-like of shape (n,) or (n, columns), axes of a grid, or source
+            A tuple of one-dimensional arrays, or a dict of them by name, holds the axes of a
+            grid: means and standard deviations have its shape.
             Of a source (see `asvgp.scan`), and of a frame where the model was fitted to one,
             only the columns that the model needs are read, by name.
         return_std, return_cov : bool
@@ -298,12 +299,15 @@ class Answers(ABC):
         return draws[0] if self._seen().single else draws.transpose(1, 0, 2)
 
     def sample_paths(self, n_samples=1, random_state=None, component=None):
-        """Posterior sample paths over the domain, as callable `scipy.interpolate.BSpline` objects.
+        """Posterior sample paths over the domain, as callable objects.
 
-        A list of ``n_samples``; with several outputs a path is vector-valued. The argument
-        of a path is in the units of X, seconds since ``time_origin_`` where X holds times;
-        outside the domain it is NaN.
-        ``component`` counts from zero. Linear effects of other columns are left out.
+        A list of ``n_samples``; with several outputs a path is vector-valued. Of models of one
+        input it is a `scipy.interpolate.BSpline`, whose argument is in the units of X, seconds
+        since ``time_origin_`` where X holds times; outside the domain it is NaN. ``component``
+        counts from zero. Linear effects of other columns are left out.
+
+        With several inputs a path is called with rows as `predict` is, has all effects, and
+        there are none of single components.
         """
         structure, posterior = self._seen().structure, self._fitted().posterior
         return structure.paths(posterior, n_samples, random_state, component)
@@ -355,15 +359,18 @@ class Answers(ABC):
 
         Parameters
         ----------
-        X : array-like of shape (n,) or (n, 1)
-        y : array-like of shape (n,) or (n, outputs)
+        X : array-like of shape (n,) or (n, columns), axes of a grid, or source
+            As in `predict`.
+        y : array-like of shape (n,) or (n, outputs), or names of columns
+            As in `fit`; on a grid, values of its shape.
         noise_variance : float or array-like of shape (n,), optional
             As in `predict`.
 
         Returns
         -------
         ndarray of shape (n,)
-            Summed over outputs. Its negative mean is the NLPD.
+            Summed over outputs; the points of a grid one by one, the last axis the fastest.
+            Its negative mean is the NLPD.
 
         Examples
         --------

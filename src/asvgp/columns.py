@@ -53,7 +53,7 @@ class Gridded:
             return cls(X, names)
         if not isinstance(X, tuple | list) or not X:
             return None
-        shapes = [getattr(x, "shape", ()) for x in X]
+        shapes: list[tuple[int, ...]] = [getattr(x, "shape", ()) for x in X]
         if isinstance(X, tuple) and all(len(shape) == 1 for shape in shapes):
             own = [getattr(x, "name", None) for x in X]
             named = all(isinstance(name, str) for name in own) and len({*own}) == len(own)
@@ -80,7 +80,7 @@ class Gridded:
     @property
     def plain(self):
         """Itself; where there is one axis only, its values as rows."""
-        if len(self.axes) > 1:
+        if len(self.axes) != 1:
             return self
         return self.axes[0] if self.names is None else Columns(self.names, self.axes)
 

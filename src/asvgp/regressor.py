@@ -41,12 +41,14 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
     kernel : Kernel, default=Matern32()
         Its hyperparameters are one of the starting points of training, beside those that
         the data suggest; with ``optimizer=None`` they are used as given.
-    num_basis : "auto" or int
-        Number of B-splines. "auto" refines until the bound stops improving.
+    num_basis : "auto", int or a sequence of int
+        Number of B-splines; with several inputs along each, or one number for each, in the
+        order of their columns. "auto" refines until the bound stops improving.
     noise_variance : "auto" or float
         Starting value of the noise variance, kept fixed with ``optimizer=None``.
-    domain : None or (float, float)
-        Interval of the splines; by default the range of X, to its very ends.
+    domain : None, (float, float) or a sequence of such pairs
+        Interval of the splines; by default the range of X, to its very ends. With several
+        inputs a pair for each, in the order of their columns; None for those left to the data.
     degree : None or int
         Spline degree, by default the smallest the kernel allows. One more converges faster
         in ``num_basis`` and costs half as much again.
@@ -72,8 +74,10 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
     noise_variance_ : float
     elbo_, evidence_upper_bound_ : float
         The log evidence of the exact Gaussian process lies between the two.
-    num_basis_ : int
-    domain_ : tuple of float
+    num_basis_ : int, or tuple of int
+        With several inputs one for each; where several terms are over one, of the finest.
+    domain_ : tuple of float, or tuple of such pairs
+        With several inputs a pair for each.
     stats_ : Statistics
         Of all data seen; they add, subtract and coarsen.
     posterior_ : Posterior
@@ -131,14 +135,16 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n,) or (n, columns), tuple of one-dimensional arrays, or source
-            Numbers or times, in any order. A tuple holds the axes of a grid, one a column;
-            their combinations are never written out. A source is what `asvgp.scan` reads, or
-            returns: a path, a frame, an iterable of chunks. It is read block by block.
+        X : array-like of shape (n,) or (n, columns), axes of a grid, or source
+            Numbers or times, in any order. A tuple of one-dimensional arrays holds the axes of a
+            grid, one a column, and a dict the same with their names, ``{"lat": lat, "lon":
+            lon}``; their combinations are never written out. A source is what `asvgp.scan` reads,
+            or returns: a path, a frame, an iterable of chunks. It is read block by block.
         y : array-like of shape (n,) or (n, outputs), or names of columns
-            NaN means missing. Several outputs share kernel, noise and X. On a grid, values of
-            its shape, or of that and a last axis of outputs. A name, or a list of them, where X
-            is a source; then ``sample_weight`` and the others are names, too.
+            NaN means missing, of which there is a warning unless X is a grid. Several outputs share
+            kernel, noise and X. On a grid, values of its shape, or of that and a last axis of
+            outputs. A name, or a list of them, where X is a source; then ``sample_weight`` and the
+            others are names, too.
         sample_weight : array-like of shape (n,), optional
             Inverse relative noise variances: observation i has noise variance
             ``noise_variance_ / sample_weight[i]``.
