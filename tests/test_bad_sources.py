@@ -13,6 +13,7 @@ import pytest
 
 import asvgp.io.blocks
 from asvgp import GPRegressor, Matern32, scan
+from asvgp.progress import Progress
 
 N = 400
 RNG = np.random.default_rng(0)
@@ -324,3 +325,18 @@ def test_what_was_fitted_before_stays_when_a_source_fails(tmp_path):
     with pytest.raises(TypeError):
         model.fit({"x": X, "y": ["off"] * N}, "y")
     np.testing.assert_array_equal(model.predict([5.0]), before)
+
+
+def test_an_archive_that_is_cut_off(tmp_path):
+    path = tmp_path / "data.npz"
+    np.savez(path, x=np.arange(100.0), y=np.arange(100.0))
+    path.write_bytes(path.read_bytes()[:500])
+    with pytest.raises(ValueError, match=r"data\.npz cannot be read as npz"):
+        GPRegressor().fit(path, "y")
+
+
+def test_progress_of_no_rows(capsys):
+    progress = Progress(True)
+    progress.last = 0.0
+    progress.passing(100)(0)
+    assert "0 of 100" in capsys.readouterr().err

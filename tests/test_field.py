@@ -151,6 +151,17 @@ CASES = {
         Plan((), (), (), (), (), (), (0, 1, 2), grids(9, 6, 8), (2, 3, 2), 1),
         variances=[3.0],
     ),
+    "smooths over one column": Case(
+        Matern32(0.5, 1.3, dim=0) * Matern12(0.7, dim=1)
+        + Matern52(1.0, 0.5, dim=2)
+        + SHO(0.9, 2.0, 0.4, dim=2),
+        Plan((0, 1), grids(8, 9), (2, 1), (0,), ((2, 1),), ((0, 0),), (1, 2), grids(7, 9), (3, 3)),
+    ),
+    "additive, two over one column": Case(
+        Matern52(0.9, 1.3, dim=0) + Matern12(2.0, 0.2, dim=0) + Matern32(0.7, dim=1),
+        Plan((), (), (), (), (), (), (0, 1, 2), grids(9, 9, 8), (3, 1, 2)),
+        columns=2,
+    ),
 }
 
 

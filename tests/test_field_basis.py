@@ -52,8 +52,8 @@ def test_fewer_splines_than_asked_for_are_counted_and_announced():
     fixed = {"noise_variance": 1e-4, "optimizer": None}
     with pytest.warns(UserWarning, match="fewer splines than num_basis asks for: 20 in place of"):
         gp = GPRegressor(kernel, num_basis=100, **fixed).fit(X, y)
-    counts = gp.num_basis_
-    assert counts == gp.resolution_[-1].num_basis
+    counts = np.atleast_1d(gp.num_basis_)
+    assert gp.num_basis_ == gp.resolution_[-1].num_basis
     assert np.prod(counts) == gp.posterior_.assembly.size
     # As fine as the limit on digits allows, which no power of two would have hit.
     assert all(7.0 < 0.5 * (n - 3) < 8.6 for n in counts)

@@ -519,6 +519,30 @@ def test_statistics_of_automatic_grids_fit():
     assert fitting_cells([64, 64, 256], 2, needed, 1.0) != [64, 64, 256]
 
 
+@pytest.mark.parametrize("num_basis", [30_000, (20, 20, 20_000)])
+def test_additive_models_that_do_not_fit_are_refused_first(num_basis):
+    X, y = surface(columns=3)
+    kernel = Matern32(0.5, dim=0) + Matern32(0.5, dim=1) + Matern32(0.5, dim=2)
+    if isinstance(num_basis, tuple):
+        kernel = Matern32(0.5, dim=0) * Matern32(0.5, dim=1) + Matern32(0.5, dim=2)
+    gp = GPRegressor(kernel, num_basis=num_basis, memory_limit="32 MiB", **FIXED)
+    with pytest.raises(NotEnoughMemory, match=r"GiB, and memory_limit is 32.0 MiB") as caught:
+        gp.fit(X, y)
+    counts = str(caught.value).split("num_basis=(")[1].split(")")[0].split(",")
+    fits = tuple(int(count) for count in counts)
+    assert gp.set_params(num_basis=fits).fit(X, y).num_basis_ == fits
+
+
+@pytest.mark.parametrize("columns", [2, 3])
+def test_automatic_grids_of_very_little_memory(columns):
+    X, y = surface(columns=3)
+    kernel = Matern32() if columns == 3 else Matern32(dim=0) * Matern32(dim=1) + Matern32(dim=2)
+    with pytest.warns(UserWarning, match="would not fit in 1.0 MiB"):
+        gp = GPRegressor(kernel, memory_limit="1 MiB").fit(X, y)
+    assert memory.plan_bytes(gp.posterior_.plan, gp._fit_now.kernel) <= 2**20
+    assert len(gp.num_basis_) == 3
+
+
 def test_long_work_is_announced(monkeypatch, capsys):
     monkeypatch.setattr(memory, "LONG", 0.0)
     X, y = surface()

@@ -97,10 +97,9 @@ def test_gridded_data_with_an_offset():
     values = values + 0.1 * rng.standard_normal(values.shape)
     values[:8] = np.nan  # the first rows say nothing of the mean
     settings = {"num_basis": 12, "noise_variance": 0.01, "optimizer": None}
-    with pytest.warns(UserWarning, match="missing"):
-        plain, moved = (
-            GPRegressor(PRODUCT + WIDE, **settings).fit(axes, values + by) for by in (0.0, 1e8)
-        )
+    plain, moved = (
+        GPRegressor(PRODUCT + WIDE, **settings).fit(axes, values + by) for by in (0.0, 1e8)
+    )
     assert moved.elbo_ == pytest.approx(plain.elbo_, rel=1e-6)
     np.testing.assert_allclose(moved.predict(axes) - 1e8, plain.predict(axes), atol=1e-6)
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.linalg import expm, solve_continuous_lyapunov
 from sklearn.gaussian_process.kernels import Matern as SklearnMatern
 
-from asvgp import SHO, Matern12, Matern32, Matern52, Matern72
+from asvgp import SHO, Constant, Linear, Matern12, Matern32, Matern52, Matern72
 from tests.dense import KERNELS, kernel_id
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=kernel_id)
@@ -182,3 +182,17 @@ def test_repr_reads_back(kernel):
 def test_bad_hyperparameters_are_named(arguments, message):
     with pytest.raises((ValueError, TypeError), match=message):
         Matern32(**arguments)
+
+
+@pytest.mark.parametrize(
+    "product, message",
+    [
+        (lambda: 2.0 * Matern32(dim=0), r"its variance, Matern32\(variance=2.0, dim=0\)"),
+        (lambda: Matern52() * 3, r"Matern52\(variance=3\)"),
+        (lambda: Matern32(dim=0) * Constant(), r"write Matern32\(dim=0\) \+ Constant\(\)"),
+        (lambda: Linear("load") * Matern32(), r"write Matern32\(\) \+ Linear\('load'\)"),
+    ],
+)
+def test_what_does_not_multiply_says_what_to_write(product, message):
+    with pytest.raises(TypeError, match=message):
+        product()

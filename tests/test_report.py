@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import sys
 import warnings
 from functools import cache
 from html.parser import HTMLParser
@@ -500,3 +501,11 @@ def test_numbers_as_text():
     assert (shown(float("nan")), shown(float("inf"))) == ("not known", "∞")
     gp, _, _ = timed_model()
     assert at(View(gp).line, 3600.0) == "2023-12-28 01:00 GMT"
+
+
+def test_pages_need_no_matplotlib(tmp_path, monkeypatch):
+    gp, X, y = line_model()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert write_report(gp, tmp_path / "page.html", X, y).stat().st_size > 10_000

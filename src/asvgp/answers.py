@@ -61,17 +61,15 @@ def _on_grid(found, shape: tuple[int, ...], covariance: bool):
 
 
 def _grid_shape(X) -> tuple[int, ...] | None:
-    """The shape of the grid whose axes a tuple holds; None of other X."""
-    grid = Gridded.of(X) if isinstance(X, tuple) else None
+    """The shape of the grid whose axes X holds; None of other X."""
+    grid = None if isinstance(X, Gridded) else Gridded.of(X)
     return None if grid is None else grid.shape
 
 
 def _flat(X):
-    """A tuple of axes as the grid they are of, or as the only column; other X as they are."""
-    grid = Gridded.of(X) if isinstance(X, tuple) else None
-    if grid is None:
-        return X
-    return grid.axes[0] if len(grid.shape) == 1 else grid
+    """Axes as the grid they are of, or as the only column; other X as they are."""
+    grid = Gridded.of(X)
+    return X if grid is None else grid.plain
 
 
 class Answers(ABC):
@@ -97,15 +95,16 @@ class Answers(ABC):
         components=False,
         noise_variance=None,
     ):
-        """Posterior mean, with standard deviation or covariance, anywhere on the line.
+        """Posterior mean, with standard deviation or covariance, anywhere.
 
         Outside the domain the forecast is exact: mean and variance return to the prior's
         as the kernel forgets.
 
         Parameters
         ----------
-        X : array-like of shape (n,) or (n, columns), tuple of one-dimensional arrays, or source
-            A tuple holds the axes of a grid: means and standard deviations have its shape.
+        X : array-like of shape (n,) or (n, columns), axes of a grid, or source
+            A tuple of one-dimensional arrays, or a dict of them by name, holds the axes of a
+            grid: means and standard deviations have its shape.
             Of a source (see `asvgp.scan`), and of a frame where the model was fitted to one,
             only the columns that the model needs are read, by name.
         return_std, return_cov : bool
@@ -188,7 +187,7 @@ class Answers(ABC):
             derivative = derivative.tolist()
         if derivative and include_noise:
             raise ValueError("A derivative is of f: there is no noise to include.")
-        if isinstance(X, tuple) and (grid := Gridded.of(X)) is not None:
+        if not isinstance(X, Gridded) and (grid := Gridded.of(X)) is not None:
             found = self._predict(
                 _flat(X),
                 return_std,
@@ -322,12 +321,15 @@ class Answers(ABC):
         return draws if shape is None else _on_grid(draws, shape, False)
 
     def sample_paths(self, n_samples=1, random_state=None, component=None):
-        """Posterior sample paths over the domain, as callable `scipy.interpolate.BSpline` objects.
+        """Posterior sample paths over the domain, as callable objects.
 
-        A list of ``n_samples``; with several outputs a path is vector-valued. The argument
-        of a path is in the units of X, seconds since ``time_origin_`` where X holds times;
-        outside the domain it is NaN.
-        ``component`` counts from zero. Linear effects of other columns are left out.
+        A list of ``n_samples``; with several outputs a path is vector-valued. Of models of one
+        input it is a `scipy.interpolate.BSpline`, whose argument is in the units of X, seconds
+        since ``time_origin_`` where X holds times; outside the domain it is NaN. ``component``
+        counts from zero. Linear effects of other columns are left out.
+
+        With several inputs a path is called with rows as `predict` is, has all effects, and
+        there are none of single components.
         """
         structure, posterior = self._seen().structure, self._fitted().posterior
         return structure.paths(posterior, n_samples, random_state, component)
@@ -381,16 +383,18 @@ class Answers(ABC):
 
         Parameters
         ----------
-        X : array-like of shape (n,) or (n, columns), or tuple of one-dimensional arrays
-            A tuple holds the axes of a grid: y, noise variances and the answer have its shape.
-        y : array-like of shape (n,) or (n, outputs)
+        X : array-like of shape (n,) or (n, columns), axes of a grid, or source
+            As in `predict`.
+        y : array-like of shape (n,) or (n, outputs), or names of columns
+            As in `fit`; on a grid, values of its shape.
         noise_variance : float or array-like of shape (n,), optional
             As in `predict`.
 
         Returns
         -------
         ndarray of shape (n,)
-            Summed over outputs. Its negative mean is the NLPD.
+            Summed over outputs; the points of a grid one by one, the last axis the fastest.
+            Its negative mean is the NLPD.
 
         Examples
         --------

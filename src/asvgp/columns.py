@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -15,6 +15,7 @@ from asvgp.kernels import Effect, Kernel, Linear, Product, Sum
 
 SEPARABLE = 3  # inputs up to which a kernel without dim is a product over them
 MOST_INPUTS = 4  # of products together
+A_GRID = "For a grid, give a tuple of its one-dimensional axes, X=(lat, lon), or a dict of them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +26,8 @@ class Gridded:
     --------
     >>> Gridded.of((np.arange(3.0), np.arange(4.0))).shape
     (3, 4)
+    >>> Gridded.of({"lat": np.arange(3.0), "lon": np.arange(4.0)}).names
+    ('lat', 'lon')
     >>> Gridded.of([np.arange(3.0), np.arange(3.0)]) is None
     True
     >>> Gridded((np.arange(2), np.arange(2)), ("lat", "lon")).expanded().to_series(0).tolist()
@@ -36,11 +39,34 @@ class Gridded:
 
     @classmethod
     def of(cls, X) -> Gridded | None:
-        """The grid that a tuple of one-dimensional arrays stands for, None for other X."""
+        """The grid that a tuple or a dict of one-dimensional arrays stands for, or None."""
         if isinstance(X, Gridded):
             return X
-        if isinstance(X, tuple) and X and all(len(getattr(x, "shape", ())) == 1 for x in X):
-            return cls(X)
+        if isinstance(X, Mapping) and X:
+            names, X = tuple(map(str, X)), tuple(map(_axis, X.values()))
+            if len({*names}) < len(names) or any(np.ndim(axis) != 1 for axis in X):
+                raise ValueError(
+                    f"X is a dict of arrays of shapes {[np.shape(axis) for axis in X]}: as a grid, "
+                    "it holds its one-dimensional axes by name, {'lat': lat, 'lon': lon}; rows by "
+                    "name are a data frame."
+                )
+            return cls(X, names)
+        if not isinstance(X, tuple | list) or not X:
+            return None
+        shapes: list[tuple[int, ...]] = [getattr(x, "shape", ()) for x in X]
+        if isinstance(X, tuple) and all(len(shape) == 1 for shape in shapes):
+            own = [getattr(x, "name", None) for x in X]
+            named = all(isinstance(name, str) for name in own) and len({*own}) == len(own)
+            return cls(tuple(map(_axis, X)), tuple(own) if named else None)  # pyright: ignore[reportArgumentType]
+        if len(X) > 1 and all(len(shape) == len(X) for shape in shapes) and len({*shapes}) == 1:
+            raise ValueError(
+                f"X holds {len(X)} arrays of shape {shapes[0]}, as numpy.meshgrid makes them. "
+                f"{A_GRID}."
+            )
+        if len({*shapes}) > 1 and all(len(shape) == 1 for shape in shapes):
+            raise ValueError(
+                f"X is a list of arrays of lengths {[shape[0] for shape in shapes]}. {A_GRID}."
+            )
         return None
 
     @property
@@ -51,10 +77,24 @@ class Gridded:
     def __len__(self) -> int:
         return prod(self.shape)
 
+    @property
+    def plain(self):
+        """Itself; where there is one axis only, its values as rows."""
+        if len(self.axes) != 1:
+            return self
+        return self.axes[0] if self.names is None else Columns(self.names, self.axes)
+
     def expanded(self) -> Columns:
         """All points one by one, the last axis the fastest."""
         names = range(len(self.axes)) if self.names is None else self.names
         return Columns(map(str, names), spread(self.axes, self.shape))
+
+
+def _axis(values):
+    """An axis without its labels; times in zones keep theirs."""
+    if hasattr(values, "dims"):
+        return values.values
+    return values if hasattr(values, "shape") else np.asarray(values)
 
 
 def spread(axes: Sequence, shape: tuple[int, ...]) -> list:
@@ -151,7 +191,7 @@ class Layout:
     inputs : tuple of int
         Columns of the main block: all that products are over, or the only one there is.
     smooths : tuple of int
-        Numbers of the terms over a column outside the main block.
+        Numbers of the terms over a column outside the main block; several may be over one.
     linear : tuple of int
         Columns of the linear effects that the statistics must be told of, in the kernel's
         order: not those of the only input.
@@ -176,9 +216,14 @@ class Layout:
 
     @property
     def used(self) -> tuple[int, ...]:
-        """Columns that processes are over: the main block's, then the smooths'."""
+        """Column of every axis of the main block, then of every smooth: some more than once."""
         over = (self.kernel.components[number].factors[0].dim for number in self.smooths)
         return (*self.inputs, *over)
+
+    @property
+    def over(self) -> tuple[int, ...]:
+        """Columns that processes are over, each once, in increasing order."""
+        return tuple(sorted(set(self.used)))
 
     def relabelled(self, kernel: Kernel) -> Kernel:
         """A kernel with columns by name, where they have one."""
@@ -222,15 +267,7 @@ def match(kernel: Kernel, table: Table) -> Layout:
         )
     inputs = tuple(sorted(several))
     smooths = tuple(i for i, columns in enumerate(over) if columns[0] not in several)
-    seen: set[int] = set()
-    for number in smooths:
-        if (column := over[number][0]) in seen:
-            raise ValueError(
-                f"Two terms are over column {_named([column], table)} alone, which is no input of "
-                "a product: sums on one input are for models of one input, or for the inputs of "
-                "a product."
-            )
-        seen.add(column)
+    seen = {over[number][0] for number in smooths}
     own = inputs[0] if len(inputs) == 1 and not smooths else None
     numbers = []
     for effect in kernel.effects:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
 from asvgp.basis import Array
-from asvgp.columns import Columns, Gridded, Layout, Table
+from asvgp.columns import A_GRID, Columns, Gridded, Layout, Table
 from asvgp.times import TimeAxis, as_duration, is_time
 from asvgp.validation import check_weights, finite_range
 
@@ -96,10 +96,14 @@ def as_rows(X, y, *weights) -> tuple:
     """
     grid = Gridded.of(X)
     if grid is None:
+        if isinstance(X, list) and len(X) == np.ndim(y) > 1 and np.shape(X) != np.shape(y):
+            lengths = tuple(np.shape(axis)[0] if np.ndim(axis) == 1 else 0 for axis in X)
+            if lengths == np.shape(y):
+                raise ValueError(f"X is a list of the axes of y, of lengths {lengths}. {A_GRID}.")
         return X, y, *weights
     shape = grid.shape
     values = np.ma.asarray(y, dtype=float).filled(np.nan) if np.ma.is_masked(y) else np.asarray(y)
-    if isinstance(X, tuple):
+    if not isinstance(X, Gridded):
         if values.shape[: len(shape)] != shape or values.ndim > len(shape) + 1:
             raise ValueError(
                 f"X has axes of lengths {shape}: y must have that shape, or one axis more for "
@@ -107,7 +111,7 @@ def as_rows(X, y, *weights) -> tuple:
             )
         values = values.reshape(-1, *values.shape[len(shape) :])
         weights = tuple(_on_grid(w, shape) for w in weights)
-    return (grid.axes[0] if len(shape) == 1 else grid), values, *weights
+    return grid.plain, values, *weights
 
 
 def _on_grid(weight, shape: tuple[int, ...]):

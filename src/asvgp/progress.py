@@ -32,7 +32,7 @@ class Progress:
             if total is None:
                 self.write(f"{work}: {done:,} rows, {per_second}")
             else:
-                left = max(total - done, 0) / rate
+                left = max(total - done, 0) / max(rate, 1e-9)
                 self.write(f"{work}: {done:,} of {total:,}, {per_second}, {left:.0f} s left")
 
         return advance

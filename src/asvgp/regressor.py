@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from asvgp.answers import Answers
-from asvgp.columns import Table
+from asvgp.columns import Gridded, Table
 from asvgp.inference.fitting import Fit
 from asvgp.inference.optimise import LBFGS
 from asvgp.inference.start import mean_weight
@@ -41,12 +41,14 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
     kernel : Kernel, default=Matern32()
         Its hyperparameters are one of the starting points of training, beside those that
         the data suggest; with ``optimizer=None`` they are used as given.
-    num_basis : "auto" or int
-        Number of B-splines. "auto" refines until the bound stops improving.
+    num_basis : "auto", int or a sequence of int
+        Number of B-splines; with several inputs along each, or one number for each, in the
+        order of their columns. "auto" refines until the bound stops improving.
     noise_variance : "auto" or float
         Starting value of the noise variance, kept fixed with ``optimizer=None``.
-    domain : None or (float, float)
-        Interval of the splines; by default the range of X, to its very ends.
+    domain : None, (float, float) or a sequence of such pairs
+        Interval of the splines; by default the range of X, to its very ends. With several
+        inputs a pair for each, in the order of their columns; None for those left to the data.
     degree : None or int
         Spline degree, by default the smallest the kernel allows. One more converges faster
         in ``num_basis`` and costs half as much again.
@@ -72,8 +74,10 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
     noise_variance_ : float
     elbo_, evidence_upper_bound_ : float
         The log evidence of the exact Gaussian process lies between the two.
-    num_basis_ : int
-    domain_ : tuple of float
+    num_basis_ : int, or tuple of int
+        With several inputs one for each; where several terms are over one, of the finest.
+    domain_ : tuple of float, or tuple of such pairs
+        With several inputs a pair for each.
     stats_ : Statistics
         Of all data seen; they add, subtract and coarsen.
     posterior_ : Posterior
@@ -131,14 +135,16 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n,) or (n, columns), tuple of one-dimensional arrays, or source
-            Numbers or times, in any order. A tuple holds the axes of a grid, one a column;
-            their combinations are never written out. A source is what `asvgp.scan` reads, or
-            returns: a path, a frame, an iterable of chunks. It is read block by block.
+        X : array-like of shape (n,) or (n, columns), axes of a grid, or source
+            Numbers or times, in any order. A tuple of one-dimensional arrays holds the axes of a
+            grid, one a column, and a dict the same with their names, ``{"lat": lat, "lon":
+            lon}``; their combinations are never written out. A source is what `asvgp.scan` reads,
+            or returns: a path, a frame, an iterable of chunks. It is read block by block.
         y : array-like of shape (n,) or (n, outputs), or names of columns
-            NaN means missing. Several outputs share kernel, noise and X. On a grid, values of
-            its shape, or of that and a last axis of outputs. A name, or a list of them, where X
-            is a source; then ``sample_weight`` and the others are names, too.
+            NaN means missing, of which there is a warning unless X is a grid. Several outputs share
+            kernel, noise and X. On a grid, values of its shape, or of that and a last axis of
+            outputs. A name, or a list of them, where X is a source; then ``sample_weight`` and the
+            others are names, too.
         sample_weight : array-like of shape (n,), optional
             Inverse relative noise variances: observation i has noise variance
             ``noise_variance_ / sample_weight[i]``.
@@ -364,7 +370,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         finally:
             progress.close()
         total = new if data.stats.count == 0 else data.stats + new
-        self._check_finite(new, y)
+        self._check_finite(new, y, isinstance(X, Gridded))
         self._replace(
             data._replace(stats=total, seconds=data.seconds + time.perf_counter() - begin)
         )
@@ -388,7 +394,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             data, y = absorb(self, source, stream, progress)
         finally:
             progress.close()
-        self._check_finite(data.stats, y)
+        self._check_finite(data.stats, y, getattr(source, "gridded", False))
         self._replace(data._replace(seconds=time.perf_counter() - begin))
         return y
 
@@ -448,13 +454,13 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         for note in report.notes:
             warnings.warn(note[0].upper() + note[1:] + ".", UserWarning, stacklevel=4)
 
-    def _check_finite(self, stats: Statistics, y) -> None:
-        """What the pass found: missing, infinite or unusable targets."""
+    def _check_finite(self, stats: Statistics, y, gridded: bool = False) -> None:
+        """What the pass found: infinite or missing targets; on a grid, gaps are nothing new."""
         if not np.all(np.isfinite(stats.squares)):
             raise ValueError(infinite_targets(y))
         if stats.count == 0:
             raise ValueError(f"All {stats.missing} values of y are NaN: nothing to fit.")
-        if stats.missing:
+        if stats.missing and not gridded:
             warnings.warn(
                 f"{stats.missing} of {stats.missing + stats.count} rows have y = NaN and are "
                 "left out as missing.",
@@ -469,7 +475,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         spread = stats.squares / stats.weight - (means - stats.centre) ** 2
         power = float(np.max(means**2 + spread))
         if not (power == 0.0 and self.noise_variance != "auto") and not (
-            1e-250 < power * weight < 1e250
+            1e-250 < power * weight < 1e150  # squares of pivots, 1 / power, must not vanish
         ):
             raise ValueError(
                 f"y has a root mean square of {power**0.5:.3g} (and mean weight {weight:.3g}), "

@@ -10,11 +10,14 @@ from math import ceil, inf, log2, prod
 from asvgp.basis import Grid
 from asvgp.field.engine import Batched, Cpu, physical_memory
 from asvgp.field.plan import Plan
+from asvgp.field.resolution import coarsened, first_factors
 from asvgp.kernels import Kernel
 
 SHARE = 0.8  # of the memory there is, unless the user sets a limit
 FOR_SUMS = 0.25  # of the limit, for the statistics of an automatic grid
 EFFICIENCY = 0.4  # of the rate of a product of matrices, that bounds reach
+FEWEST = 16  # cells of a smooth that are tried before fewer along the inputs of products
+MANY_COLUMNS = 2000  # with which it takes long even to look at the elimination
 LONG = 0.5  # seconds a bound from which on it is announced
 _LEAST = 1000.0  # bytes a function takes, at the least, on grids that matter here
 _BATCHED = 2.2  # of what is counted, torch reserved at most on an H200 (1.1 to 2.2)
@@ -78,17 +81,18 @@ def plan_bytes(
     """
     engine = engine or Cpu()
     columns = plan.columns
+    alone = 8.0 * 4.0 * columns**2
     if not plan.inputs:
-        return 8.0 * 4.0 * columns**2
-    least = _LEAST * max(plan.counts(kernel))
-    if least > 2.0 * limit:
+        return alone
+    cells = prod(grid.cells for grid in plan.grids)
+    cross = 2.0 * cells * prod(k + 1 for k in plan.powers) * columns
+    least = max(_LEAST * max(plan.counts(kernel)), alone, 8.0 * cross)
+    if least > limit and (least > 2.0 * limit or columns > MANY_COLUMNS):
         return least
     tree = plan.tree(kernel)
     ranges = [[own.length for own in term] for term in tree.leaf_ranges]
     block = sum(prod(lengths) for lengths in ranges) + columns
-    cells = prod(grid.cells for grid in plan.grids)
-    sums = 4 * cells * prod(2 * k + 1 for k in plan.powers)
-    sums += 2 * cells * prod(k + 1 for k in plan.powers) * columns
+    sums = 4 * cells * prod(2 * k + 1 for k in plan.powers) + cross
     batched = isinstance(engine, Batched)
     cost, leaves = tree.cost(padded=batched), len(tree.leaves) * block**2
     kept = 0 if batched else len(tree.leaves) * (block - columns) * block
@@ -178,7 +182,7 @@ class Room:
         """Bytes that a plan takes; an error where it does not fit."""
         needed = plan_bytes(plan, kernel, self.engine, self.limit)
         if needed > self.limit:
-            self.refuse("This model needs", needed, self.smaller(plan, kernel))
+            self.refuse("This model needs", needed, plan, kernel)
         return needed
 
     def require(self, plan: Plan, kernel: Kernel) -> None:
@@ -198,18 +202,30 @@ class Room:
             )
 
     def smaller(self, plan: Plan, kernel: Kernel) -> Plan | None:
-        """The plan with as many cells along every input as fit."""
-        if not plan.inputs:
+        """The plan with as many cells as fit: fewer along the inputs of products, if they do."""
+        found = self._on_wider_cells(plan, kernel) if plan.inputs else None
+        share = 1.0
+        while found is None and share * max((g.cells for g in plan.smooth_grids), default=0) > 4.0:
+            share *= 0.93
+            less = replace(
+                plan,
+                grids=_scaled(plan.grids, share),
+                smooth_grids=_scaled(plan.smooth_grids, share, 4),
+            )
+            found = less if self.fits(less, kernel) else None
+        return found
+
+    def _on_wider_cells(self, plan: Plan, kernel: Kernel) -> Plan | None:
+        """The plan with fewer cells along every input of the main block."""
+        if not self.fits(replace(plan, grids=_scaled(plan.grids, 0.0)), kernel):
             return None
         inputs, cells = len(plan.grids), prod(grid.cells for grid in plan.grids)
 
         def scaled(share: float) -> Plan:
-            counts = [max(1, int(share * grid.cells)) for grid in plan.grids]
-            grids = [Grid(g.lower, g.upper, n) for g, n in zip(plan.grids, counts, strict=True)]
-            return replace(plan, grids=tuple(grids))
+            return replace(plan, grids=_scaled(plan.grids, share))
 
         # What a cell takes grows slowly with their number: seen on a grid that is small enough.
-        share = min(1.0, (_SAMPLE / cells) ** (1.0 / inputs))
+        share = min(1.0, (_SAMPLE / (1.0 + plan.columns / 200.0) / cells) ** (1.0 / inputs))
         sample = scaled(share)
         each = (
             1.15
@@ -217,7 +233,7 @@ class Room:
             / prod(grid.cells for grid in sample.grids)
         )
         if each * cells * share**inputs <= self.limit:
-            return scaled(min(0.95, (self.limit / (each * cells)) ** (1.0 / inputs)))
+            share = min(0.95, (self.limit / (each * cells)) ** (1.0 / inputs))
         while share * max(grid.cells for grid in plan.grids) >= 1.0:
             less = scaled(share)
             if self.fits(less, kernel):
@@ -225,19 +241,50 @@ class Room:
             share *= 0.93
         return None
 
-    def refuse(self, what: str, needed: float, less: Plan | None) -> None:
+    def begun(self, plan: Plan, kernel: Kernel) -> Plan:
+        """An automatic plan on which training can begin: with fewer cells where it must."""
+
+        def first(plan: Plan) -> Plan:
+            return coarsened(plan, first_factors(plan)) if plan.inputs else plan
+
+        def few(plan: Plan) -> bool:
+            return max((grid.cells for grid in plan.smooth_grids), default=0) <= FEWEST
+
+        while not self.fits(first(plan), kernel) and not few(plan):
+            plan = replace(plan, smooth_grids=_scaled(plan.smooth_grids, 0.5, 4))
+        if self.fits(first(plan), kernel):
+            return plan
+        self.stopped()
+        return self.smaller(first(plan), kernel) or plan
+
+    def refuse(self, what: str, needed: float, plan: Plan, kernel: Kernel) -> None:
         """Raise, with the numbers and what to change."""
+        less = self.smaller(plan, kernel)
         where = "the GPU" if self.engine.name.startswith("cuda") else "this machine"
         limit = "memory_limit" if self.given else f"the limit, 80 % of what {where} has,"
         advice = "Take fewer basis functions"
         if less is not None:
-            counts = [grid.cells + k for grid, k in zip(less.grids, less.powers, strict=True)]
-            advice = f"num_basis={tuple(counts)} along the inputs of products would fit"
+            advice = f"num_basis={_counts(less, kernel)} would fit"
         if not self.auto:
             advice += "; num_basis='auto' keeps to the limit"
         raise NotEnoughMemory(
             f"{what} about {in_words(needed)}, and {limit} is {in_words(self.limit)}. {advice}."
         )
+
+
+def _scaled(grids: Sequence[Grid], share: float, least: int = 1) -> tuple[Grid, ...]:
+    """Grids of fewer cells."""
+    return tuple(Grid(g.lower, g.upper, max(least, int(share * g.cells))) for g in grids)
+
+
+def _counts(plan: Plan, kernel: Kernel) -> tuple[int, ...]:
+    """Numbers of basis functions as a user gives them: one an input, in order of columns."""
+    pairs = zip(plan.inputs, plan.grids, plan.powers, strict=True)
+    counts = {column: grid.cells + k for column, grid, k in pairs}
+    for term, count in zip(plan.smooths, plan.smooth_counts, strict=True):
+        column = kernel.components[term].factors[0].dim
+        counts[column] = min(count, counts.get(column, count))
+    return tuple(counts[column] for column in sorted(counts))
 
 
 def fitting_cells(

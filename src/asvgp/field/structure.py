@@ -215,18 +215,21 @@ class Field:
 
     def plan(self, estimator, stats: FieldStatistics) -> Plan:
         """The structure of P on the statistics' grids."""
+        return self._plan(estimator, stats.grids, stats.degrees, stats.smooths)
+
+    def _plan(self, estimator, grids, degrees, smooths) -> Plan:
         layout, by_term = self.layout, self._degrees_by_term(estimator)
         terms = tuple(i for i in range(len(layout.kernel.components)) if i not in layout.smooths)
         return Plan(
             layout.inputs,
-            stats.grids,
-            stats.degrees,
+            tuple(grids),
+            tuple(degrees),
             terms,
             tuple(tuple(by_term[t].get(column, 0) for column in layout.inputs) for t in terms),
             tuple((0,) * len(layout.inputs) for _ in terms),
             layout.smooths,
-            tuple(grid for grid, _ in stats.smooths),
-            tuple(degree for _, degree in stats.smooths),
+            tuple(grid for grid, _ in smooths),
+            tuple(degree for _, degree in smooths),
             len(layout.kernel.effects),
             layout.names,
         )
@@ -307,23 +310,18 @@ class Field:
             grids = [Grid(0.0, 1.0, n) for n in cells[:main]]
             return FieldStatistics.bytes_needed(grids, degrees[:main], columns + effects, outputs)
 
+        def plan(cells) -> Plan:
+            grids = [Grid(0.0, 1.0, n) for n in cells]
+            smooths = tuple(zip(grids[main:], degrees[main:], strict=True))
+            return self._plan(estimator, grids[:main], degrees[:main], smooths)
+
+        kernel = self.layout.kernel
         if isinstance(estimator.num_basis, str):
-            return fitting_cells(cells, main, needed, FOR_SUMS * room.limit)
+            cells = fitting_cells(cells, main, needed, FOR_SUMS * room.limit)
+            begun = room.begun(plan(cells), kernel)
+            return [grid.cells for grid in (*begun.grids, *begun.smooth_grids)]
         if needed(cells) > room.limit:
-            empty = FieldStatistics.empty(
-                (),
-                (),
-                smooths=[
-                    (Grid(0.0, 1.0, n), k)
-                    for n, k in zip(cells[main:], degrees[main:], strict=True)
-                ],
-            )
-            grids = tuple(Grid(0.0, 1.0, n) for n in cells[:main])
-            shape = replace(empty, grids=grids, degrees=tuple(degrees[:main]))
-            plan = self.plan(estimator, shape)
-            room.refuse(
-                "The statistics alone need", needed(cells), room.smaller(plan, self.layout.kernel)
-            )
+            room.refuse("The statistics alone need", needed(cells), plan(cells), kernel)
         return cells
 
     def _name(self, place: int) -> str:
@@ -332,24 +330,33 @@ class Field:
 
     def _domains(self, estimator, columns, ranges, first: bool) -> list[tuple[float, float]]:
         """The interval of every input: the data's own, or the user's."""
-        given = estimator.domain
+        given, over = estimator.domain, self.layout.over
         if given is None:
-            given = [None] * len(columns)
+            given = [None] * len(over)
             if not first:
                 return ranges
-        order = sorted(range(len(columns)), key=lambda i: self.layout.used[i])
-        if not isinstance(given, Sequence | np.ndarray) or len(given) != len(columns):
+        if not isinstance(given, Sequence | np.ndarray) or len(given) != len(over):
             raise ValueError(
-                f"domain must be None or one pair (a, b) for each of {len(columns)} inputs, in the "
+                f"domain must be None or one pair (a, b) for each of {len(over)} inputs, in the "
                 f"order of their columns; got {given!r}."
             )
-        out: list = [None] * len(columns)
-        for place, pair in zip(order, given, strict=True):
-            axis = self.axes[place]
+        out = []
+        for place, column in enumerate(self.layout.used):
+            number = over.index(column)
+            pair, axis = given[number], self.axes[place]
             if pair is not None and axis is not None:
                 pair = axis.to_seconds(list(pair), name="domain")
+            lower, upper = ranges[place]
+            if pair is None and not lower < upper:
+                pairs = ["None"] * len(over)
+                pairs[number] = "(a, b)"
+                raise ValueError(
+                    f"{self._name(place)} is constant ({lower:g}, n_samples = "
+                    f"{len(columns[place])}): there is no range to put splines on. Give one, "
+                    f"domain=({', '.join(pairs)}), or drop the column."
+                )
             try:
-                out[place] = check_domain(pair, columns[place], *ranges[place])
+                out.append(check_domain(pair, columns[place], lower, upper))
             except ValueError as error:
                 raise ValueError(f"{self._name(place)}: {error}") from None
         return out
@@ -366,15 +373,16 @@ class Field:
             while smooth * (len(columns) - main) > MOST_COLUMNS:
                 smooth //= 2
             return [*cells, *([smooth] * (len(columns) - main))]
-        counts = given if isinstance(given, Sequence | np.ndarray) else [given] * len(columns)
-        if len(counts) != len(columns) or isinstance(given, str):
+        over = self.layout.over
+        counts = given if isinstance(given, Sequence | np.ndarray) else [given] * len(over)
+        if len(counts) != len(over) or isinstance(given, str):
             raise ValueError(
-                f"num_basis must be 'auto', one number, or one for each of {len(columns)} inputs, "
+                f"num_basis must be 'auto', one number, or one for each of {len(over)} inputs, "
                 f"got {given!r}."
             )
-        order = sorted(range(len(columns)), key=lambda i: self.layout.used[i])
-        out = [0] * len(columns)
-        for place, count in zip(order, counts, strict=True):
+        out = []
+        for place, column in enumerate(self.layout.used):
+            count = counts[over.index(column)]
             if not isinstance(count, int | np.integer) or isinstance(count, bool):
                 raise TypeError(f"num_basis must be 'auto' or whole numbers, got {given!r}.")
             least = degrees[place] + 1
@@ -383,7 +391,7 @@ class Field:
                     f"num_basis must be at least degree + 1 = {least} for {self._name(place)}, "
                     f"got {count}."
                 )
-            out[place] = int(count) - degrees[place]
+            out.append(int(count) - degrees[place])
         return out
 
     def covers(self, stats: FieldStatistics, points: FieldPoints) -> bool:
@@ -468,7 +476,7 @@ class Field:
             return {}
         else:
             raise ValueError(
-                f"There are {len(self.layout.used)} inputs: say along which to differentiate, "
+                f"There are {len(self.layout.over)} inputs: say along which to differentiate, "
                 "derivative={column: order}."
             )
         names, columns = self.layout.names, sorted({*self.layout.used, *self.layout.linear})
@@ -569,15 +577,20 @@ class Field:
         return self.layout.relabelled(in_time(kernel, timed) if timed else kernel)
 
     def num_basis(self, posterior: FieldPosterior) -> tuple[int, ...]:
-        """Number of basis functions along every input, in the order of their columns."""
-        counts = posterior.plan.functions
-        return tuple(counts[i] for i in np.argsort(self.layout.used))
+        """Number of basis functions along every input, in the order of their columns.
+
+        Where several smooths are over one, those of the finest.
+        """
+        counts = dict.fromkeys(self.layout.over, 0)
+        for column, count in zip(self.layout.used, posterior.plan.functions, strict=True):
+            counts[column] = max(counts[column], count)
+        return tuple(counts.values())
 
     def domain(self, stats: FieldStatistics) -> tuple:
         """The interval of every input, in the order of their columns."""
         grids = [*stats.grids, *(grid for grid, _ in stats.smooths)]
         out = []
-        for i in np.argsort(self.layout.used):
+        for i in map(self.layout.used.index, self.layout.over):
             ends, axis = (grids[i].lower, grids[i].upper), self.axes[i]
             out.append(ends if axis is None else tuple(axis.to_times(np.array(ends))))
         return tuple(out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike
 from typing import Any
 
@@ -62,7 +62,7 @@ def with_names(model, X):
     seen, names = vars(model).get("_data"), input_names(model)
     if seen is None or seen.targets is None or names is None or hasattr(X, "columns"):
         return X
-    if isinstance(X, Gridded | tuple):
+    if isinstance(X, Gridded | Mapping | tuple):
         return X
     table = Table(X)
     if table.width != len(names):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import glob
 import os
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -117,9 +119,9 @@ def _numpy(paths: Sequence[str], kind: str, roles: Roles) -> Source:
     try:
         if kind == "npy":
             return ArraySource(np.load(paths[0], mmap_mode="r"), roles)
-        with np.load(paths[0]) as arrays:
+        with open(paths[0], "rb") as file, np.load(file) as arrays:
             return DictSource(dict(arrays), roles)
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, BadZipFile, zlib.error) as error:
         raise ValueError(f"{paths[0]} cannot be read as {kind}: {error}") from None
 
 

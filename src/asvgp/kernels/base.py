@@ -9,6 +9,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -134,10 +135,24 @@ class Kernel(ABC):
             return NotImplemented
         return Sum(self.components + other.components, self.effects + other.effects)
 
+    def __rmul__(self, other) -> Kernel:
+        return self.__mul__(other)
+
     def __mul__(self, other) -> Kernel:
         from asvgp.kernels.algebra import Sum
+        from asvgp.kernels.effects import Effect
         from asvgp.kernels.product import Product
 
+        if isinstance(other, Effect):
+            raise TypeError(
+                f"{other!r} is a fixed effect, which adds to kernels: write {_short(self)} + "
+                f"{other!r}."
+            )
+        if isinstance(other, Real):
+            raise TypeError(
+                f"A kernel is not multiplied by a number ({other!r}): its size is its variance, "
+                f"{_short(self, f'variance={other!r}')}."
+            )
         if not isinstance(other, Kernel):
             return NotImplemented
         if self.effects or other.effects:
@@ -334,3 +349,12 @@ def _readable(value: float) -> str:
         return repr(value)
     text = f"{value:.6g}"
     return text if any(mark in text for mark in ".en") else text + ".0"
+
+
+def _short(kernel: Kernel, *settings: str) -> str:
+    """A kernel as one would write it in an example."""
+    first = kernel.components[0].factors[0] if kernel.components else kernel
+    dim = getattr(first, "dim", None)
+    return (
+        f"{type(first).__name__}({', '.join([*settings, *([f'dim={dim!r}'] * (dim is not None))])})"
+    )

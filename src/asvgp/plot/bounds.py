@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from asvgp.plot.style import legend, palette, panels, titled
-from asvgp.plot.view import View
+from asvgp.plot.view import View, drawn
 
 
 def resolution(gp, *, ax=None):
@@ -38,7 +38,7 @@ def resolution(gp, *, ax=None):
     >>> len(ax.lines[0].get_xdata()) == len(gp.resolution_)
     True
     """
-    view = View(gp, 0)
+    view = drawn(gp, 0)
     with panels(ax, 1, 1, (5.0, 3.6)) as axes:
         draw_levels(axes[0, 0], view)
     return axes[0, 0]
@@ -69,7 +69,7 @@ def bound(gp, *, ax=None):
     >>> [label.get_text() for label in ax.get_yticklabels()][::2]
     ['upper bound', 'lower bound']
     """
-    view = View(gp, 0)
+    view = drawn(gp, 0)
     with panels(ax, 1, 1, (6.0, 1.9)) as axes:
         draw_bounds(axes[0, 0], view)
     return axes[0, 0]

@@ -9,7 +9,7 @@ from scipy.stats import binom
 from asvgp.basis import Array
 from asvgp.plot.remainders import standardised
 from asvgp.plot.style import legend, palette, panels, titled
-from asvgp.plot.view import View
+from asvgp.plot.view import drawn
 
 _BINS = 20
 
@@ -53,7 +53,7 @@ def calibration(
     >>> axes[0].get_xlabel()
     'probability of the band'
     """
-    view = View(gp, output)
+    view = drawn(gp, output)
     z = standardised(view, X, y, held_out, sample_weight, noise_variance, width).z
     with panels(ax, 1, 2, (9.0, 3.8)) as axes:
         draw_coverage(axes[0, 0], z)

@@ -8,7 +8,7 @@ import numpy as np
 
 from asvgp.plot.style import band_factor, legend, palette, panels, percent, titled
 from asvgp.plot.traces import Cloud, Curve, follow
-from asvgp.plot.view import View, term_name
+from asvgp.plot.view import drawn, term_name
 
 
 def series(
@@ -73,7 +73,7 @@ def series(
     >>> [float(end) for end in ax.get_xlim()]
     [0.0, 13.0]
     """
-    view, factor = View(gp, output), band_factor(level)
+    view, factor = drawn(gp, output), band_factor(level)
     view.require_line("series", "use plot.map or plot.components")
     place = view.line
     start, stop = place.interval(interval, forecast)

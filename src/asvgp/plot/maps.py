@@ -9,7 +9,7 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.columns import Gridded
 from asvgp.plot.style import colour_bar, palette, panels, pixels, titled
-from asvgp.plot.view import Input, View, is_grid
+from asvgp.plot.view import Input, View, drawn, is_grid
 
 _MOST = 400  # points of a map along either side
 _CROWD = 20_000  # observations beyond which their averages are drawn
@@ -68,7 +68,7 @@ def map(
     >>> [ax.get_title(loc="left") for ax in plot.map(gp)]
     ['posterior mean', 'standard deviation']
     """
-    view = View(gp, output)
+    view = drawn(gp, output)
     if what not in ("both", "mean", "std"):
         raise ValueError(f"what must be 'both', 'mean' or 'std', got {what!r}.")
     if len(view.inputs) < 2:

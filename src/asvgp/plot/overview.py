@@ -20,7 +20,7 @@ from asvgp.plot.remainders import (
 )
 from asvgp.plot.style import colour_bar, palette, panels, titled
 from asvgp.plot.traces import Cloud, follow
-from asvgp.plot.view import Input, View
+from asvgp.plot.view import Input, View, drawn
 from asvgp.summary import NEARLY
 
 
@@ -61,7 +61,7 @@ def check(
     >>> plot.check(GPRegressor(Matern32(), num_basis=50).fit(x, y), x, y).shape
     (2, 3)
     """
-    view = View(gp, output)
+    view = drawn(gp, output)
     left = standardised(view, X, y, held_out, sample_weight, noise_variance, width)
     inner = view.gp._seen().structure.facts(view.posterior, gp.objective).verdict
     order = left.columns[view.line.column] if view.is_line else None

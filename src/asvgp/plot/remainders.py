@@ -13,7 +13,7 @@ from asvgp.basis import Array
 from asvgp.inputs import as_rows
 from asvgp.plot.style import legend, palette, panels, titled
 from asvgp.plot.traces import Cloud, follow
-from asvgp.plot.view import Input, View
+from asvgp.plot.view import Input, View, drawn
 
 _LAGS = 30
 _ANCHORS = 20_000  # observations whose neighbours are looked for, in several dimensions
@@ -83,7 +83,7 @@ def residuals(
     >>> len(axes)
     4
     """
-    view = View(gp, output)
+    view = drawn(gp, output)
     left = standardised(view, X, y, held_out, sample_weight, noise_variance, width)
     with panels(ax, *((1, 4) if ax is not None else (2, 2)), (9.0, 6.0)) as axes:
         axes = axes.reshape(-1)

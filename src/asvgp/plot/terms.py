@@ -11,7 +11,7 @@ from asvgp.kernels import Linear
 from asvgp.plot.maps import draw_surface, evaluate
 from asvgp.plot.style import band_factor, colour_bar, palette, panels, pixels, titled
 from asvgp.plot.traces import Curve, follow
-from asvgp.plot.view import Input, View, term_name
+from asvgp.plot.view import Input, View, drawn, term_name
 
 
 def components(
@@ -53,7 +53,7 @@ def components(
     >>> [ax.get_title(loc="left") for ax in axes]
     ['Matern32, lengthscale 20', 'SHO, period 6.28']
     """
-    view, factor = View(gp, output), band_factor(level)
+    view, factor = drawn(gp, output), band_factor(level)
     columns = None if X is None else view.read(X)
     span = None
     if view.is_line:

@@ -144,7 +144,6 @@ class View:
     """
 
     def __init__(self, gp, output: int | None = None):
-        pyplot()
         if not hasattr(gp, "_seen") or isinstance(gp, type):
             raise TypeError(f"Pictures are of a fitted GPRegressor, got {gp!r:.80}.")
         self.gp, seen = gp, gp._seen()
@@ -179,7 +178,9 @@ class View:
             grids = [*plan.grids, *plan.smooth_grids]
         found = {
             column: Input(column, self._name(column), axis, grid.lower, grid.upper, grid.spacing)
-            for column, axis, grid in zip(layout.used, axes, grids, strict=True)
+            for column, axis, grid in sorted(  # of several grids over one column, the finest
+                zip(layout.used, axes, grids, strict=True), key=lambda own: -own[2].spacing
+            )
         }
         if len(found) > 1:  # unnamed columns go by number
             found = {c: i._replace(name=i.name or f"column {c}") for c, i in found.items()}
@@ -217,7 +218,7 @@ class View:
         """The columns of X that the model uses, as numbers; of intervals, their middle."""
         grid = Gridded.of(X)
         if grid is not None:
-            X = grid.axes[0] if len(grid.axes) == 1 else grid
+            X = grid.plain
         points = self.structure.read(self.gp, X, width=width)
         if self.is_line:
             x = np.asarray(points.x)
@@ -339,14 +340,23 @@ class View:
         name = getattr(y, "name", None)
         if name is None and hasattr(y, "columns") and len(y.columns) > self.output:  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
             name = y.columns[self.output]  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
+        targets = self.gp._seen().targets
+        if name is None and targets:
+            name = targets[self.output]
         if name is not None:
             return str(name)
         return "y" if self.outputs == 1 else f"y, output {self.output}"
 
 
+def drawn(gp, output: int | None = None) -> View:
+    """The view of a picture, which matplotlib draws: what to install is said before the work."""
+    pyplot()
+    return View(gp, output)
+
+
 def is_grid(X) -> bool:
     """Whether X holds the axes of a grid."""
-    return isinstance(X, tuple) and Gridded.of(X) is not None
+    return isinstance(X, tuple | Mapping) and Gridded.of(X) is not None
 
 
 def term_name(part) -> str:
