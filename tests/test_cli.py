@@ -16,6 +16,7 @@ from asvgp import GPRegressor, Matern32
 from asvgp.cli import checkpoint
 from asvgp.cli.app import COMMANDS, app
 from asvgp.io.reading import Reader
+from asvgp.kernels.text import parse_kernel
 from tests.command_line import call, field, power, write
 
 
@@ -250,6 +251,45 @@ def test_merge_adds_models(files, tmp_path):
     twin.fit(column(data, "hours"), column(data, "power"))
     assert facts["observations"] == 1000
     assert facts["elbo"] == pytest.approx(twin.elbo_, rel=1e-6)
+
+
+def test_merge_of_times_on_a_common_domain(tmp_path):
+    data, models = power(), []
+    begin, end = (str(column(data, "time")[i].astype("M8[s]")) for i in (0, -1))
+    for name, rows in (("a", slice(0, 400)), ("b", slice(400, None)), ("all", slice(None))):
+        path = write(data[rows], tmp_path / f"{name}.parquet")
+        models.append(tmp_path / f"{name}.asvgp")
+        options = ("--domain", f"{begin},{end}", "--num-basis", 60, "-o", models[-1])
+        call("fit", path, *ROLES, *options)
+    call("merge", *models[:2], "-o", tmp_path / "merged.asvgp")
+    merged, whole = asvgp.load(tmp_path / "merged.asvgp"), asvgp.load(models[-1])
+    assert_allclose(merged.stats_.moments, whole.stats_.moments, rtol=1e-9, atol=1e-9)
+    assert merged.elbo_ == pytest.approx(whole.elbo_, rel=1e-6)
+
+
+@pytest.mark.parametrize("ending", ["nc", "zarr"])
+def test_grids_of_netcdf_and_zarr(tmp_path, ending):
+    import xarray as xr
+
+    rng = np.random.default_rng(3)
+    lat, lon = np.linspace(50.0, 60.0, 12), np.linspace(0.0, 10.0, 15)
+    warm = np.sin(lat)[:, None] * np.cos(lon) + 0.1 * rng.standard_normal((12, 15))
+    data = xr.Dataset({"t2m": (("lat", "lon"), warm)}, {"lat": lat, "lon": lon})
+    path, model = tmp_path / f"warm.{ending}", tmp_path / "warm.asvgp"
+    if ending == "nc":
+        data.to_netcdf(path)
+    else:
+        data.to_zarr(path, zarr_format=2, consolidated=True)
+    kernel = "matern32(2, dim=lat) * matern32(2, dim=lon) + constant"
+    call("fit", path, "--target", "t2m", "--kernel", kernel, "--num-basis", 8, "-o", model)
+    twin = GPRegressor(parse_kernel(kernel), num_basis=8).fit({"lat": lat, "lon": lon}, warm)
+    assert asvgp.load(model).elbo_ == pytest.approx(twin.elbo_, rel=1e-9)
+    call("predict", model, path, "-o", tmp_path / "out.parquet")
+    out = pa.parquet.read_table(tmp_path / "out.parquet")
+    assert out.schema.names == ["lat", "lon", "mean", "std"]
+    assert_allclose(column(out, "mean"), twin.predict((lat, lon)).ravel(), rtol=1e-6, atol=1e-8)
+    call("update", model, path, "-o", tmp_path / "twice.asvgp")
+    assert asvgp.load(tmp_path / "twice.asvgp").stats_.count == 360
 
 
 def test_info_in_words_and_for_machines(files, tmp_path):

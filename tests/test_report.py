@@ -475,6 +475,21 @@ def test_code_of_the_page_runs(kind, tmp_path, monkeypatch):
     assert len(namespace["mean"]) == len(namespace["std"]) == 2
 
 
+def test_code_of_the_page_runs_for_models_of_sources(tmp_path, monkeypatch):
+    import pandas as pd
+
+    _, x, y = line_model()
+    frame = pd.DataFrame({"place": np.asarray(x, dtype=float).ravel(), "level": y})
+    gp = GPRegressor(num_basis=20).fit(frame, "level")
+    gp.save(tmp_path / "model.asvgp")
+    monkeypatch.chdir(tmp_path)
+    namespace: dict = {}
+    exec(python(View(gp)), namespace)
+    expected = gp.predict(namespace["X"])["mean"]
+    assert np.array_equal(namespace["mean"], expected)
+    assert np.all(namespace["std"] > 0.0)
+
+
 def test_failures_leave_what_was_there(tmp_path, monkeypatch):
     gp, _, y = line_model()
     path = tmp_path / "report.html"

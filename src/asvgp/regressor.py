@@ -343,7 +343,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"X has {found} features, but {type(self).__name__} is expecting {known} "
                 "features as input."
             )
-        structure = structure_of(self.kernel, X, self.optimizer is None)
+        structure = structure_of(self.kernel, X, self.optimizer is None, self.domain)
         if data is not None:
             if structure.columns != data.structure.columns:
                 raise ValueError(

@@ -13,6 +13,9 @@ from copy import copy
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
+from asvgp.columns import Gridded
 from asvgp.io.blocks import in_blocks
 from asvgp.io.model_file import ModelFileError, read, write
 from asvgp.io.persistence import load
@@ -180,8 +183,11 @@ def added(gp, source: Source, done: int = 0) -> None:
 
 
 def _after(chunks: Iterator[Chunk], rows: int) -> Iterator[Any]:
-    """The rows after the first so many."""
+    """The rows after the first so many; those of grids are written out."""
     for chunk in chunks:
+        if isinstance(chunk.X, Gridded):
+            flat = (part if np.ndim(part) == 0 else np.ravel(part) for part in tuple(chunk)[1:])
+            chunk = Chunk(chunk.X.expanded(), *flat)
         if rows < chunk.rows:
             yield chunk[rows:] if rows else chunk
         rows = max(rows - chunk.rows, 0)

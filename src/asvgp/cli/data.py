@@ -42,7 +42,10 @@ def source_of(
         # An array's columns have numbers, not names.
         return int(name) if numbered and name is not None and name.isdigit() else name
 
-    numbered = all(format_of(path) == "npy" for item in data for path in find(item))
+    on_grids = any(item.rstrip("/").endswith((".nc", ".nc4", ".zarr")) for item in data)
+    numbered = not on_grids and all(
+        format_of(path) == "npy" for item in data for path in find(item)
+    )
     targets = [column(name) for name in target]
     length = width
     if width is not None:

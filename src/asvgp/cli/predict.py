@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -180,11 +180,8 @@ def rows_of_data(gp, data, inputs, keep, noise_variance) -> tuple[int | None, It
     source = source_of(data, inputs=wanted or ()).inputs_only(wanted)
     if not isinstance(source, TableSource):
         if keep or noise_variance:
-            raise ValueError("Columns of an array have no names: nothing of it can be kept.")
-        return source.rows, (
-            Portion(for_model(gp, c.X), {n: c.X[:, i] for i, n in enumerate(own)})
-            for c in source.chunks(inputs_only=True)
-        )
+            raise ValueError("Of arrays and grids nothing but their inputs can be kept.")
+        return source.rows, (_whole(gp, c.X, own) for c in source.chunks(inputs_only=True))
     names = list(source.names())
     kept = [name for name in names if name not in source.inputs] if "*" in keep else list(keep)
     for name in [*kept, *filter(None, [noise_variance])]:
@@ -203,6 +200,18 @@ def rows_of_data(gp, data, inputs, keep, noise_variance) -> tuple[int | None, It
             start += len(X)
 
     return source.rows, portions()
+
+
+def _whole(gp, X, own: Sequence[str]) -> Portion:
+    """Rows of an array, or the points of a grid one by one."""
+    from asvgp.columns import Columns, Gridded
+
+    X = X.expanded() if isinstance(X, Gridded) else X
+    if isinstance(X, Columns):
+        columns = {n: _written(a) for n, a in zip(X.columns, X.arrays, strict=True)}
+    else:
+        columns = {n: X[:, i] for i, n in enumerate(own)}
+    return Portion(for_model(gp, X), columns)
 
 
 def for_model(gp, X):

@@ -103,7 +103,8 @@ def absorb(estimator, source: Source, stream: Stream, progress) -> tuple[Seen, A
                 )
             extent, counted = source.survey(progress.passing(source.rows, "range of the data"))
     untrained = estimator.optimizer is None
-    structure = structure_of(estimator.kernel, head.X if extent is None else extent, untrained)
+    seen = head.X if extent is None else extent
+    structure = structure_of(estimator.kernel, seen, untrained, estimator.domain)
     structure.degrees(estimator)
     reach = None if extent is None else structure.read(estimator, extent, reset=True)
     points = structure.read(estimator, head.X, reset=extent is None, width=head.width)

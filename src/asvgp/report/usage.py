@@ -48,9 +48,17 @@ def python(view: View) -> str:
     lines, X = _inputs(view)
     single = view.is_line and view.line.axis is None and not view.layout.linear
     more = ["import asvgp", "", f'gp = asvgp.load("{_FILE}")', *lines]
+    if view.gp._seen().targets is None:
+        more += [
+            f"mean, std = gp.predict({X}, return_std=True)",
+            f"parts = gp.predict({X}, components=True)[1]  # every component's mean and std",
+        ]
+    else:  # fitted to a source, the model answers in kind
+        more += [
+            f"answer = gp.predict({X}, components=True)  # a frame, a pair for every component",
+            'mean, std = answer["mean"], answer["std"]',
+        ]
     more += [
-        f"mean, std = gp.predict({X}, return_std=True)",
-        f"parts = gp.predict({X}, components=True)[1]  # every component's mean and std",
         f"draws = gp.sample_y({X}, 10, random_state=0)  # joint samples of f",
         "print(gp.summary())",
     ]
