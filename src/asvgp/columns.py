@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -42,7 +42,7 @@ class Gridded:
         """The grid that a tuple or a dict of one-dimensional arrays stands for, or None."""
         if isinstance(X, Gridded):
             return X
-        if isinstance(X, Mapping) and X:
+        if isinstance(X, dict) and not sparse.issparse(X) and X:  # a dok_array is a dict, too
             names, X = tuple(map(str, X)), tuple(map(_axis, X.values()))
             if len({*names}) < len(names) or any(np.ndim(axis) != 1 for axis in X):
                 raise ValueError(
