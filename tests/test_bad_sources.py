@@ -42,6 +42,12 @@ def test_names_that_are_not_there(tmp_path):
     path = written(tmp_path, csv(hours=X, power=Y))
     with pytest.raises(ValueError, match=r"no column 'pwer'.*Did you mean 'power'"):
         gp().fit(path, "pwer")
+    with pytest.raises(ValueError, match=r"no column 'POWER'.*Did you mean 'power'"):
+        gp().fit(path, "POWER")
+    semicolons = written(tmp_path, csv(hours=X, power=Y).replace(",", ";"))
+    with pytest.raises(ValueError, match=r"no column 'power'.*separated by another mark"):
+        gp().fit(semicolons, "power")
+    path = written(tmp_path, csv(hours=X, power=Y))
     with pytest.raises(ValueError, match=r"kernel is over 'hour'.*Did you mean 'hours'"):
         gp(Matern32(dim="hour")).fit(path, "power")
     with pytest.raises(ValueError, match="'power' is the target and an input"):

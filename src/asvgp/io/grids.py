@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from glob import glob
 from math import prod
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy as np
 from asvgp.columns import Columns, Gridded
 from asvgp.io.boxes import box_lengths, boxes
 from asvgp.io.convert import as_inputs, as_numbers
-from asvgp.io.roles import Roles, as_names, is_column, named_by
+from asvgp.io.roles import Roles, as_names, closest, is_column, named_by
 from asvgp.io.source import Chunk, Source, Stream
 from asvgp.kernels import Linear
 from asvgp.one_pass import block_rows
@@ -293,8 +292,7 @@ class GridSource(Source):
 
     def _unknown(self, name, begin: str) -> str:
         names = [str(n) for n in (*self.data.data_vars, *self.data.coords)]
-        close = get_close_matches(str(name), names, n=1, cutoff=0.5)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
+        hint = closest(name, names, 0.5)
         if name in self.data.dims:
             return (
                 f"Dimension {name!r} has no coordinate to be an input: give it one, for example "

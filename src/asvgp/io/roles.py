@@ -131,9 +131,23 @@ def named_by(kernel: Kernel | None) -> list[str] | None:
     return list(dict.fromkeys([*dims, *(dim for dim in slopes if isinstance(dim, str))]))
 
 
+def closest(name, names: Sequence, cutoff: float = 0.6) -> str:
+    """A question after the name that may be meant, case aside; empty where there is none.
+
+    Examples
+    --------
+    >>> closest("Power", ["time", "power"])
+    " Did you mean 'power'?"
+    """
+    plain = {str(n).lower(): str(n) for n in reversed(names)}
+    found = get_close_matches(str(name).lower(), plain, n=1, cutoff=cutoff)
+    return f" Did you mean {plain[found[0]]!r}?" if found else ""
+
+
 def _no_column(name, names: Sequence) -> str:
-    close = get_close_matches(str(name), [str(n) for n in names], n=1, cutoff=0.6)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
+    hint = closest(name, names)
+    if len(names) == 1 and any(mark in str(names[0]) for mark in ";|\t"):
+        hint = " Its values seem to be separated by another mark than the comma."
     return f"There is no column {name!r}; there are {_listed(names)}.{hint}"
 
 
