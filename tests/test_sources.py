@@ -416,3 +416,13 @@ def test_arrays_come_back_as_arrays(fitted, in_memory, files, expected):
     check(*reader.read_all(), expected)
     noisy = fitted.predict(pd.DataFrame(DATA), include_noise=True)
     assert (noisy["std"] > 0.09).all()
+
+
+def test_the_memory_of_a_block_lasts_while_two_more_are_read():
+    parts = [Chunk(np.arange(n, n + 4.0), np.full(4, float(n))) for n in range(0, 60, 4)]
+    kept: list[tuple[Chunk, np.ndarray]] = []
+    for number, block in enumerate(in_blocks(parts, rows=5)):
+        kept = [*kept[-2:], (block, np.arange(5.0 * number, 5.0 * number + block.rows))]
+        for own, expected in kept:
+            np.testing.assert_array_equal(own.X, expected)
+    assert len(kept) == 3

@@ -38,9 +38,9 @@ from asvgp.cli.values import ColumnName, OutputFile
 def update(session: Session, model, data, target, weight, noise_variance, width, output) -> None:
     """Add DATA to MODEL and train it anew, beginning where training ended.
 
-    The result is that of a fit to all data at once. Target and inputs are the columns of the
-    first data; weights, noise variances and widths are named again. Where new inputs lie outside
-    the domain, it grows. Ctrl-C while data are read leaves MODEL as it was.
+    The statistics are those of all data at once; so is the model, where no new input lies outside
+    the domain. Elsewhere the domain grows. Target and inputs are the columns of the first data;
+    weights, noise variances and widths are named again. Ctrl-C while data are read leaves MODEL as it was.
     """
     from asvgp.cli.checkpoint import added
     from asvgp.cli.fit import tell_trained
