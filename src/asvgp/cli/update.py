@@ -40,7 +40,8 @@ def update(session: Session, model, data, target, weight, noise_variance, width,
 
     The statistics are those of all data at once; so is the model, where no new input lies outside
     the domain. Elsewhere the domain grows. Target and inputs are the columns of the first data;
-    weights, noise variances and widths are named again. Ctrl-C while data are read leaves MODEL as it was.
+    weights, noise variances and widths are named again. Ctrl-C while data are read
+    leaves MODEL as it was.
     """
     from asvgp.cli.checkpoint import added
     from asvgp.cli.fit import tell_trained
