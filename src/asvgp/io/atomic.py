@@ -55,16 +55,14 @@ def replacing(path, what: str = "file", size: int | None = None) -> Iterator[Bin
 
 
 def _full(path: Path, what: str, size: int | None) -> str:
+    from asvgp.field.memory import in_words  # needed in trouble only
+
     free = "too little is left"
     with suppress(OSError):
-        free = f"{_in_words(shutil.disk_usage(path.parent).free)} are left in {path.parent}"
-    needed = "does not fit" if size is None else f"needs up to {_in_words(size)}"
+        free = f"{in_words(shutil.disk_usage(path.parent).free)} are left in {path.parent}"
+    needed = "does not fit" if size is None else f"needs up to {in_words(size)}"
     kept = "; the file that was there before is as it was" if path.exists() else ""
     return f"The {what} {needed}, and {free}{kept}. Free space and try again"
-
-
-def _in_words(size: float) -> str:
-    return f"{size / 2**20:,.1f} MiB" if size >= 1e5 else f"{size / 1024:,.1f} KiB"
 
 
 def _sync_folder(folder: Path) -> None:

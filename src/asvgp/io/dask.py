@@ -7,6 +7,7 @@ Dask, as everything here is a function of the graph. The same on any scheduler.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -208,9 +209,9 @@ def _look_rows(roles: Roles) -> int:
 class DaskSource(Source):
     """What is common to partitions of all kinds."""
 
+    @abstractmethod
     def parts(self, inputs_only: bool = False) -> list[Part]:
         """All partitions."""
-        raise NotImplementedError
 
     def open(self) -> Stream:
         """Begin to read, on the workers."""
