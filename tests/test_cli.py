@@ -313,6 +313,7 @@ def test_info_in_words_and_for_machines(files, tmp_path):
     [
         ("power", "auto", ("--forecast", "2d", "--include-noise")),
         ("power", "components", ("--interval", "2024-01-03,2024-01-08")),
+        ("power", "series", ("--interval", "2024-01-10,2024-01-15", "--forecast", "1d")),
         ("power", "check", ()),
         ("power", "residuals", ("--held-out",)),
         ("power", "bound", ()),
