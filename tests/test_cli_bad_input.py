@@ -61,7 +61,12 @@ HEAD = "time,power,site\n"
         (HEAD + LINES + "2024-02-01,much,a\n", "row 28 is 'much'"),
         (HEAD + LINES + "yesterday,1.0,a\n", "row 28 is 'yesterday'"),
         (HEAD + "soon,1.0,a\nlater,2.0,b\n", "row 0 is 'soon'"),
-        (HEAD + LINES + "2024-02-01,1.0\n", "Expected 3 columns, got 2"),
+        (
+            HEAD + LINES + "\n2024-02-01,1.0\n",
+            "row 28 (line 31 of the file) has 2 columns where the first line names 3: "
+            "'2024-02-01,1.0'",
+        ),
+        (HEAD + LINES + "2024-02-01,1.0,a,b\n", "row 28 (line 30 of the file) has 4 columns"),
         (HEAD + LINES + "2024-02-01,1e300,a\n", "infinity or a value too large"),
         (HEAD + LINES + "2024-02-01,inf,a\n", "infinity"),
         (HEAD + LINES + ",1.0,a\n", "NaT in 1 of 29 rows"),
@@ -264,6 +269,43 @@ def test_models_that_do_not_go_together(folder):
     said = refused(folder, "update", power_model, folder / "v.csv", "--noise-variance", "v")
     assert "known noise variances" in said
     assert "two" in refused(folder, "plot", power_model, "--kind", "map", "-o", folder / "a.png")
+
+
+def test_hints_name_options(folder):
+    alone = "x,z,y\n" + "".join(f"3,{i},{i % 7}\n" for i in range(30))
+    said = refused(folder, *fit_of(folder, alone, "--target", "y", "--input", "x"))
+    assert said.endswith("Give one with --domain a,b.\n")
+    said = refused(folder, *fit_of(folder, alone, "--target", "y"))
+    assert "Give one, --domain a,b once for each input, or drop the column" in said
+    same = "x,y\n" + "".join(f"{i},7\n" for i in range(30))
+    assert "with --fixed and --noise" in refused(folder, *fit_of(folder, same, "--target", "y"))
+    wide = "x,y\n" + "".join(f"{i},{i % 7}\n" for i in range(30))
+    said = refused(folder, *fit_of(folder, wide, "--target", "y", "--domain", "0,5"))
+    assert "--domain 0,5 leaves out 24 of 30 values" in said
+
+
+@pytest.mark.parametrize("far", ["1e308", "-1e308", "1e200"])
+def test_inputs_that_are_absurdly_far_out(folder, far):
+    lines = "x,y\n" + "".join(f"{i},{i % 7}\n" for i in range(30))
+    fit = fit_of(folder, lines + f"{far},3\n", "--target", "y")
+    assert "wider than double precision can work with" in refused(folder, *fit)
+    (folder / "few.csv").write_text(lines)
+    (folder / "far.csv").write_text(f"x,y\n{far},3\n")
+    model = folder / "few.asvgp"
+    for count in ("20", "auto"):
+        options = ("--target", "y", "--num-basis", count, "-o", model)
+        call("fit", folder / "few.csv", *options)
+        said = refused(folder, "update", model, folder / "far.csv")
+        assert "times the domain so far, 0 to 29. Mend those X" in said
+
+
+def test_a_ragged_row_in_a_compressed_file(folder):
+    import gzip
+
+    text = "x,y\n" + "".join(f"{i},{i % 7}\n" for i in range(30)) + "4\n"
+    (folder / "bad.csv.gz").write_bytes(gzip.compress(text.encode()))
+    said = refused(folder, "fit", folder / "bad.csv.gz", "--target", "y", "-o", folder / "m")
+    assert "row 30 (line 32 of the file) has 1 columns" in said
 
 
 def test_enormous_values_that_can_be_used(folder):
