@@ -194,12 +194,12 @@ def _check_text(path: str) -> None:
 
 def _ragged(paths: Sequence[str], kind: str) -> str | None:
     """The first row that has not as many columns as the head of its file; None where all have."""
-    start = 0
-    for path in paths:
-        opened = arrow().input_stream(path)  # which sees through gzip and the like
-        with io.TextIOWrapper(opened, encoding="utf-8", errors="replace", newline="") as file:
-            lines = csv.reader(file, delimiter="\t" if kind == "tsv" else ",")
-            try:
+    pa, start = arrow(), 0
+    try:
+        for path in paths:
+            opened = pa.input_stream(path)  # which sees through gzip and the like
+            with io.TextIOWrapper(opened, encoding="utf-8", errors="replace", newline="") as file:
+                lines = csv.reader(file, delimiter="\t" if kind == "tsv" else ",")
                 head = next(lines, [])
                 for row, line in enumerate(filter(None, lines), start):
                     if len(line) != len(head):
@@ -209,8 +209,8 @@ def _ragged(paths: Sequence[str], kind: str) -> str | None:
                             f"{','.join(line)!r:.80}."
                         )
                     start = row + 1
-            except csv.Error:  # the reader of tables says more
-                return None
+    except (csv.Error, OSError, pa.ArrowException):  # of which the reader of tables says more
+        return None
     return None
 
 
