@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import asvgp
 from asvgp import GPRegressor
@@ -331,3 +333,39 @@ def test_a_disk_that_is_full_while_predicting(folder, monkeypatch):
     monkeypatch.setattr(TableWriter, "write", full)
     arguments = ("predict", folder / "power.asvgp", folder / "new.csv", "-o", folder / "out.csv")
     assert "does not fit" in refused(folder, *arguments)
+
+
+FIXED = ("--fixed", "--noise", "0.1", "--kernel", "matern32(2d)")
+PIECES = ["1e308", "-1e-320", "nan", "", '"', ",", "\n", "\r", "\0", "é", "NULL", "2024-13-45", "x"]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 400), st.integers(0, 3), st.sampled_from(PIECES)),
+        min_size=0,
+        max_size=2,
+    ),
+    st.sampled_from(["utf-8", "utf-8", "latin-1", "utf-16"]),
+)
+@settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_damaged_tables_are_refused_or_fitted(folder, damage, encoding):
+    text = HEAD + LINES
+    for place, length, piece in damage:
+        text = text[:place] + piece + text[place + length :]
+    arguments = fit_of(folder, text.encode(encoding), *ROLES, *FIXED)
+    output = folder / "out.asvgp"
+    output.write_bytes(b"the old model")
+    before = contents(folder)
+    result = CliRunner().invoke(app, [str(word) for word in arguments])
+    assert "unexpected" not in result.stderr, (text, result.stderr)
+    if result.exit_code == 0:
+        assert np.isfinite(asvgp.load(output).elbo_)
+    else:
+        assert result.exit_code == 1
+        assert result.stderr.splitlines()[-1].startswith("error: "), result.stderr
+        assert contents(folder) == before
