@@ -219,7 +219,7 @@ def test_what_is_missing(tmp_path):
 def test_enormous_values(tmp_path):
     with pytest.raises(ValueError, match="too large"):
         gp().fit(written(tmp_path, csv(x=X, y=[*Y[:-1], 1e300])), "y")
-    with pytest.raises(ValueError, match="overflows"):
+    with pytest.raises(ValueError, match="wider than double precision"):
         gp().fit(written(tmp_path, csv(x=[-1.7e308, *X[2:], 1.7e308], y=Y)), "y")
     huge = written(tmp_path, csv(x=X, y=["9" * 400, *Y[1:]]))
     with pytest.raises((TypeError, ValueError), match=r"infinity|must hold numbers"):

@@ -263,18 +263,22 @@ def _grown(stats: Statistics, lower: float, upper: float, auto: bool) -> Statist
     def needed(width: float) -> float:
         return (max(upper, grid.upper) - min(lower, grid.lower)) / width
 
+    times = needed(grid.upper - grid.lower)
+    far = (
+        f"The new X reach from {lower:g} to {upper:g}, {times:.3g} times the domain so far, "
+        f"{grid.lower:g} to {grid.upper:g}. Mend those X, or give a domain from the start."
+    )
     if not auto:
-        check_num_basis(int(min(needed(grid.spacing), 1e15)) + stats.degree, stats.degree)
+        try:
+            check_num_basis(int(min(needed(grid.spacing), 1e15)) + stats.degree, stats.degree)
+        except ValueError as error:
+            raise ValueError(f"{far} On knots as close as they are, {error}") from None
         return stats.extend(lower, upper)
     wider = 1
     while needed(wider * grid.spacing) > MOST and wider < grid.cells:
         wider *= 2
     if needed(wider * grid.spacing) > MOST:
-        times = needed(grid.upper - grid.lower)
-        raise ValueError(
-            f"The new X reach from {lower:g} to {upper:g}, {times:.3g} times the domain so far, "
-            f"{grid.lower:g} to {grid.upper:g}. Mend those X, or give a domain from the start."
-        )
+        raise ValueError(far)
     if wider > 1:
         stats = stats.coarsen(wider)
     return stats.extend(lower, upper, halvings(stats.grid.cells))

@@ -14,6 +14,7 @@ from asvgp.inference.optimise import LBFGS
 from asvgp.kernels import Kernel
 from asvgp.parallel import each_chunk, each_share
 
+WIDEST = 1e100  # range of X: its powers must not overflow
 BYTES_PER_BASIS = 400.0  # what a fit takes at its peak, measured
 
 
@@ -96,8 +97,11 @@ def check_domain(
                 f"X is constant ({lower:g}, n_samples = {len(x)}): there is no range to put "
                 "splines on. Give one with domain=(a, b)."
             )
-        if not np.isfinite(upper - lower):
-            raise ValueError(f"The range of X, {lower!r} to {upper!r}, overflows. Rescale X.")
+        if not upper - lower < WIDEST:
+            raise ValueError(
+                f"X ranges from {lower!r} to {upper!r}, which is wider than double precision can "
+                "work with. Mend or drop what is so far out, or rescale X."
+            )
         return lower, upper
     try:
         a, b = (float(end) for end in domain)
