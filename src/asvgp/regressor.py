@@ -64,8 +64,9 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         terminal.
     memory_limit : None, float or str
         Bytes, or a string as "8 GiB", that a model of several inputs may take; None: four fifths
-        of what the machine, or the GPU, has. ``num_basis="auto"`` keeps to it; with more basis
-        functions asked for than fit, there is an error before the work begins.
+        of what the machine, or the GPU, has. ``num_basis="auto"`` keeps to it. With more basis
+        functions asked for than fit, the factor goes to a temporary file (in the folder TMPDIR
+        names) if that is all that does not fit; else there is an error before the work begins.
 
     Attributes
     ----------

@@ -213,6 +213,8 @@ class _Schedule:
                 continue
             if bounds and sum(b.fit for b in bounds) >= bound.fit - LOSS * count:
                 break
+        if self.room is not None and not self.room.fits(plan, kernel):
+            return state, report, None  # from coarse to fine, then, as far as memory goes
         stats = self.stats.coarsen(factors) if any(f > 1 for f in factors) else self.stats
         return state, report, Assembly(kernel, plan, stats, self.engine)
 
