@@ -186,7 +186,7 @@ class Assembly:
         if not self.inputs:
             try:
                 return DenseFactor(self.stats.column_gram / noise + columns)
-            except np.linalg.LinAlgError as error:
+            except NotPositiveDefinite as error:
                 raise not_positive_definite(self.plan, kernel, noise, error) from error
         columns = self.engine.move(columns)
         tables = self.leaves.stiffness(self.plan.axes(kernel))
