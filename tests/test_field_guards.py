@@ -7,6 +7,7 @@ import tracemalloc
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from asvgp import Constant, GPRegressor, Matern12, Matern32, Matern52, Matern72
@@ -488,3 +489,38 @@ def test_bounds_of_a_variance_are_bounds_of_the_products():
         assert lower <= product.variance <= upper
         assert product.replace_free({"variance": 1e9}).variance == pytest.approx(upper)
     assert "variance" not in (two * three).bounds
+
+
+def test_fixed_and_bounded_factors_stay_so_in_products():
+    short = Matern32(0.05, dim="lon", bounds={"lengthscale": (0.01, 0.1)})
+    known = Matern32(0.3, 2.0, dim="lat", fixed=("lengthscale", "variance"))
+    kernel = short * known
+    assert kernel.bounds == {"lengthscale[lon]": (0.01, 0.1)}
+    assert kernel.fixed == ("lengthscale[lat]", "variance")
+    more = kernel * Matern12(dim="time", fixed=("lengthscale",))
+    assert more.bounds == kernel.bounds
+    assert {*more.fixed} == {"lengthscale[lat]", "lengthscale[time]", "variance"}
+
+
+def test_bounds_of_a_kernel_over_all_inputs_are_those_of_each():
+    X, y = surface()
+    kernel = Matern32(0.05, bounds={"lengthscale": (0.01, 0.1), "variance": (0.1, 3.0)})
+    gp = GPRegressor(kernel, num_basis=8).fit(X, y)
+    assert gp.kernel_.bounds["lengthscale[0]"] == gp.kernel_.bounds["lengthscale[1]"] == (0.01, 0.1)
+    assert gp.kernel_.bounds["variance"] == (0.1, 3.0)
+    assert gp.optimization_.at_bounds[:2] == ["lengthscale[0]", "lengthscale[1]"]
+    assert gp.kernel_.values[:2] == pytest.approx([0.1, 0.1])
+
+
+def test_what_ended_on_a_bound_is_named_as_the_user_names_columns():
+    X, y = surface(columns=3)
+    kernel = Matern32(0.05, dim="lon", bounds={"lengthscale": (0.01, 0.1)}) * Matern32(dim="lat")
+    kernel = kernel + Matern32(0.03, dim="height", bounds={"lengthscale": (0.01, 0.05)})
+    frame = pd.DataFrame(X, columns=["lon", "lat", "height"])
+    gp = GPRegressor(kernel, num_basis=8).fit(frame, y)
+    assert "1.lengthscale[lon]" in gp.optimization_.at_bounds
+    assert {*gp.optimization_.at_bounds} <= {*gp.kernel_.parameters, "noise variance"}
+    assert "at a bound: 1.lengthscale[lon]" in str(gp.optimization_)
+    notes = {(row["component"], row["name"]): row["note"] for row in summary(gp).hyperparameters}
+    assert notes["1 Matern32 x Matern32", "lengthscale[lon]"] == "at bound"
+    assert notes["1 Matern32 x Matern32", "variance"] != "at bound"

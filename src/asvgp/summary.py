@@ -466,6 +466,8 @@ def summary(gp) -> Summary:
     given, known = gp.optimizer is None, gp._seen().known_noise
     free = [name not in kernel.fixed and not given for name in kernel.parameters]
     free.append(not given and not known)
+    # As training names them, and as the report does: columns by number, and by name.
+    inside = dict(zip(kernel.parameters, posterior.kernel.parameters, strict=True))
     errors = standard_errors(
         posterior.kernel,
         noise,
@@ -473,7 +475,7 @@ def summary(gp) -> Summary:
         facts.degrees,
         gp.objective,
         free,
-        report.at_bounds,
+        [inside.get(name, name) for name in report.at_bounds],
         facts.bound,
     )
     labels = [_kind(component, short=True) for component in kernel.components]

@@ -9,6 +9,7 @@ from math import ceil, floor, log2
 
 import numpy as np
 
+from asvgp.columns import renamed
 from asvgp.field.assembly import Assembly
 from asvgp.field.blocks import blocks, highest_level
 from asvgp.field.bound import field_bound, field_upper_bound
@@ -42,6 +43,7 @@ from asvgp.inference.optimise import LBFGS, Report, maximise
 from asvgp.inference.resolution import Level
 from asvgp.inference.start import State
 from asvgp.inference.train import Problem
+from asvgp.kernels import Kernel, Sum
 
 _STAGES = 12
 DEAR = 20_000  # functions from which on a bound takes a good part of a second
@@ -105,6 +107,7 @@ def fit_field(
             break
         assembly = following
     report.notes += room.notes if room else []
+    report.at_bounds = _by_name(problem.kernel, plan.names, report.at_bounds)
     middle = time.perf_counter()
     assert state is not None
     assert bound is not None
@@ -399,6 +402,14 @@ def _ranked(
             values.append(-np.inf)
     order = sorted(range(len(states)), key=lambda i: -values[i])
     return [states[i] for i in order]
+
+
+def _by_name(kernel: Kernel, names: tuple[str, ...] | None, parameters: list[str]) -> list[str]:
+    """Hyperparameters with columns as the user knows them."""
+    parts = [renamed(part, names) for part in kernel.components]
+    labelled = kernel.replace_parts(parts) if isinstance(kernel, Sum) else parts[0]
+    known = dict(zip(kernel.parameters, labelled.parameters, strict=True))
+    return [known.get(parameter, parameter) for parameter in parameters]
 
 
 def _level(assembly: Assembly, bound: Bound, state: State) -> Level:
