@@ -12,6 +12,7 @@ import pytest
 
 from asvgp import Constant, GPRegressor, Matern12, Matern32, Matern52, Matern72
 from asvgp.basis import Grid
+from asvgp.field import fitting
 from asvgp.field.assembly import Assembly
 from asvgp.field.axis import Axis
 from asvgp.field.blocks import blocks
@@ -524,3 +525,50 @@ def test_what_ended_on_a_bound_is_named_as_the_user_names_columns():
     notes = {(row["component"], row["name"]): row["note"] for row in summary(gp).hyperparameters}
     assert notes["1 Matern32 x Matern32", "lengthscale[lon]"] == "at bound"
     assert notes["1 Matern32 x Matern32", "variance"] != "at bound"
+
+
+# ---------------------------------------------------------------- Ctrl-C
+
+
+def striking(monkeypatch, place, name, when=1):
+    """Let Ctrl-C strike a compiled function in some call of something."""
+    kept, calls = getattr(place, name), []
+
+    def struck(*arguments, **options):
+        calls.append(name)
+        if len(calls) == when:
+            raise SystemError("a result with an exception set") from KeyboardInterrupt()
+        return kept(*arguments, **options)
+
+    monkeypatch.setattr(place, name, struck)
+    return calls
+
+
+@pytest.mark.parametrize(
+    "place, name, when, stages",
+    [
+        (fitting, "FieldPosterior", 1, 2),
+        (fitting._Schedule, "following", 1, 1),
+        (fitting._Schedule, "assembly", 2, 1),
+        (fitting, "climb", 2, 2),
+    ],
+)
+def test_ctrl_c_keeps_the_state_wherever_it_strikes(place, name, when, stages, monkeypatch):
+    X, y = surface()
+    kernel = Matern32(0.4, dim=0) * Matern32(0.4, dim=1)
+    calls = striking(monkeypatch, place, name, when)
+    with pytest.warns(UserWarning, match="interrupted; the best state so far is kept"):
+        gp = GPRegressor(kernel, num_basis=30).fit(X, y)
+    assert len(calls) >= when
+    assert gp.optimization_.interrupted
+    assert not gp.optimization_.converged
+    assert len(gp.resolution_) == stages
+    assert np.std(y - gp.predict(X)) < 0.2
+
+
+@pytest.mark.parametrize("name", ["field_bound", "FieldPosterior"])
+def test_ctrl_c_is_an_interrupt_where_there_is_nothing_to_keep(name, monkeypatch):
+    X, y = surface()
+    striking(monkeypatch, fitting, name)
+    with pytest.raises(KeyboardInterrupt):
+        GPRegressor(Matern32(0.4), num_basis=10, **UNTRAINED).fit(X, y)
