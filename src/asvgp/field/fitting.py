@@ -110,8 +110,8 @@ def _fit_field(
         if trained and not report.interrupted:
             with _keeping(state, report):
                 state, report, bound = climb(problem, [assembly], state, report, schedule.nearby)
+        assert state is not None
         if bound is None:
-            assert state is not None
             bound = field_bound(assembly, *state, problem.objective)
         report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
         levels.append(_level(assembly, bound, state))
@@ -133,7 +133,7 @@ def _fit_field(
     middle = time.perf_counter()
     assert state is not None
     assert bound is not None
-    posterior = None
+    posterior: FieldPosterior | None = None
     with _keeping(state if trained else None, report):
         posterior = FieldPosterior(*state, assembly)
     if posterior is None:  # training is done: finish what is left
