@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 from zoneinfo import ZoneInfo
 
+import numba
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -346,3 +347,25 @@ def test_progress_of_no_rows(capsys):
     progress.last = 0.0
     progress.passing(100)(0)
     assert "0 of 100" in capsys.readouterr().err
+
+
+def test_compiling_is_told_from_two_seconds_on(capsys):
+    def compiled_afresh(progress):
+        @numba.njit
+        def double(x):
+            return 2 * x
+
+        with progress:
+            assert double(2) == 4
+        return capsys.readouterr().err
+
+    assert compiled_afresh(Progress(True)) == ""  # no need to wonder yet
+    late = Progress(True)
+    late.last = 0.0
+    assert "compiling (once)" in compiled_afresh(late)
+    silent = Progress(False)
+    silent.last = 0.0
+    assert compiled_afresh(silent) == ""
+    late.last = 0.0
+    numba.njit(lambda x: x)(1)  # after the work nobody listens
+    assert capsys.readouterr().err == ""
