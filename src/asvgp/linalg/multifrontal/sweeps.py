@@ -154,21 +154,40 @@ def _extend_add(pieces, first, second, rows, top):
             at = _place(pieces[a, 0] - top, pieces[b, 0] - top, ld)
             at_x = _place(pieces[a, 1], pieces[b, 1], ld_x)
             at_y = _place(pieces[a, 2], pieces[b, 2], ld_y)
-            left = np.uint64(0)
-            for _ in range(height):
-                if in_first and in_second:
-                    for j in range(left, width):
-                        to[at + j] = x[at_x + j] + y[at_y + j]
-                elif in_first:
-                    for j in range(left, width):
-                        to[at + j] = x[at_x + j]
-                elif in_second:
-                    for j in range(left, width):
-                        to[at + j] = y[at_y + j]
-                else:
-                    for j in range(left, width):
-                        to[at + j] = 0.0
-                at, at_x, at_y, left = at + ld, at_x + ld_x, at_y + ld_y, left + slope
+            if in_first and in_second:
+                _sum_block(height, width, slope, to, at, ld, x, at_x, ld_x, y, at_y, ld_y)
+            elif in_first:
+                _copy_block(height, width, slope, to, at, ld, x, at_x, ld_x)
+            elif in_second:
+                _copy_block(height, width, slope, to, at, ld, y, at_y, ld_y)
+            else:
+                _clear_block(height, width, to, at, ld)
+
+
+@numba.njit(cache=True, nogil=True)
+def _sum_block(height, width, slope, to, at, ld, x, at_x, ld_x, y, at_y, ld_y):
+    left = np.uint64(0)
+    for _ in range(height):
+        for j in range(left, width):
+            to[at + j] = x[at_x + j] + y[at_y + j]
+        at, at_x, at_y, left = at + ld, at_x + ld_x, at_y + ld_y, left + slope
+
+
+@numba.njit(cache=True, nogil=True)
+def _copy_block(height, width, slope, to, at, ld, x, at_x, ld_x):
+    left = np.uint64(0)
+    for _ in range(height):
+        for j in range(left, width):
+            to[at + j] = x[at_x + j]
+        at, at_x, left = at + ld, at_x + ld_x, left + slope
+
+
+@numba.njit(cache=True, nogil=True)
+def _clear_block(height, width, to, at, ld):
+    for _ in range(height):
+        for j in range(width):
+            to[at + j] = 0.0
+        at += ld
 
 
 @numba.njit(cache=True, nogil=True)
