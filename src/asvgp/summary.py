@@ -209,7 +209,7 @@ class BasisVerdict:
     num_basis : int
         Present number of basis functions (of one component).
     suggested : int
-        Number that should bring the penalty below 0.001 nats per datum.
+        Number that should bring the penalty below 0.001 nats per datum, or as near as digits go.
     verdict : str
         In words.
     """

@@ -17,7 +17,7 @@ from asvgp.columns import renamed
 from asvgp.field.axis import Axis
 from asvgp.field.plan import Plan
 from asvgp.field.resolution import most_cells
-from asvgp.kernels import Kernel
+from asvgp.kernels import Component, Kernel, Matern12, Matern32, Matern52, Matern72
 
 if TYPE_CHECKING:
     from asvgp.field.assembly import Assembly, Factor
@@ -129,7 +129,7 @@ def fewer_than_asked(asked: Plan, assembly: Assembly, kernel: Kernel, noise: flo
     missed = Priors(assembly, kernel).missed(derivatives=False)[0]
     moments = marginal_moments(plan, stats)
     for number, term in enumerate((*plan.terms, *plan.smooths)):
-        sides, lost = [], 0.0
+        sides, lost, other = [], 0.0, ""
         for d, (full, own) in enumerate(zip(wanted[number], used[number], strict=True)):
             if own.process is None or own.count >= full.count:
                 continue
@@ -140,7 +140,7 @@ def fewer_than_asked(asked: Plan, assembly: Assembly, kernel: Kernel, noise: flo
             cost = along / (2.0 * noise * stats.count)
             if cost < NEARLY:
                 continue
-            lost += cost
+            lost, other = lost + cost, other or rougher(own.process)
             name, value = own.process.parameters[0], own.process.values[0]
             sides.append(
                 f"{own.count} in place of {full.count} along input "
@@ -154,9 +154,16 @@ def fewer_than_asked(asked: Plan, assembly: Assembly, kernel: Kernel, noise: flo
                 f"term {term + 1} ({label}) has fewer splines than num_basis asks for: "
                 f"{'; '.join(sides)}. With more than about {longest:.2g} cells a lengthscale "
                 "rounding leaves too few digits of such a term; that costs the bound "
-                f"{lost:.2g} nats per datum, and a rougher kernel can have them"
+                f"{lost:.2g} nats per datum"
+                + (f", and a rougher kernel, {other}, can have them" if other else "")
             )
     return notes
+
+
+def rougher(process: Component) -> str:
+    """Which kernel leaves more digits on fine cells, in words; none where there is none."""
+    below = {Matern72: Matern52, Matern52: Matern32, Matern32: Matern12}.get(type(process))  # pyright: ignore[reportArgumentType]
+    return f"as {below.__name__} in place of {type(process).__name__}" if below else ""
 
 
 def wide_deviations(missed: float, scatter: float, noise: float) -> list[str]:

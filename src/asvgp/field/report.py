@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from asvgp.field.bound import Priors, field_bound, freedoms
+from asvgp.field.bound import field_bound, freedoms
 from asvgp.field.memory import in_words, spilled
 from asvgp.field.objective import Nearby
 from asvgp.field.posterior import FieldPosterior
-from asvgp.field.resolution import most_cells, scale_of
 from asvgp.field.stats import FieldStatistics
+from asvgp.field.verdict import basis_verdict
 from asvgp.inference.bound import Bound
 from asvgp.kernels import Kernel
-from asvgp.summary import ENOUGH, NEARLY, BasisVerdict, Facts
+from asvgp.summary import Facts
 
 
 def field_facts(posterior: FieldPosterior, objective: str, stats: FieldStatistics) -> Facts:
@@ -46,7 +46,7 @@ def field_facts(posterior: FieldPosterior, objective: str, stats: FieldStatistic
         structure_lines(posterior),
         freedom,
         tuple(float(by_term[i]) for i in order),
-        _verdict(posterior),
+        basis_verdict(posterior),
         trained,
     )
 
@@ -75,41 +75,3 @@ def structure_lines(posterior: FieldPosterior) -> tuple[str, ...]:
     for term, count in zip(plan.smooths, plan.smooth_counts, strict=True):
         lines.append(f"term {term + 1}: {count} splines, a column of every cell")
     return tuple(lines)
-
-
-def _verdict(posterior: FieldPosterior) -> BasisVerdict:
-    """Is the basis large enough? By what the splines miss of the prior at the data."""
-    stats, noise, kernel = posterior.stats, posterior.noise, posterior.kernel
-    missed, _ = Priors(posterior.assembly, kernel).missed(derivatives=False)
-    rates, rooms = [], []
-    plan = posterior.plan
-    for axes in plan.axes(kernel):
-        processes = [(axis.process, axis.degree) for axis in axes if axis.process is not None]
-        finest = most_cells(k for _, k in processes)
-        cells = [scale_of(a.process) / a.grid.spacing for a in axes if a.process is not None]
-        rooms.append(finest / max(cells))
-        rates.append(min(min(2 * (k - p.order), 2 * p.order + 1) for p, k in processes))
-    for axis in plan.smooth_axes(kernel):
-        process = axis.process
-        assert process is not None
-        rooms.append(most_cells([axis.degree]) * axis.grid.spacing / scale_of(process))
-        rates.append(min(2 * (axis.degree - process.order), 2 * process.order + 1))
-    penalties = np.array(missed) / (2.0 * noise * stats.count)
-    penalty, rates = float(penalties.sum()), np.array(rates)
-    gain = float(np.sum(penalties * (1.0 - 2.0**-rates)))
-    times = 1
-    while np.sum(penalties * float(times) ** -rates) >= ENOUGH and times < 1024:
-        times *= 2
-    words = "yes" if penalty < ENOUGH else "nearly"
-    if penalty >= NEARLY:
-        words = f"no: about {times} times as many along every input would be"
-        room = min(rooms[i] for i in np.flatnonzero(penalties >= 0.1 * penalty))
-        if times > room:
-            words = (
-                "no, but finer splines would leave too few digits of so smooth and long a term; "
-                "rougher kernels, as Matern32 in place of Matern52, can have them"
-            )
-            times = max(1, int(room))
-    share = sum(missed) / (kernel.prior_variance * stats.weight)
-    size = posterior.assembly.size
-    return BasisVerdict(share, penalty, gain, size, size * times, words)

@@ -26,6 +26,7 @@ from asvgp.field.report import field_facts
 from asvgp.field.resolution import least_levels
 from asvgp.field.sampling import FieldPath, sample
 from asvgp.field.stats import FieldStatistics
+from asvgp.field.verdict import stopped_short
 from asvgp.inference.effects import near_means
 from asvgp.inference.fitting import Fit
 from asvgp.inference.resolution import MANY
@@ -417,8 +418,7 @@ class Field:
 
     def fit(self, estimator, problem: Problem, stats: FieldStatistics, warm) -> Fit:
         """Train on statistics."""
-        given = estimator.num_basis
-        auto = isinstance(given, str) and given == "auto"
+        auto = isinstance(estimator.num_basis, str) and estimator.num_basis == "auto"
         plan = self.plan(estimator, stats)
         room = _room(estimator)
         fitted = fit_field(
@@ -435,6 +435,8 @@ class Field:
         if auto and self._cut_short(estimator, stats, ends):
             room.stopped()
             fitted.report.notes += [note for note in room.notes if note not in fitted.report.notes]
+        elif auto and problem.objective == "elbo" and not (room.notes or fitted.report.interrupted):
+            fitted.report.notes += stopped_short(fitted.posterior, stats)  # pyright: ignore[reportArgumentType]
         return fitted
 
     def _cut_short(self, estimator, stats: FieldStatistics, ends: tuple[Grid, ...]) -> bool:

@@ -1,0 +1,135 @@
+"""Whether a field's basis is large enough: advice that can be followed, and when it is given."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+from asvgp import GPRegressor, Matern12, Matern32, Matern52
+from asvgp.summary import BasisVerdict
+
+FIXED = {"optimizer": None}
+
+
+def rough(count: int = 300):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 1.0, (count, 2))
+    return X, np.sin(25 * X[:, 0]) * np.cos(20 * X[:, 1]) + 0.03 * rng.standard_normal(count)
+
+
+def verdict(gp: GPRegressor) -> BasisVerdict:
+    return gp._seen().structure.facts(gp.posterior_, gp.objective, gp.stats_).verdict
+
+
+def advised(text: str) -> tuple[int, ...]:
+    found = re.search(r"num_basis=(\([\d, ]+\))", text)
+    assert found is not None, text
+    return ast.literal_eval(found[1])
+
+
+def regained(text: str) -> float:
+    found = re.search(r"would regain about ([\d.]+)", text)
+    assert found is not None, text
+    return float(found[1].rstrip("."))
+
+
+@pytest.fixture(scope="module")
+def short():
+    """A rough surface on the finest automatic cells, and what was said."""
+    X, y = rough()
+    kernel = Matern32(0.1, dim=0) * Matern32(0.1, dim=1)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        gp = GPRegressor(kernel, noise_variance=1e-3, **FIXED).fit(X, y)
+    return gp, [str(warning.message) for warning in said]
+
+
+def again(gp: GPRegressor, num_basis) -> GPRegressor:
+    """The same model on other splines; a warning would be an error."""
+    settings = {"noise_variance": gp.noise_variance_, "num_basis": num_basis, **FIXED}
+    return GPRegressor(gp.kernel_, **settings).fit(*rough())
+
+
+def test_an_automatic_grid_that_ends_too_coarse_is_announced_once(short):
+    gp, said = short
+    assert gp.posterior_.plan.grids == gp.stats_.grids
+    (text,) = said
+    assert f"automatic resolution stopped at {gp.num_basis_} basis functions" in text
+    finer = again(gp, advised(text))
+    # Finer splines also lower the bound's penalty for fitting with them: at least so much.
+    assert finer.elbo_ - gp.elbo_ > 0.9 * regained(text) * len(rough()[1])
+    lost = verdict(gp).penalty - verdict(finer).penalty
+    assert lost == pytest.approx(regained(text), rel=0.2)
+
+
+def test_the_verdict_says_how_much_finer_digits_allow(short):
+    gp, _ = short
+    basis = verdict(gp)
+    assert str(basis).startswith("no: num_basis=")
+    assert "Matern12 in place of Matern32" in str(basis)
+    assert "Matern52" not in str(basis)
+    finer = again(gp, advised(str(basis)))
+    assert finer.num_basis_ == advised(str(basis))  # digits allow it
+    assert finer.posterior_.assembly.size == basis.suggested
+    assert basis.penalty - verdict(finer).penalty == pytest.approx(regained(str(basis)), rel=0.2)
+    # And that is as far as it goes.
+    most = verdict(finer)
+    assert str(most).startswith("no, but finer splines would leave too few digits")
+    assert most.suggested == most.num_basis
+
+
+def test_an_input_with_room_is_refined_beside_one_without():
+    X, y = rough()
+    kernel = Matern32(2.0, dim=0) * Matern32(0.1, dim=1)
+    gp = GPRegressor(kernel, num_basis=(13, 26), noise_variance=1e-4, **FIXED).fit(X, y)
+    basis = verdict(gp)
+    long, brief = advised(str(basis))
+    assert long < 16
+    assert brief > 150
+    finer = again(gp, (long, brief))
+    assert verdict(finer).penalty < 0.2 * basis.penalty
+    assert finer.posterior_.assembly.size == basis.suggested
+
+
+@pytest.mark.parametrize(
+    "one, lengthscale, words",
+    [
+        (Matern52, 0.5, "; a rougher kernel, as Matern32 in place of Matern52, can have them"),
+        (Matern32, 1.6, "; a rougher kernel, as Matern12 in place of Matern32, can have them"),
+        (Matern12, 30.0, ""),
+    ],
+)
+def test_only_rougher_kernels_that_there_are_are_advised(one, lengthscale, words):
+    X, y = rough()
+    kernel = one(lengthscale, dim=0) * one(lengthscale, dim=1)
+    with pytest.warns(UserWarning, match="fewer splines than num_basis asks for") as said:
+        gp = GPRegressor(kernel, num_basis=30, noise_variance=1e-5, **FIXED).fit(X, y)
+    head = "no, but finer splines would leave too few digits of so smooth and long a term"
+    assert str(verdict(gp)) == head + words
+    (note,) = (str(warning.message) for warning in said)
+    assert ("rougher kernel" in note) == bool(words)
+    assert words.removeprefix("; a rougher kernel, ").partition(",")[0] in note
+
+
+def test_nothing_is_announced_where_the_basis_is_enough():
+    X, y = rough(1000)
+    y += 0.3 * np.random.default_rng(1).standard_normal(len(y))
+    gp = GPRegressor(Matern32()).fit(X, y)  # a warning would be an error
+    assert not gp.optimization_.notes
+    assert verdict(gp).penalty < 0.05
+
+
+def test_evidence_does_not_pay_for_what_is_missed(short):
+    gp, _ = short
+    settings = {"noise_variance": gp.noise_variance_, "objective": "evidence", **FIXED}
+    gp = GPRegressor(gp.kernel_, **settings).fit(*rough())  # a warning would be an error
+    assert verdict(gp).penalty > 0.05
+
+
+def test_coarse_splines_that_were_asked_for_are_not_announced(short):
+    gp, _ = short
+    assert str(verdict(again(gp, 20))).startswith("no")
