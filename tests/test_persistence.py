@@ -129,6 +129,7 @@ def test_predictions_need_no_factorisation(path, monkeypatch):
 
 
 @each_model
+@pytest.mark.filterwarnings("ignore:The automatic resolution stopped")  # of untrained lengthscales
 def test_learns_on_as_the_original_does(case, path):
     gp, X, y, kwargs = fitted(case)
     loaded, gp = again(gp, path), copy.copy(gp)  # whose parts are replaced, never changed

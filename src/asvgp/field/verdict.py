@@ -28,6 +28,7 @@ from asvgp.summary import ENOUGH, NEARLY, BasisVerdict
 CLEARLY = 0.05  # nats per datum that a grid twice as fine may gain unannounced
 PART = 0.1  # of the penalty, below which an input's part does not decide
 WORTH = 0.1  # of the penalty that finer splines must regain to be advised
+MARGIN = 0.95  # of the room to advise: lengthscales may become longer when trained again
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Side:
 
     def within(self, times: float) -> float:
         """As many times as fine, or as digits allow: in steps of half a doubling."""
-        return min(times, max(1.0, 2.0 ** (floor(2.0 * log2(self.room)) / 2.0)))
+        return min(times, max(1.0, 2.0 ** (floor(2.0 * log2(MARGIN * self.room)) / 2.0)))
 
     def left(self, times: float) -> float:
         """The penalty on cells so many times as fine."""
