@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52
+from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52, scan
 from asvgp.plot.view import View
 from asvgp.report import charts, write_report
 from asvgp.report.checks import FINE, LOOK, NONE, PROBLEM, findings, gather, headline
@@ -376,7 +376,7 @@ def test_cell_means_of_a_right_model_are_standard_normal():
 def judged(gp, X=None, y=None):
     view, summary = View(gp, 0), gp.summary()
     left = None if X is None else gp.leave_one_out(X, y)
-    columns = None if X is None else view.data(X, y)[0]
+    columns = {} if X is None else view.data(X, y)[0]
     found = findings(view, summary, gather(view, summary, left, columns))
     assert [f.level for f in found] == sorted((f.level for f in found), reverse=True)
     return {f.question: f for f in found}, headline(found)
@@ -447,17 +447,22 @@ def test_of_fields_without_data_residuals_are_not_judged(tmp_path):
     assert "Not checked" in read(tmp_path, gp).text
 
 
-class Source:
-    """Rows that only the model can read."""
-
-
-def test_sources_are_read_by_the_model_alone(tmp_path, monkeypatch):
-    gp, x, y = line_model()
-    known = gp.leave_one_out(x, y)
-    monkeypatch.setattr(type(gp), "leave_one_out", lambda self, X, y, **_: known)
-    page = read(tmp_path, gp, Source())
-    assert "of 600 observations" in page.text
-    assert page.content["figure-1"]["data"]["what"] == "means of cells"
+@pytest.mark.parametrize("rows", [600, 50_000])
+def test_observations_of_sources_are_shown_as_those_of_arrays(rows, tmp_path):
+    rng = np.random.default_rng(1)
+    x = rng.uniform(0.0, 10.0, rows)
+    frame = pd.DataFrame({"x": x, "y": np.sin(x) + 0.1 * rng.standard_normal(rows)})
+    gp = GPRegressor(num_basis=30, noise_variance=0.01, optimizer=None).fit(frame, "y")
+    frame.to_parquet(tmp_path / "rows.parquet")
+    pages = [
+        read(tmp_path, gp, *data)
+        for data in ((frame[["x"]], frame["y"]), (scan(tmp_path / "rows.parquet", "y"),))
+    ]
+    data = pages[1].content["figure-1"]["data"]
+    assert data == pages[0].content["figure-1"]["data"]
+    assert (data["what"], data["count"]) == ("observations", rows)
+    assert ("low" in data) == (rows > 20_000)  # ranges
+    assert pages[0].text == pages[1].text
 
 
 # ------------------------------------------------------------ using it, and failing

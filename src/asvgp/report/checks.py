@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from asvgp.summary import ENOUGH, NEARLY, Summary
 PROBLEM, LOOK, FINE, NONE = 3, 2, 1, 0
 WORDS = {PROBLEM: "Problem", LOOK: "Look at this", FINE: "Fine", NONE: "Not checked"}
 _LOST = 0.9  # of the prior standard deviation, beyond which a prediction is but the prior
+_SLACK = 0.2  # of a correlation
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,14 @@ class Finding:
     question : str
     answer : str
         With numbers.
+    number : float or None
+        The one that the level follows from; None where there is none.
     """
 
     level: int
     question: str
     answer: str
+    number: float | None = None
 
     @property
     def word(self) -> str:
@@ -59,6 +64,8 @@ class Evidence(NamedTuple):
         Correlations with the k-th neighbour of the first output, and the number of pairs.
     near : str
         What neighbours are.
+    leverage : float
+        Degrees of freedom that a residual takes on average.
     cells : CellMeans or None
     rest : Remainder
     """
@@ -68,11 +75,14 @@ class Evidence(NamedTuple):
     left: LeaveOneOut | None
     neighbours: tuple[Array, int]
     near: str
+    leverage: float
     cells: CellMeans | None
     rest: Remainder
 
 
-def gather(view: View, summary: Summary, left: LeaveOneOut | None, columns) -> Evidence:
+def gather(
+    view: View, summary: Summary, left: LeaveOneOut | None, columns: Mapping[int, Array]
+) -> Evidence:
     """Residuals of the data where they were given, else those that the statistics hold.
 
     Parameters
@@ -81,24 +91,25 @@ def gather(view: View, summary: Summary, left: LeaveOneOut | None, columns) -> E
     summary : Summary
     left : LeaveOneOut or None
         Of the data, if they were given.
-    columns : dict or None
-        Their inputs, where those are at hand.
+    columns : dict
+        Their inputs: neighbours are so in these, whatever the order of the rows.
     """
     rest = remainder(view.posterior, summary.degrees_of_freedom)
     cells = cell_means(view.posterior) if view.is_line else None
-    near = "lag (observations)" if view.is_line else "k-th nearest neighbour"
     if left is not None:
         z = np.atleast_2d(left.z)
-        if columns is not None:
-            keep = np.isfinite(z[0])
+        keep = np.isfinite(z[0])
+        own, found = z[0][keep], (np.empty(0), 1)
+        if len(own) > 1:
             places = {c: np.asarray(x)[keep] for c, x in columns.items()}
-            own = Residuals(z[0][keep], z[0][keep], z[0][keep], places)
-            return Evidence(z, "observations", left, correlations(view, own), near, cells, rest)
-        found = _in_order(z[0])
-        return Evidence(z, "observations", left, found, "lag (rows)", cells, rest)
+            found = correlations(view, Residuals(own, own, own, places))
+        near = "lag (observations)" if view.is_line else "k-th nearest neighbour"
+        each = summary.degrees_of_freedom / max(summary.observations, 1)
+        return Evidence(z, "observations", left, found, near, each, cells, rest)
     if cells is None:
-        return Evidence(np.empty((0, 0)), "", None, (np.empty(0), 1), near, None, rest)
-    return Evidence(cells.z, "cell means", None, _in_order(cells.z[0]), "lag (cells)", cells, rest)
+        return Evidence(np.empty((0, 0)), "", None, (np.empty(0), 1), "", 0.0, None, rest)
+    found, each = _in_order(cells.z[0]), summary.degrees_of_freedom / max(len(cells.x), 1)
+    return Evidence(cells.z, "cell means", None, found, "lag (cells)", each, cells, rest)
 
 
 def _in_order(z: Array, lags: int = 30) -> tuple[Array, int]:
@@ -163,7 +174,10 @@ def _residuals(evidence: Evidence) -> list[Finding]:
     )
     return [
         Finding(
-            _width_level(judged[worst]), bands, _of_bands(judged[worst], cells) + where + basis
+            _width_level(judged[worst]),
+            bands,
+            _of_bands(judged[worst], cells) + where + basis,
+            judged[worst].coverage[0.95],
         ),
         _structure(evidence, structure),
     ]
@@ -194,6 +208,12 @@ def _of_bands(found: Calibration, cells: bool) -> str:
 
 
 def _structure(evidence: Evidence, question: str) -> Finding:
+    """Correlation of neighbours, and whether that is more than leaving out makes it.
+
+    Of a right model, left-out residuals at i and j have the correlation
+    ``-c_ij / sqrt((1 - h_i) (1 - h_j))`` with ``c_ij`` the posterior covariance of f there over
+    the noise variance, at most ``sqrt(h_i h_j)`` of the leverages: no less than ``-h / (1 - h)``.
+    """
     found, pairs = evidence.neighbours
     if not len(found):
         return Finding(NONE, question, "There are too few residuals.")
@@ -202,15 +222,30 @@ def _structure(evidence: Evidence, question: str) -> Finding:
         f"The correlation of neighbouring residuals is {fixed(first)}; chance alone gives about "
         f"±{chance:.2g}."
     )
+    level = FINE
     if first > max(0.2, 2.0 * chance):
         level = PROBLEM
         text += " The kernel or the basis does not resolve what the data hold."
     elif first > max(0.05, 2.0 * chance):
         level = LOOK
         text += " There is a little that kernel or basis does not resolve."
-    else:
-        level = FINE
-    return Finding(level, question, text)
+    elif first < -max(0.05, 2.0 * chance):
+        h = min(evidence.leverage, 0.5)
+        lowest = -h / (1.0 - h)
+        text += (
+            " Leaving out makes neighbours negatively correlated, since each is predicted with "
+            f"the help of the other; a model with {shown(evidence.leverage, 2)} degrees of freedom "
+        )
+        text += f"{'a cell' if evidence.left is None else 'an observation'} has "
+        text += f"up to about {fixed(lowest)} from that."
+        # The leverages differ from place to place, and with them what leaving out does.
+        if first < lowest - max(_SLACK, 2.0 * chance):
+            level = LOOK
+            text += (
+                " This is more: errors of neighbours alternate, or the kernel is rougher than "
+                "what the data hold."
+            )
+    return Finding(level, question, text, first)
 
 
 def _explained(evidence: Evidence) -> Finding:
@@ -226,7 +261,7 @@ def _explained(evidence: Evidence) -> Finding:
     level = FINE if 0.8 < left < 1.25 else LOOK
     if part < 0.02:
         level, text = LOOK, text + " That is next to nothing: is there a signal at all?"
-    return Finding(level, "How much does the model explain?", text)
+    return Finding(level, "How much does the model explain?", text, part)
 
 
 # ---------------------------------------------------------------- the model
@@ -252,7 +287,7 @@ def _basis(view: View, summary: Summary) -> Finding:
     tried = len(view.gp.resolution_)
     if tried > 1:
         answer += f" {tried} resolutions were tried."
-    return Finding(level, "Is the basis large enough?", answer)
+    return Finding(level, "Is the basis large enough?", answer, float(basis.penalty))
 
 
 def _training(view: View, summary: Summary) -> Finding:
@@ -271,7 +306,7 @@ def _training(view: View, summary: Summary) -> Finding:
     if report.notes:
         level = max(level, LOOK)
         text += " " + " ".join(f"{note[0].upper()}{note[1:]}." for note in report.notes)
-    return Finding(level, question, text)
+    return Finding(level, question, text, float(report.evaluations))
 
 
 def _determined(summary: Summary) -> Finding:
@@ -292,9 +327,10 @@ def _determined(summary: Summary) -> Finding:
     if not known:
         return Finding(FINE, question, "None were estimated.")
     most, name = max(known)
-    factor = shown(float(np.exp(1.96 * most)), 3 if most > 0.01 else 5)
-    text = f"The least certain is {name}, to within a factor of {factor} (95 % interval)."
-    return Finding(LOOK if most > 0.7 else FINE, question, text)
+    factor = float(np.exp(1.96 * most))
+    told = shown(factor, 3 if most > 0.01 else 5)
+    text = f"The least certain is {name}, to within a factor of {told} (95 % interval)."
+    return Finding(LOOK if most > 0.7 else FINE, question, text, factor)
 
 
 def _some(names: list[str], most: int = 3) -> str:
@@ -336,16 +372,16 @@ def _resolved(view: View) -> Finding:
     )
     if level == PROBLEM:
         text += " Splines cannot follow a process that changes between knots: raise num_basis."
-    return Finding(level, "Do the knots resolve the kernel?", text)
+    return Finding(level, "Do the knots resolve the kernel?", text, float(least))
 
 
 def _missing(summary: Summary) -> Finding:
     rows = summary.missing + summary.observations
     part = summary.missing / rows if rows else 0.0
     if not summary.missing:
-        return Finding(FINE, "Are data missing?", f"None of {rows:,} rows.")
+        return Finding(FINE, "Are data missing?", f"None of {rows:,} rows.", 0.0)
     text = f"{summary.missing:,} of {rows:,} rows ({share(part)}) had no value and were left out."
-    return Finding(LOOK if part > 0.1 else FINE, "Are data missing?", text)
+    return Finding(LOOK if part > 0.1 else FINE, "Are data missing?", text, part)
 
 
 def _known(view: View) -> list[Finding]:
@@ -358,7 +394,7 @@ def _known(view: View) -> list[Finding]:
     lost = variance > _LOST**2 * view.posterior.kernel.prior_variance
     question = "Is there a stretch without information?"
     if not lost.any():
-        return [Finding(FINE, question, "No: everywhere the data narrow the prior down.")]
+        return [Finding(FINE, question, "No: everywhere the data narrow the prior down.", 0.0)]
     edges = np.flatnonzero(np.diff(np.concatenate([[0], lost.astype(np.int8), [0]])))
     starts, stops = edges[::2], edges[1::2]
     longest = int(np.argmax(stops - starts))
@@ -368,4 +404,4 @@ def _known(view: View) -> list[Finding]:
         f"In {share(part)} of the domain the band is nearly as wide as without any data; the "
         f"longest such stretch goes from {at(place, ends[0])} to {at(place, ends[1])}."
     )
-    return [Finding(LOOK if part > 0.01 else FINE, question, text)]
+    return [Finding(LOOK if part > 0.01 else FINE, question, text, part)]

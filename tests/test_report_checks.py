@@ -1,0 +1,119 @@
+"""What the report finds: the same of rows in any order and any wrapping, and for the right reason."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import asvgp
+from asvgp import Constant, GPRegressor, Matern32, Matern52
+from asvgp.report.checks import FINE, LOOK, PROBLEM
+from asvgp.report.page import compose
+
+STRUCTURE = "Is there structure left in the residuals?"
+BANDS = "Are the bands as wide as they should be?"
+
+
+def too_smooth(kernel, frame, num_basis):
+    """A model that misses what the data hold, of a source."""
+    gp = GPRegressor(kernel, num_basis=num_basis, noise_variance=0.5, optimizer=None)
+    return gp.fit(frame, "y")
+
+
+@cache
+def missed():
+    rng = np.random.default_rng(0)
+    x = np.linspace(0.0, 100.0, 3000)
+    line = pd.DataFrame({"x": x, "y": np.sin(3 * x) + 0.1 * rng.standard_normal(3000)})
+    places = rng.uniform(0.0, 1.0, (3000, 2))
+    wave = np.sin(25 * places[:, 0]) * np.sin(25 * places[:, 1])
+    order = np.lexsort(np.round(places * 12).T)
+    area = pd.DataFrame({"u": places[:, 0], "v": places[:, 1], "y": 1.5 * wave}).iloc[order]
+    bends = np.sin(30 * places[:, 0]) + places[:, 1]
+    terms = pd.DataFrame({"u": places[:, 0], "v": places[:, 1], "y": bends}).iloc[order]
+    plain = Matern32(50.0, dim="x") + Constant()
+    product = Matern32(5.0, dim="u") * Matern32(5.0, dim="v") + Constant()
+    sums = Matern52(5.0, dim="u") + Matern52(5.0, dim="v") + Constant()
+    return {
+        "line": (too_smooth(plain, line, 20), line),
+        "map": (too_smooth(product, area, 6), area),
+        "additive": (too_smooth(sums, terms, 6), terms),
+    }
+
+
+def found_of(gp, *data, **options):
+    return {one.question: one for one in compose(gp, *data, **options).findings}
+
+
+@pytest.mark.parametrize("kind", ["line", "map", "additive"])
+def test_structure_is_found_in_rows_of_any_order(kind, tmp_path):
+    gp, frame = missed()[kind]
+    ordered = found_of(gp, frame, "y")[STRUCTURE]
+    assert ordered.level == PROBLEM
+    assert ordered.number is not None
+    assert ordered.number > 0.5
+    shuffled = frame.sample(frac=1.0, random_state=1)
+    shuffled.to_csv(tmp_path / "rows.csv", index=False)
+    for source in (shuffled, asvgp.scan(tmp_path / "rows.csv")):
+        found = found_of(gp, source, "y")[STRUCTURE]
+        assert found.level == PROBLEM
+        assert found.number == pytest.approx(ordered.number, abs=0.02)
+    arrays = found_of(gp, shuffled.drop(columns="y"), shuffled["y"])[STRUCTURE]
+    assert arrays.number == pytest.approx(ordered.number, abs=0.02)
+
+
+def test_neighbours_at_one_place_are_others():
+    """Of many observations at few places, none is its own neighbour."""
+    rng = np.random.default_rng(3)
+    places = rng.uniform(0.0, 1.0, (40, 2))[rng.integers(0, 40, 4000)]
+    frame = pd.DataFrame({"u": places[:, 0], "v": places[:, 1], "y": rng.standard_normal(4000)})
+    gp = GPRegressor(Matern32(1.0), num_basis=6, noise_variance=1.0, optimizer=None)
+    found = found_of(gp.fit(frame, "y"), frame, "y")[STRUCTURE]
+    assert abs(found.number) < 0.03
+    assert found.level == FINE
+
+
+def test_leaving_out_explains_correlations_below_zero():
+    """Of a right model with little noise, and as far as its degrees of freedom go."""
+    rng = np.random.default_rng(1)
+    x = np.linspace(0.0, 150.0, 1500)
+    kernel = Matern32(1.0)
+    f = np.linalg.cholesky(kernel(x) + 1e-10 * np.eye(1500)) @ rng.standard_normal(1500)
+    y = f + 0.02 * rng.standard_normal(1500)
+    gp = GPRegressor(kernel, num_basis=3000, noise_variance=0.0004, optimizer=None).fit(x, y)
+    found = found_of(gp, x, y)[STRUCTURE]
+    assert found.number < -0.4
+    assert found.level == FINE
+    assert "since each is predicted with the help of the other" in found.answer
+    each = gp.summary().degrees_of_freedom / 1500
+    assert f"{each:.2g} degrees of freedom an observation" in found.answer
+    # What the inverse of the covariance says, which is exact.
+    precision = np.linalg.inv(kernel(x) + 0.0004 * np.eye(1500))
+    scale = np.sqrt(np.diag(precision))
+    expected = float(np.mean(np.diag(precision, 1) / (scale[1:] * scale[:-1])))
+    assert found.number == pytest.approx(expected, abs=0.06)
+    assert -each / (1.0 - each) < expected
+
+
+def test_errors_that_alternate_are_not_explained_by_leaving_out():
+    x = np.linspace(0.0, 10.0, 2000)
+    rng = np.random.default_rng(2)
+    y = np.sin(x) + 0.1 * (-1.0) ** np.arange(2000) + 0.05 * rng.standard_normal(2000)
+    gp = GPRegressor(Matern52(2.0), num_basis=40, noise_variance=0.0125, optimizer=None).fit(x, y)
+    found = found_of(gp, x, y)[STRUCTURE]
+    assert found.number < -0.6
+    assert found.level == LOOK
+    assert "errors of neighbours alternate" in found.answer
+
+
+def test_heavy_tails_are_not_called_too_much_noise():
+    x = np.linspace(0.0, 10.0, 20_000)
+    rng = np.random.default_rng(5)
+    y = np.sin(x) + 0.2 * rng.standard_t(3, 20_000)
+    gp = GPRegressor(Matern52(2.0), num_basis=40, noise_variance=0.14, optimizer=None).fit(x, y)
+    bands = found_of(gp, x, y)[BANDS]
+    assert bands.level >= LOOK
+    assert bands.answer.startswith("Residuals have heavy tails: the 50% band covers")
+    assert "noise too large" not in bands.answer
+    assert np.var(gp.leave_one_out(x, y).z) < 0.95  # which alone says that the noise is too large
