@@ -278,6 +278,38 @@ def test_maps_hold_what_the_model_predicts(tmp_path):
     assert (average["columns"], average["rows"]) == (8, 8)
 
 
+def layer_values(layer):
+    steps = unpacked(layer["values"], "<u2").reshape(layer["rows"], layer["columns"])
+    found = layer["low"] + steps / 65_534 * (layer["high"] - layer["low"])
+    return np.where(steps == 65_535, np.nan, found)
+
+
+def test_averages_of_gridded_data_have_no_holes_between_their_points(tmp_path):
+    """Where cells are finer than the data's grid; a gap in the data stays one."""
+    lat, lon = np.linspace(50.0, 58.0, 17), np.linspace(-10.0, 2.0, 25)
+    lon = np.delete(lon, slice(10, 16))
+    values = 800.0 + 10.0 * np.sin(lat)[:, None] + lon
+    gp = GPRegressor(
+        Matern32(3.0, 100.0, dim="lat") * Matern32(3.0, dim="lon") + Constant(),
+        num_basis=(62, 75),
+        noise_variance=1.0,
+        optimizer=None,
+    ).fit({"lat": lat, "lon": lon}, values)
+    mean, _, average = read(tmp_path, gp).content["figure-1"]["layers"]
+    assert (average["rows"], average["columns"]) == (60, 73)
+    found = layer_values(average)
+    holes = np.isnan(found)
+    assert np.array_equal(holes, np.broadcast_to(holes.all(axis=0), holes.shape))
+    (empty,) = np.nonzero(holes.all(axis=0))
+    assert np.all(np.diff(empty) == 1)
+    assert 10 <= len(empty) <= 22  # of the 21 that the six left out are wide
+    # In the units of y, and each where it was seen.
+    assert found[0, 0] == pytest.approx(values[0, 0], abs=0.01)
+    assert found[-1, -1] == pytest.approx(values[-1, -1], abs=0.01)
+    assert found[30, -1] == pytest.approx(values[8, -1], abs=0.01)
+    assert layer_values(mean).mean() == pytest.approx(np.nanmean(found), abs=2.0)
+
+
 def test_components_are_each_shown(tmp_path):
     gp, X, y = mixed_model()
     page = read(tmp_path, gp, X, y)
@@ -546,6 +578,26 @@ def test_labels_of_resolutions_do_not_meet(counts):
     assert all(one[1] < other[0] for one, other in pairwise(ends))
     assert ends[-1][1] <= 320.0
     assert page.count("<circle") == len(counts)  # every one has its dot
+
+
+@pytest.mark.parametrize(
+    "counts, upper",
+    [([90, 178, 150, 338, 300], 0.5), ([50, 50], 9.0), ([90, 300, 40], -0.5), ([10, 20, 40], -9)],
+)
+def test_lines_of_resolutions_stay_in_their_panel(counts, upper):
+    """Whatever the steps: of several inputs, one may give functions to another."""
+    bounds = np.linspace(-1.0, 0.0, len(counts))
+    page = charts.resolution(counts, bounds, upper)
+    line = re.findall(r'<polyline class="model" points="([^"]*)"', page)[-1]
+    points = np.array([pair.split(",") for pair in line.split()], dtype=float)
+    assert np.all(np.diff(points[:, 0]) > 0.0)
+    assert np.all((points >= (66.0, 10.0)) & (points <= (308.0, 180.0)))
+    assert len(np.unique(points[:, 1])) == len(counts)  # nothing is cut off
+    for side, place in (("middle", r'x="[\d.]+" y="194.0"'), ("end", r'x="61.0" y="[\d.]+"')):
+        assert len(re.findall(rf'<text {place} text-anchor="{side}">', page)) >= 2
+    rising = counts == sorted(set(counts))
+    assert (">basis functions<" in page) == rising
+    assert rising or f"From {counts[0]:,} to {counts[-1]:,} basis functions" in page
 
 
 @pytest.mark.parametrize("theme", [":root {", ':root[data-theme="dark"] {'])
