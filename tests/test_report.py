@@ -17,7 +17,6 @@ import pytest
 from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52, scan
 from asvgp.plot.view import View
 from asvgp.report import charts, write_report
-from asvgp.report.checks import FINE, LOOK, NONE, PROBLEM, findings, gather, headline
 from asvgp.report.curves import curve, nodes
 from asvgp.report.sums import cell_means, remainder
 from asvgp.report.text import at, fixed, shown
@@ -400,83 +399,6 @@ def test_cell_means_of_a_right_model_are_standard_normal():
     assert abs(z.var() - 1.0) < 4.0 * (2.0 / 300) ** 0.5
     gp = GPRegressor(Matern32(5.0), num_basis=302, noise_variance=0.1, optimizer=None).fit(x, y)
     assert cell_means(gp.posterior_).z[0].var() > 2.0
-
-
-# ------------------------------------------------------------ verdicts
-
-
-def judged(gp, X=None, y=None):
-    view, summary = View(gp, 0), gp.summary()
-    left = None if X is None else gp.leave_one_out(X, y)
-    columns = {} if X is None else view.data(X, y)[0]
-    found = findings(view, summary, gather(view, summary, left, columns))
-    assert [f.level for f in found] == sorted((f.level for f in found), reverse=True)
-    return {f.question: f for f in found}, headline(found)
-
-
-def test_a_right_model_has_nothing_against_it():
-    rng = np.random.default_rng(0)
-    x = np.linspace(0.0, 10.0, 2000)
-    y = np.sin(3 * x) + 0.1 * rng.standard_normal(2000)
-    gp = GPRegressor(Matern52()).fit(x, y)
-    for data in ((x, y), ()):
-        found, words = judged(gp, *data)
-        bad = [f.question for f in found.values() if f.level > FINE]
-        assert bad in ([], ["Do the data determine the hyperparameters?"])
-        assert words.startswith("Nothing" if not bad else "1 thing to look at")
-
-
-def test_what_is_wrong_is_said_worst_first():
-    rng = np.random.default_rng(0)
-    x = np.sort(rng.uniform(0.0, 50.0, 5000))
-    y = np.sin(20 * x) + 0.1 * rng.standard_normal(5000)
-    gp = GPRegressor(Matern32(0.3), num_basis=60, noise_variance=0.001, optimizer=None).fit(x, y)
-    found, words = judged(gp, x, y)
-    assert found["Are the bands as wide as they should be?"].level >= LOOK
-    assert found["Is there structure left in the residuals?"].level == PROBLEM
-    assert found["Is the basis large enough?"].level == PROBLEM
-    assert found["Do the knots resolve the kernel?"].level == PROBLEM
-    assert "3 problems and" in words
-    assert "Problem" in {f.word for f in found.values()}
-
-
-@pytest.mark.parametrize("with_data", [False, True])
-def test_bands_too_narrow_are_a_problem(with_data):
-    rng = np.random.default_rng(0)
-    x = np.linspace(0.0, 10.0, 2000)
-    y = np.sin(x) + 0.3 * rng.standard_normal(2000)
-    gp = GPRegressor(Matern52(2.0), num_basis=50, noise_variance=0.01, optimizer=None).fit(x, y)
-    found, _ = judged(gp, *((x, y) if with_data else ()))
-    bands = found["Are the bands as wide as they should be?"]
-    assert bands.level == PROBLEM
-    assert "larger than predicted" in bands.answer
-    assert ("cell means" in bands.answer) == (not with_data)
-
-
-def test_missing_data_gaps_and_bad_training_are_said():
-    x = np.concatenate([np.linspace(0.0, 10.0, 300), np.linspace(40.0, 50.0, 300)])
-    y = np.sin(x)
-    y[:150] = np.nan
-    gp = GPRegressor(Matern32(2.0), num_basis=200, noise_variance=0.01, optimizer=None)
-    with pytest.warns(UserWarning, match="150 of 600"):
-        gp.fit(x, y)
-    found, _ = judged(gp)
-    missing = found["Are data missing?"]
-    assert missing.level == LOOK
-    assert "150 of 600 rows (25 %)" in missing.answer
-    gap = found["Is there a stretch without information?"]
-    assert gap.level == LOOK
-    assert re.search(r"from 1\d\.\d\d to 3\d\.\d\d", gap.answer)
-    gp._fitted().report.converged = False
-    gp.optimizer = "lbfgs"
-    assert judged(gp)[0]["Did training end well?"].level == PROBLEM
-
-
-def test_of_fields_without_data_residuals_are_not_judged(tmp_path):
-    gp, X, y = field_model()
-    assert judged(gp)[0]["Are the bands as wide as they should be?"].level == NONE
-    assert judged(gp, X, y)[0]["Are the bands as wide as they should be?"].level == PROBLEM
-    assert "Not checked" in read(tmp_path, gp).text
 
 
 @pytest.mark.parametrize("rows", [600, 50_000])

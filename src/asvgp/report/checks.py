@@ -64,6 +64,9 @@ class Evidence(NamedTuple):
         Correlations with the k-th neighbour of the first output, and the number of pairs.
     near : str
         What neighbours are.
+    along : tuple or None
+        Of several inputs, the one along which residuals next to each other are the most
+        correlated, whatever the others are, and that correlation.
     leverage : float
         Degrees of freedom that a residual takes on average.
     cells : CellMeans or None
@@ -75,6 +78,7 @@ class Evidence(NamedTuple):
     left: LeaveOneOut | None
     neighbours: tuple[Array, int]
     near: str
+    along: tuple[str, float] | None
     leverage: float
     cells: CellMeans | None
     rest: Remainder
@@ -99,17 +103,18 @@ def gather(
     if left is not None:
         z = np.atleast_2d(left.z)
         keep = np.isfinite(z[0])
-        own, found = z[0][keep], (np.empty(0), 1)
+        own, found, along = z[0][keep], (np.empty(0), 1), None
         if len(own) > 1:
             places = {c: np.asarray(x)[keep] for c, x in columns.items()}
             found = correlations(view, Residuals(own, own, own, places))
+            along = None if view.is_line else _along(view, own, places)
         near = "lag (observations)" if view.is_line else "k-th nearest neighbour"
         each = summary.degrees_of_freedom / max(summary.observations, 1)
-        return Evidence(z, "observations", left, found, near, each, cells, rest)
+        return Evidence(z, "observations", left, found, near, along, each, cells, rest)
     if cells is None:
-        return Evidence(np.empty((0, 0)), "", None, (np.empty(0), 1), "", 0.0, None, rest)
+        return Evidence(np.empty((0, 0)), "", None, (np.empty(0), 1), "", None, 0.0, None, rest)
     found, each = _in_order(cells.z[0]), summary.degrees_of_freedom / max(len(cells.x), 1)
-    return Evidence(cells.z, "cell means", None, found, "lag (cells)", each, cells, rest)
+    return Evidence(cells.z, "cell means", None, found, "lag (cells)", None, each, cells, rest)
 
 
 def _in_order(z: Array, lags: int = 30) -> tuple[Array, int]:
@@ -118,6 +123,17 @@ def _in_order(z: Array, lags: int = 30) -> tuple[Array, int]:
     power = float(z @ z) or 1.0
     lags = min(lags, len(z) - 1)
     return np.array([z[lag:] @ z[:-lag] for lag in range(1, lags + 1)]) / power, max(len(z), 1)
+
+
+def _along(view: View, z: Array, places: Mapping[int, Array]) -> tuple[str, float]:
+    """What the nearest neighbours of many inputs are too far away to show: single inputs."""
+    mixed = np.random.default_rng(0).permutation(len(z))  # rows of equal input in no order
+    found = [
+        (float(_in_order(z[mixed][np.argsort(places[c][mixed], kind="stable")], 1)[0][0]), c)
+        for c in view.inputs
+    ]
+    most, column = max(found)
+    return view.naming(column), most
 
 
 def findings(view: View, summary: Summary, evidence: Evidence) -> list[Finding]:
@@ -222,6 +238,9 @@ def _structure(evidence: Evidence, question: str) -> Finding:
         f"The correlation of neighbouring residuals is {fixed(first)}; chance alone gives about "
         f"±{chance:.2g}."
     )
+    if evidence.along is not None and evidence.along[1] > max(first, 0.05, 2.0 * chance):
+        name, first = evidence.along
+        text += f" Of those next to each other along {name} alone it is {fixed(first)}."
     level = FINE
     if first > max(0.2, 2.0 * chance):
         level = PROBLEM

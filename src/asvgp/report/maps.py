@@ -110,8 +110,6 @@ def _nearest(occupied: Array) -> Array:
     if len(held) < 2:
         return lines
     after = np.clip(np.searchsorted(held, lines), 1, len(held) - 1)
-    nearest = np.where(
-        lines - held[after - 1] <= held[after] - lines, held[after - 1], held[after]
-    )
+    nearest = np.where(lines - held[after - 1] <= held[after] - lines, held[after - 1], held[after])
     usual = float(np.median(np.diff(held)))
     return np.where(np.abs(nearest - lines) <= usual, nearest, lines)
