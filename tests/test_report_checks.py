@@ -89,6 +89,18 @@ def test_structure_along_one_of_many_inputs_is_found(bends):
         assert "alone it is" not in found.answer
 
 
+@pytest.mark.parametrize("with_data", [False, True])
+def test_structure_of_any_output_is_found(with_data):
+    x = np.linspace(0.0, 100.0, 2000)
+    noise = 0.7 * np.random.default_rng(6).standard_normal((2, 2000))
+    Y = np.column_stack([noise[0], np.sin(2 * x) + 0.1 * noise[1]])
+    gp = GPRegressor(Matern32(50.0), num_basis=300, noise_variance=0.5, optimizer=None).fit(x, Y)
+    found = found_of(gp, *((x, Y) if with_data else ()))[STRUCTURE]
+    assert found.level == PROBLEM
+    assert found.answer.endswith("Output 1 is the worst of 2.")
+    assert found_of(gp, x[:1], Y[:1])[STRUCTURE].answer == "There are too few residuals."
+
+
 def test_neighbours_at_one_place_are_others():
     """Of many observations at few places, none is its own neighbour."""
     rng = np.random.default_rng(3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +49,24 @@ class Finding:
         return WORDS[self.level]
 
 
+class Neighbours(NamedTuple):
+    """How residuals of one output go with those near them.
+
+    Attributes
+    ----------
+    correlations : ndarray
+        With the k-th neighbour, k = 1, 2, ...
+    pairs : int
+    along : tuple or None
+        Of several inputs, the one along which residuals next to each other are the most
+        correlated, whatever the others are, and that correlation.
+    """
+
+    correlations: Array
+    pairs: int
+    along: tuple[str, float] | None = None
+
+
 class Evidence(NamedTuple):
     """What there is to judge a fit by.
 
@@ -60,13 +78,10 @@ class Evidence(NamedTuple):
     what : str
         What they are of.
     left : LeaveOneOut or None
-    neighbours : tuple
-        Correlations with the k-th neighbour of the first output, and the number of pairs.
+    neighbours : list of Neighbours
+        Of every output.
     near : str
         What neighbours are.
-    along : tuple or None
-        Of several inputs, the one along which residuals next to each other are the most
-        correlated, whatever the others are, and that correlation.
     leverage : float
         Degrees of freedom that a residual takes on average.
     cells : CellMeans or None
@@ -76,9 +91,8 @@ class Evidence(NamedTuple):
     z: Array
     what: str
     left: LeaveOneOut | None
-    neighbours: tuple[Array, int]
+    neighbours: list[Neighbours]
     near: str
-    along: tuple[str, float] | None
     leverage: float
     cells: CellMeans | None
     rest: Remainder
@@ -102,19 +116,25 @@ def gather(
     cells = cell_means(view.posterior) if view.is_line else None
     if left is not None:
         z = np.atleast_2d(left.z)
-        keep = np.isfinite(z[0])
-        own, found, along = z[0][keep], (np.empty(0), 1), None
-        if len(own) > 1:
-            places = {c: np.asarray(x)[keep] for c, x in columns.items()}
-            found = correlations(view, Residuals(own, own, own, places))
-            along = None if view.is_line else _along(view, own, places)
+        found = [_near(view, own, columns) for own in z]
         near = "lag (observations)" if view.is_line else "k-th nearest neighbour"
         each = summary.degrees_of_freedom / max(summary.observations, 1)
-        return Evidence(z, "observations", left, found, near, along, each, cells, rest)
+        return Evidence(z, "observations", left, found, near, each, cells, rest)
     if cells is None:
-        return Evidence(np.empty((0, 0)), "", None, (np.empty(0), 1), "", None, 0.0, None, rest)
-    found, each = _in_order(cells.z[0]), summary.degrees_of_freedom / max(len(cells.x), 1)
-    return Evidence(cells.z, "cell means", None, found, "lag (cells)", None, each, cells, rest)
+        return Evidence(np.empty((0, 0)), "", None, [], "", 0.0, None, rest)
+    found = [Neighbours(*_in_order(own)) for own in cells.z]
+    each = summary.degrees_of_freedom / max(len(cells.x), 1)
+    return Evidence(cells.z, "cell means", None, found, "lag (cells)", each, cells, rest)
+
+
+def _near(view: View, z: Array, columns: Mapping[int, Array]) -> Neighbours:
+    keep = np.isfinite(z)
+    z = z[keep]
+    if len(z) < 2:
+        return Neighbours(np.empty(0), 1)
+    places = {c: np.asarray(x)[keep] for c, x in columns.items()}
+    along = None if view.is_line else _along(view, z, places)
+    return Neighbours(*correlations(view, Residuals(z, z, z, places)), along)
 
 
 def _in_order(z: Array, lags: int = 30) -> tuple[Array, int]:
@@ -175,6 +195,8 @@ def _residuals(evidence: Evidence) -> list[Finding]:
         "Single observations are not in the model: give the data (X and y) to have each of them "
         "predicted without itself."
     )
+    if evidence.left is not None:
+        why = "There are too few residuals."
     rows = [row[np.isfinite(row)] for row in evidence.z]
     if not rows or min(len(row) for row in rows) < 2:
         return [Finding(NONE, bands, why), Finding(NONE, structure, why)]
@@ -224,13 +246,21 @@ def _of_bands(found: Calibration, cells: bool) -> str:
 
 
 def _structure(evidence: Evidence, question: str) -> Finding:
+    """Of the worst output."""
+    judged = [_of_neighbours(one, evidence, question) for one in evidence.neighbours]
+    worst = max(range(len(judged)), key=lambda o: (judged[o].level, -o))
+    where = f" Output {worst} is the worst of {len(judged)}." if len(judged) > 1 else ""
+    return replace(judged[worst], answer=judged[worst].answer + where)
+
+
+def _of_neighbours(near: Neighbours, evidence: Evidence, question: str) -> Finding:
     """Correlation of neighbours, and whether that is more than leaving out makes it.
 
     Of a right model, left-out residuals at i and j have the correlation
     ``-c_ij / sqrt((1 - h_i) (1 - h_j))`` with ``c_ij`` the posterior covariance of f there over
     the noise variance, at most ``sqrt(h_i h_j)`` of the leverages: no less than ``-h / (1 - h)``.
     """
-    found, pairs = evidence.neighbours
+    found, pairs, along = near
     if not len(found):
         return Finding(NONE, question, "There are too few residuals.")
     first, chance = float(found[0]), 2.0 * pairs**-0.5
@@ -238,8 +268,8 @@ def _structure(evidence: Evidence, question: str) -> Finding:
         f"The correlation of neighbouring residuals is {fixed(first)}; chance alone gives about "
         f"±{chance:.2g}."
     )
-    if evidence.along is not None and evidence.along[1] > max(first, 0.05, 2.0 * chance):
-        name, first = evidence.along
+    if along is not None and along[1] > max(first, 0.05, 2.0 * chance):
+        name, first = along
         text += f" Of those next to each other along {name} alone it is {fixed(first)}."
     level = FINE
     if first > max(0.2, 2.0 * chance):

@@ -202,8 +202,9 @@ def _charts(view: View, evidence: Evidence) -> Html:
     z = evidence.z[0][np.isfinite(evidence.z[0])] if len(evidence.z) else np.empty(0)
     if len(z) >= 2:
         panels += [charts.coverage(z, evidence.what), charts.quantiles(z, evidence.what)]
-    if len(evidence.neighbours[0]):
-        panels.append(charts.correlation(*evidence.neighbours, evidence.near))
+    if evidence.neighbours and len(evidence.neighbours[0].correlations):
+        found, pairs, _ = evidence.neighbours[0]
+        panels.append(charts.correlation(found, pairs, evidence.near))
     levels = view.gp.resolution_
     if len(levels) > 1:
         each = view.posterior.stats.count * view.outputs
