@@ -186,6 +186,11 @@ def test_calibration_notes():
     assert "not normal" in calibration(np.clip(skewed, -5.0, 5.0)).notes[0]
     heavy = calibration(rng.standard_t(3, 20_000) / 3**0.5)
     assert "99% band covers" in " ".join(heavy.notes)
+    wide = calibration(rng.standard_t(3, 20_000) / 2.0)  # of variance below one
+    assert wide.variance < 0.95
+    assert wide.notes[0].startswith("residuals have heavy tails: the 50% band covers 7")
+    assert "noise too large" not in " ".join(wide.notes)
+    assert "noise too large" in calibration(0.8 * z).notes[0]
     assert all(len(line) <= 80 for line in str(heavy).splitlines())
     outlier = calibration(np.append(z, -21.0)).notes
     assert len(outlier) == 1

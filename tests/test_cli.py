@@ -1,6 +1,7 @@
 """Every command end to end on real files, beside the Python interface's numbers."""
 
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -346,8 +347,19 @@ def test_report_writes_a_page(files, tmp_path):
     output = tmp_path / "report.html"
     call("report", files / "power.asvgp", files / "power.parquet", "-o", output)
     assert "<html" in output.read_text().lower()
-    call("report", files / "field.asvgp", "-o", output, "--json")
-    assert "height" in output.read_text()
+    said = call("report", files / "field.asvgp", "-o", output, "--json")
+    page = output.read_text()
+    assert "height" in page
+    answer = json.loads(said.stdout)
+    assert answer["output"] == str(output)
+    assert f">{answer['verdict']}</p>" in page
+    found = {one["question"]: one for one in answer["findings"]}
+    assert {*found} == {*re.findall(r"<h3>([^<]*\?)</h3>", page)}
+    assert found["Are the bands as wide as they should be?"]["verdict"] == "Not checked"
+    assert found["Are the bands as wide as they should be?"]["number"] is None
+    assert found["Are data missing?"]["number"] == 0.0
+    explained = found["How much does the model explain?"]
+    assert f"{100 * explained['number']:.3g} %" in explained["words"]
 
 
 def test_demo_prints_its_table(tmp_path):

@@ -14,10 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52
+from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52, scan
 from asvgp.plot.view import View
 from asvgp.report import charts, write_report
-from asvgp.report.checks import FINE, LOOK, NONE, PROBLEM, findings, gather, headline
 from asvgp.report.curves import curve, nodes
 from asvgp.report.sums import cell_means, remainder
 from asvgp.report.text import at, fixed, shown
@@ -278,6 +277,38 @@ def test_maps_hold_what_the_model_predicts(tmp_path):
     assert (average["columns"], average["rows"]) == (8, 8)
 
 
+def layer_values(layer):
+    steps = unpacked(layer["values"], "<u2").reshape(layer["rows"], layer["columns"])
+    found = layer["low"] + steps / 65_534 * (layer["high"] - layer["low"])
+    return np.where(steps == 65_535, np.nan, found)
+
+
+def test_averages_of_gridded_data_have_no_holes_between_their_points(tmp_path):
+    """Where cells are finer than the data's grid; a gap in the data stays one."""
+    lat, lon = np.linspace(50.0, 58.0, 17), np.linspace(-10.0, 2.0, 25)
+    lon = np.delete(lon, slice(10, 16))
+    values = 800.0 + 10.0 * np.sin(lat)[:, None] + lon
+    gp = GPRegressor(
+        Matern32(3.0, 100.0, dim="lat") * Matern32(3.0, dim="lon") + Constant(),
+        num_basis=(62, 75),
+        noise_variance=1.0,
+        optimizer=None,
+    ).fit({"lat": lat, "lon": lon}, values)
+    mean, _, average = read(tmp_path, gp).content["figure-1"]["layers"]
+    assert (average["rows"], average["columns"]) == (60, 73)
+    found = layer_values(average)
+    holes = np.isnan(found)
+    assert np.array_equal(holes, np.broadcast_to(holes.all(axis=0), holes.shape))
+    (empty,) = np.nonzero(holes.all(axis=0))
+    assert np.all(np.diff(empty) == 1)
+    assert 10 <= len(empty) <= 22  # of the 21 that the six left out are wide
+    # In the units of y, and each where it was seen.
+    assert found[0, 0] == pytest.approx(values[0, 0], abs=0.01)
+    assert found[-1, -1] == pytest.approx(values[-1, -1], abs=0.01)
+    assert found[30, -1] == pytest.approx(values[8, -1], abs=0.01)
+    assert layer_values(mean).mean() == pytest.approx(np.nanmean(found), abs=2.0)
+
+
 def test_components_are_each_shown(tmp_path):
     gp, X, y = mixed_model()
     page = read(tmp_path, gp, X, y)
@@ -370,94 +401,22 @@ def test_cell_means_of_a_right_model_are_standard_normal():
     assert cell_means(gp.posterior_).z[0].var() > 2.0
 
 
-# ------------------------------------------------------------ verdicts
-
-
-def judged(gp, X=None, y=None):
-    view, summary = View(gp, 0), gp.summary()
-    left = None if X is None else gp.leave_one_out(X, y)
-    columns = None if X is None else view.data(X, y)[0]
-    found = findings(view, summary, gather(view, summary, left, columns))
-    assert [f.level for f in found] == sorted((f.level for f in found), reverse=True)
-    return {f.question: f for f in found}, headline(found)
-
-
-def test_a_right_model_has_nothing_against_it():
-    rng = np.random.default_rng(0)
-    x = np.linspace(0.0, 10.0, 2000)
-    y = np.sin(3 * x) + 0.1 * rng.standard_normal(2000)
-    gp = GPRegressor(Matern52()).fit(x, y)
-    for data in ((x, y), ()):
-        found, words = judged(gp, *data)
-        bad = [f.question for f in found.values() if f.level > FINE]
-        assert bad in ([], ["Do the data determine the hyperparameters?"])
-        assert words.startswith("Nothing" if not bad else "1 thing to look at")
-
-
-def test_what_is_wrong_is_said_worst_first():
-    rng = np.random.default_rng(0)
-    x = np.sort(rng.uniform(0.0, 50.0, 5000))
-    y = np.sin(20 * x) + 0.1 * rng.standard_normal(5000)
-    gp = GPRegressor(Matern32(0.3), num_basis=60, noise_variance=0.001, optimizer=None).fit(x, y)
-    found, words = judged(gp, x, y)
-    assert found["Are the bands as wide as they should be?"].level >= LOOK
-    assert found["Is there structure left in the residuals?"].level == PROBLEM
-    assert found["Is the basis large enough?"].level == PROBLEM
-    assert found["Do the knots resolve the kernel?"].level == PROBLEM
-    assert "3 problems and" in words
-    assert "Problem" in {f.word for f in found.values()}
-
-
-@pytest.mark.parametrize("with_data", [False, True])
-def test_bands_too_narrow_are_a_problem(with_data):
-    rng = np.random.default_rng(0)
-    x = np.linspace(0.0, 10.0, 2000)
-    y = np.sin(x) + 0.3 * rng.standard_normal(2000)
-    gp = GPRegressor(Matern52(2.0), num_basis=50, noise_variance=0.01, optimizer=None).fit(x, y)
-    found, _ = judged(gp, *((x, y) if with_data else ()))
-    bands = found["Are the bands as wide as they should be?"]
-    assert bands.level == PROBLEM
-    assert "larger than predicted" in bands.answer
-    assert ("cell means" in bands.answer) == (not with_data)
-
-
-def test_missing_data_gaps_and_bad_training_are_said():
-    x = np.concatenate([np.linspace(0.0, 10.0, 300), np.linspace(40.0, 50.0, 300)])
-    y = np.sin(x)
-    y[:150] = np.nan
-    gp = GPRegressor(Matern32(2.0), num_basis=200, noise_variance=0.01, optimizer=None)
-    with pytest.warns(UserWarning, match="150 of 600"):
-        gp.fit(x, y)
-    found, _ = judged(gp)
-    missing = found["Are data missing?"]
-    assert missing.level == LOOK
-    assert "150 of 600 rows (25 %)" in missing.answer
-    gap = found["Is there a stretch without information?"]
-    assert gap.level == LOOK
-    assert re.search(r"from 1\d\.\d\d to 3\d\.\d\d", gap.answer)
-    gp._fitted().report.converged = False
-    gp.optimizer = "lbfgs"
-    assert judged(gp)[0]["Did training end well?"].level == PROBLEM
-
-
-def test_of_fields_without_data_residuals_are_not_judged(tmp_path):
-    gp, X, y = field_model()
-    assert judged(gp)[0]["Are the bands as wide as they should be?"].level == NONE
-    assert judged(gp, X, y)[0]["Are the bands as wide as they should be?"].level == PROBLEM
-    assert "Not checked" in read(tmp_path, gp).text
-
-
-class Source:
-    """Rows that only the model can read."""
-
-
-def test_sources_are_read_by_the_model_alone(tmp_path, monkeypatch):
-    gp, x, y = line_model()
-    known = gp.leave_one_out(x, y)
-    monkeypatch.setattr(type(gp), "leave_one_out", lambda self, X, y, **_: known)
-    page = read(tmp_path, gp, Source())
-    assert "of 600 observations" in page.text
-    assert page.content["figure-1"]["data"]["what"] == "means of cells"
+@pytest.mark.parametrize("rows", [600, 50_000])
+def test_observations_of_sources_are_shown_as_those_of_arrays(rows, tmp_path):
+    rng = np.random.default_rng(1)
+    x = rng.uniform(0.0, 10.0, rows)
+    frame = pd.DataFrame({"x": x, "y": np.sin(x) + 0.1 * rng.standard_normal(rows)})
+    gp = GPRegressor(num_basis=30, noise_variance=0.01, optimizer=None).fit(frame, "y")
+    frame.to_parquet(tmp_path / "rows.parquet")
+    pages = [
+        read(tmp_path, gp, *data)
+        for data in ((frame[["x"]], frame["y"]), (scan(tmp_path / "rows.parquet", "y"),))
+    ]
+    data = pages[1].content["figure-1"]["data"]
+    assert data == pages[0].content["figure-1"]["data"]
+    assert (data["what"], data["count"]) == ("observations", rows)
+    assert ("low" in data) == (rows > 20_000)  # ranges
+    assert pages[0].text == pages[1].text
 
 
 # ------------------------------------------------------------ using it, and failing
@@ -541,6 +500,26 @@ def test_labels_of_resolutions_do_not_meet(counts):
     assert all(one[1] < other[0] for one, other in pairwise(ends))
     assert ends[-1][1] <= 320.0
     assert page.count("<circle") == len(counts)  # every one has its dot
+
+
+@pytest.mark.parametrize(
+    "counts, upper",
+    [([90, 178, 150, 338, 300], 0.5), ([50, 50], 9.0), ([90, 300, 40], -0.5), ([10, 20, 40], -9)],
+)
+def test_lines_of_resolutions_stay_in_their_panel(counts, upper):
+    """Whatever the steps: of several inputs, one may give functions to another."""
+    bounds = np.linspace(-1.0, 0.0, len(counts))
+    page = charts.resolution(counts, bounds, upper)
+    line = re.findall(r'<polyline class="model" points="([^"]*)"', page)[-1]
+    points = np.array([pair.split(",") for pair in line.split()], dtype=float)
+    assert np.all(np.diff(points[:, 0]) > 0.0)
+    assert np.all((points >= (66.0, 10.0)) & (points <= (308.0, 180.0)))
+    assert len(np.unique(points[:, 1])) == len(counts)  # nothing is cut off
+    for side, place in (("middle", r'x="[\d.]+" y="194.0"'), ("end", r'x="61.0" y="[\d.]+"')):
+        assert len(re.findall(rf'<text {place} text-anchor="{side}">', page)) >= 2
+    rising = counts == sorted(set(counts))
+    assert (">basis functions<" in page) == rising
+    assert rising or f"From {counts[0]:,} to {counts[-1]:,} basis functions" in page
 
 
 @pytest.mark.parametrize("theme", [":root {", ':root[data-theme="dark"] {'])

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from importlib.resources import files
 
 import numpy as np
 import pandas as pd
@@ -253,6 +254,34 @@ def test_maps_tell_what_is_under_the_pointer(visit):
     after = state(page)
     assert float(after["to"]) - float(after["from"]) < 0.5
     assert drawn(page)[1] != picture[1]
+
+
+@pytest.mark.parametrize("count", [0.5, 1.0, 2.5, 6.0])
+def test_an_axis_has_two_ticks_at_least(visit, count):
+    source = (files("asvgp.report") / "assets" / "axes.js").read_text()
+    spans = [[50.0, 58.0], [-10.3, 2.9], [0.61, 1.19], [4.9, 11.2], [0.0, 1.0], [1234.0, 1234.5]]
+    spans += [[0.0, days * 86400.0] for days in (0.01, 0.3, 2.0, 17.0, 45.0, 500.0, 4000.0)]
+    found = visit("line").evaluate(
+        f"""([count, spans]) => {{
+          {source}
+          const time = {{ origin: Date.UTC(2024, 1, 3, 7, 41), zone: "Europe/London" }};
+          return spans.map(([low, high], i) => {{
+            const scale = new Scale({{ label: "x", time: i < 6 ? null : time }});
+            const ticks = scale.ticks(low, high, count);
+            return ticks.filter(({{ at }}) => at >= low && at <= high).length;
+          }});
+        }}""",
+        [count, spans],
+    )
+    assert min(found) >= 2
+    assert max(found) <= 14
+
+
+def test_maps_are_large(visit):
+    page = visit("field")
+    page.set_viewport_size({"width": 1200, "height": 900})
+    boxes = [page.locator("canvas").nth(i).bounding_box() for i in range(3)]
+    assert min(box["width"] for box in boxes) > 440
 
 
 def test_code_can_be_copied(visit):

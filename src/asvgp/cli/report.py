@@ -40,16 +40,29 @@ from asvgp.cli.values import ColumnName, OutputFile
 def report(session: Session, model, data, target, weight, noise_variance, width, output) -> None:
     """Write a page about MODEL that stands alone: what was fitted, and is it good.
 
-    With DATA it also has residuals and calibration.
+    With DATA it also has residuals and calibration. --json answers with the findings: question,
+    verdict, words, and the number that decides.
     """
-    from asvgp.report import write_report  # pyright: ignore[reportMissingImports]
+    from asvgp.report.checks import headline
+    from asvgp.report.page import compose
 
     gp = session.load(model)
     source = None
     if data:
         source = source_of(data, target or targets_of(gp), (), weight, noise_variance, width)
-    write_report(gp, output, source)
+    page = compose(gp, source)
+    page.write(output)
     if session.json:
-        session.answer({"output": output}, "")
+        found = [
+            {
+                "question": one.question,
+                "verdict": one.word,
+                "words": one.answer,
+                "number": one.number,
+            }
+            for one in page.findings
+        ]
+        facts = {"output": output, "verdict": headline(page.findings), "findings": found}
+        session.answer(facts, "")
     else:
-        session.note(f"Wrote {output}.")
+        session.note(f"Wrote {output}. {headline(page.findings)}")

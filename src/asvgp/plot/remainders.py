@@ -213,5 +213,8 @@ def correlations(view: View, left: Residuals) -> tuple[Array, int]:
     z = left.z - left.z.mean()
     anchors = np.random.default_rng(0).permutation(n)[:_ANCHORS]
     near = np.asarray(KDTree(places).query(places[anchors], k=lags + 1)[1])
-    products = z[anchors][:, None] * z[near[:, 1:]]
+    # At places with several observations an anchor is anywhere among them, or not found.
+    others = near != anchors[:, None]
+    others[others.all(axis=1), -1] = False
+    products = z[anchors][:, None] * z[near[others].reshape(len(anchors), lags)]
     return products.mean(axis=0) / (float(z @ z) / n or 1.0), len(anchors)

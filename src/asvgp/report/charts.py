@@ -70,7 +70,7 @@ class Chart:
         )
 
     def _points(self, x, y) -> str:
-        y = np.clip(y, *self.up)
+        x, y = np.clip(x, *self.across), np.clip(y, *self.up)
         return " ".join(f"{self.x(a):.1f},{self.y(b):.1f}" for a, b in zip(x, y, strict=True))
 
     def line(self, x, y, kind: str = "model") -> None:
@@ -174,24 +174,32 @@ def correlation(found: Array, pairs: int, near: str) -> Html:
 
 
 def resolution(counts: Sequence[int], lower: Array, upper: float) -> Html:
-    """The bound per observation that every resolution reached."""
+    """The bound per observation that every resolution reached.
+
+    Over the number of basis functions where every step has more; training of several inputs may
+    take some from one for another, and is shown step by step.
+    """
     low, high = float(lower.min()), float(lower.max())
-    top = upper if upper <= high + 2.0 * (high - low) else high
+    top = upper if high <= upper <= high + 2.0 * (high - low) else high
     room = 0.08 * (top - low) or 0.01 * abs(high) or 0.01
-    logs = np.log10(np.asarray(counts, dtype=float))
-    edge = 0.06 * float(logs[-1] - logs[0])
-    marks = [(float(a), f"{n:,}") for a, n in zip(logs, counts, strict=True)]
+    rising = bool(np.all(np.diff(counts) > 0))
+    steps = np.arange(1.0, len(counts) + 1.0)
+    x = np.log10(np.asarray(counts, dtype=float)) if rising else steps
+    names = [f"{n:,}" for n in (counts if rising else range(1, len(counts) + 1))]
+    edge = 0.06 * float(x[-1] - x[0])
+    ends = (float(x[0]) - edge, float(x[-1]) + edge)
     chart = Chart(
-        (float(logs[0]) - edge, float(logs[-1]) + edge),
+        ends,
         (low - room, top + room),
-        ("basis functions", "nats per observation"),
-        marks,
+        ("basis functions" if rising else "step", "nats per observation"),
+        [(float(a), name) for a, name in zip(x, names, strict=True)],
     )
     if top == upper:
-        ends = np.array([logs[0] - edge, logs[-1] + edge])
         chart.line(ends, [upper, upper], "upper")
-    chart.line(logs, lower)
-    chart.dots(logs, lower)
+    chart.line(x, lower)
+    chart.dots(x, lower)
     shared = "Dashed: the upper bound." if top == upper else f"Upper bound: {shown(upper, 4)}."
     caption = f"Where the curve has become flat, more would change nothing. {shared}"
+    if not rising:
+        caption = f"From {counts[0]:,} to {counts[-1]:,} basis functions. {caption}"
     return chart.figure("Resolution", caption)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from asvgp.summary import ENOUGH, NEARLY, Summary
 PROBLEM, LOOK, FINE, NONE = 3, 2, 1, 0
 WORDS = {PROBLEM: "Problem", LOOK: "Look at this", FINE: "Fine", NONE: "Not checked"}
 _LOST = 0.9  # of the prior standard deviation, beyond which a prediction is but the prior
+_SLACK = 0.2  # of a correlation
 
 
 @dataclass(frozen=True)
@@ -32,16 +34,37 @@ class Finding:
     question : str
     answer : str
         With numbers.
+    number : float or None
+        The one that the level follows from; None where there is none.
     """
 
     level: int
     question: str
     answer: str
+    number: float | None = None
 
     @property
     def word(self) -> str:
         """The level in words."""
         return WORDS[self.level]
+
+
+class Neighbours(NamedTuple):
+    """How residuals of one output go with those near them.
+
+    Attributes
+    ----------
+    correlations : ndarray
+        With the k-th neighbour, k = 1, 2, ...
+    pairs : int
+    along : tuple or None
+        Of several inputs, the one along which residuals next to each other are the most
+        correlated, whatever the others are, and that correlation.
+    """
+
+    correlations: Array
+    pairs: int
+    along: tuple[str, float] | None = None
 
 
 class Evidence(NamedTuple):
@@ -55,10 +78,12 @@ class Evidence(NamedTuple):
     what : str
         What they are of.
     left : LeaveOneOut or None
-    neighbours : tuple
-        Correlations with the k-th neighbour of the first output, and the number of pairs.
+    neighbours : list of Neighbours
+        Of every output.
     near : str
         What neighbours are.
+    leverage : float
+        Degrees of freedom that a residual takes on average.
     cells : CellMeans or None
     rest : Remainder
     """
@@ -66,13 +91,16 @@ class Evidence(NamedTuple):
     z: Array
     what: str
     left: LeaveOneOut | None
-    neighbours: tuple[Array, int]
+    neighbours: list[Neighbours]
     near: str
+    leverage: float
     cells: CellMeans | None
     rest: Remainder
 
 
-def gather(view: View, summary: Summary, left: LeaveOneOut | None, columns) -> Evidence:
+def gather(
+    view: View, summary: Summary, left: LeaveOneOut | None, columns: Mapping[int, Array]
+) -> Evidence:
     """Residuals of the data where they were given, else those that the statistics hold.
 
     Parameters
@@ -81,24 +109,32 @@ def gather(view: View, summary: Summary, left: LeaveOneOut | None, columns) -> E
     summary : Summary
     left : LeaveOneOut or None
         Of the data, if they were given.
-    columns : dict or None
-        Their inputs, where those are at hand.
+    columns : dict
+        Their inputs: neighbours are so in these, whatever the order of the rows.
     """
     rest = remainder(view.posterior, summary.degrees_of_freedom)
     cells = cell_means(view.posterior) if view.is_line else None
-    near = "lag (observations)" if view.is_line else "k-th nearest neighbour"
     if left is not None:
         z = np.atleast_2d(left.z)
-        if columns is not None:
-            keep = np.isfinite(z[0])
-            places = {c: np.asarray(x)[keep] for c, x in columns.items()}
-            own = Residuals(z[0][keep], z[0][keep], z[0][keep], places)
-            return Evidence(z, "observations", left, correlations(view, own), near, cells, rest)
-        found = _in_order(z[0])
-        return Evidence(z, "observations", left, found, "lag (rows)", cells, rest)
+        found = [_near(view, own, columns) for own in z]
+        near = "lag (observations)" if view.is_line else "k-th nearest neighbour"
+        each = summary.degrees_of_freedom / max(summary.observations, 1)
+        return Evidence(z, "observations", left, found, near, each, cells, rest)
     if cells is None:
-        return Evidence(np.empty((0, 0)), "", None, (np.empty(0), 1), near, None, rest)
-    return Evidence(cells.z, "cell means", None, _in_order(cells.z[0]), "lag (cells)", cells, rest)
+        return Evidence(np.empty((0, 0)), "", None, [], "", 0.0, None, rest)
+    found = [Neighbours(*_in_order(own)) for own in cells.z]
+    each = summary.degrees_of_freedom / max(len(cells.x), 1)
+    return Evidence(cells.z, "cell means", None, found, "lag (cells)", each, cells, rest)
+
+
+def _near(view: View, z: Array, columns: Mapping[int, Array]) -> Neighbours:
+    keep = np.isfinite(z)
+    z = z[keep]
+    if len(z) < 2:
+        return Neighbours(np.empty(0), 1)
+    places = {c: np.asarray(x)[keep] for c, x in columns.items()}
+    along = None if view.is_line else _along(view, z, places)
+    return Neighbours(*correlations(view, Residuals(z, z, z, places)), along)
 
 
 def _in_order(z: Array, lags: int = 30) -> tuple[Array, int]:
@@ -107,6 +143,17 @@ def _in_order(z: Array, lags: int = 30) -> tuple[Array, int]:
     power = float(z @ z) or 1.0
     lags = min(lags, len(z) - 1)
     return np.array([z[lag:] @ z[:-lag] for lag in range(1, lags + 1)]) / power, max(len(z), 1)
+
+
+def _along(view: View, z: Array, places: Mapping[int, Array]) -> tuple[str, float]:
+    """What the nearest neighbours of many inputs are too far away to show: single inputs."""
+    mixed = np.random.default_rng(0).permutation(len(z))  # rows of equal input in no order
+    found = [
+        (float(_in_order(z[mixed][np.argsort(places[c][mixed], kind="stable")], 1)[0][0]), c)
+        for c in view.inputs
+    ]
+    most, column = max(found)
+    return view.naming(column), most
 
 
 def findings(view: View, summary: Summary, evidence: Evidence) -> list[Finding]:
@@ -148,6 +195,8 @@ def _residuals(evidence: Evidence) -> list[Finding]:
         "Single observations are not in the model: give the data (X and y) to have each of them "
         "predicted without itself."
     )
+    if evidence.left is not None:
+        why = "There are too few residuals."
     rows = [row[np.isfinite(row)] for row in evidence.z]
     if not rows or min(len(row) for row in rows) < 2:
         return [Finding(NONE, bands, why), Finding(NONE, structure, why)]
@@ -163,7 +212,10 @@ def _residuals(evidence: Evidence) -> list[Finding]:
     )
     return [
         Finding(
-            _width_level(judged[worst]), bands, _of_bands(judged[worst], cells) + where + basis
+            _width_level(judged[worst]),
+            bands,
+            _of_bands(judged[worst], cells) + where + basis,
+            judged[worst].coverage[0.95],
         ),
         _structure(evidence, structure),
     ]
@@ -194,7 +246,21 @@ def _of_bands(found: Calibration, cells: bool) -> str:
 
 
 def _structure(evidence: Evidence, question: str) -> Finding:
-    found, pairs = evidence.neighbours
+    """Of the worst output."""
+    judged = [_of_neighbours(one, evidence, question) for one in evidence.neighbours]
+    worst = max(range(len(judged)), key=lambda o: (judged[o].level, -o))
+    where = f" Output {worst} is the worst of {len(judged)}." if len(judged) > 1 else ""
+    return replace(judged[worst], answer=judged[worst].answer + where)
+
+
+def _of_neighbours(near: Neighbours, evidence: Evidence, question: str) -> Finding:
+    """Correlation of neighbours, and whether that is more than leaving out makes it.
+
+    Of a right model, left-out residuals at i and j have the correlation
+    ``-c_ij / sqrt((1 - h_i) (1 - h_j))`` with ``c_ij`` the posterior covariance of f there over
+    the noise variance, at most ``sqrt(h_i h_j)`` of the leverages: no less than ``-h / (1 - h)``.
+    """
+    found, pairs, along = near
     if not len(found):
         return Finding(NONE, question, "There are too few residuals.")
     first, chance = float(found[0]), 2.0 * pairs**-0.5
@@ -202,15 +268,33 @@ def _structure(evidence: Evidence, question: str) -> Finding:
         f"The correlation of neighbouring residuals is {fixed(first)}; chance alone gives about "
         f"±{chance:.2g}."
     )
+    if along is not None and along[1] > max(first, 0.05, 2.0 * chance):
+        name, first = along
+        text += f" Of those next to each other along {name} alone it is {fixed(first)}."
+    level = FINE
     if first > max(0.2, 2.0 * chance):
         level = PROBLEM
         text += " The kernel or the basis does not resolve what the data hold."
     elif first > max(0.05, 2.0 * chance):
         level = LOOK
         text += " There is a little that kernel or basis does not resolve."
-    else:
-        level = FINE
-    return Finding(level, question, text)
+    elif first < -max(0.05, 2.0 * chance):
+        h = min(evidence.leverage, 0.5)
+        lowest = -h / (1.0 - h)
+        text += (
+            " Leaving out makes neighbours negatively correlated, since each is predicted with "
+            f"the help of the other; a model with {shown(evidence.leverage, 2)} degrees of freedom "
+        )
+        text += f"{'a cell' if evidence.left is None else 'an observation'} has "
+        text += f"up to about {fixed(lowest)} from that."
+        # The leverages differ from place to place, and with them what leaving out does.
+        if first < lowest - max(_SLACK, 2.0 * chance):
+            level = LOOK
+            text += (
+                " This is more: errors of neighbours alternate, or the kernel is rougher than "
+                "what the data hold."
+            )
+    return Finding(level, question, text, first)
 
 
 def _explained(evidence: Evidence) -> Finding:
@@ -226,7 +310,7 @@ def _explained(evidence: Evidence) -> Finding:
     level = FINE if 0.8 < left < 1.25 else LOOK
     if part < 0.02:
         level, text = LOOK, text + " That is next to nothing: is there a signal at all?"
-    return Finding(level, "How much does the model explain?", text)
+    return Finding(level, "How much does the model explain?", text, part)
 
 
 # ---------------------------------------------------------------- the model
@@ -252,7 +336,7 @@ def _basis(view: View, summary: Summary) -> Finding:
     tried = len(view.gp.resolution_)
     if tried > 1:
         answer += f" {tried} resolutions were tried."
-    return Finding(level, "Is the basis large enough?", answer)
+    return Finding(level, "Is the basis large enough?", answer, float(basis.penalty))
 
 
 def _training(view: View, summary: Summary) -> Finding:
@@ -271,7 +355,7 @@ def _training(view: View, summary: Summary) -> Finding:
     if report.notes:
         level = max(level, LOOK)
         text += " " + " ".join(f"{note[0].upper()}{note[1:]}." for note in report.notes)
-    return Finding(level, question, text)
+    return Finding(level, question, text, float(report.evaluations))
 
 
 def _determined(summary: Summary) -> Finding:
@@ -292,9 +376,10 @@ def _determined(summary: Summary) -> Finding:
     if not known:
         return Finding(FINE, question, "None were estimated.")
     most, name = max(known)
-    factor = shown(float(np.exp(1.96 * most)), 3 if most > 0.01 else 5)
-    text = f"The least certain is {name}, to within a factor of {factor} (95 % interval)."
-    return Finding(LOOK if most > 0.7 else FINE, question, text)
+    factor = float(np.exp(1.96 * most))
+    told = shown(factor, 3 if most > 0.01 else 5)
+    text = f"The least certain is {name}, to within a factor of {told} (95 % interval)."
+    return Finding(LOOK if most > 0.7 else FINE, question, text, factor)
 
 
 def _some(names: list[str], most: int = 3) -> str:
@@ -336,16 +421,16 @@ def _resolved(view: View) -> Finding:
     )
     if level == PROBLEM:
         text += " Splines cannot follow a process that changes between knots: raise num_basis."
-    return Finding(level, "Do the knots resolve the kernel?", text)
+    return Finding(level, "Do the knots resolve the kernel?", text, float(least))
 
 
 def _missing(summary: Summary) -> Finding:
     rows = summary.missing + summary.observations
     part = summary.missing / rows if rows else 0.0
     if not summary.missing:
-        return Finding(FINE, "Are data missing?", f"None of {rows:,} rows.")
+        return Finding(FINE, "Are data missing?", f"None of {rows:,} rows.", 0.0)
     text = f"{summary.missing:,} of {rows:,} rows ({share(part)}) had no value and were left out."
-    return Finding(LOOK if part > 0.1 else FINE, "Are data missing?", text)
+    return Finding(LOOK if part > 0.1 else FINE, "Are data missing?", text, part)
 
 
 def _known(view: View) -> list[Finding]:
@@ -358,7 +443,7 @@ def _known(view: View) -> list[Finding]:
     lost = variance > _LOST**2 * view.posterior.kernel.prior_variance
     question = "Is there a stretch without information?"
     if not lost.any():
-        return [Finding(FINE, question, "No: everywhere the data narrow the prior down.")]
+        return [Finding(FINE, question, "No: everywhere the data narrow the prior down.", 0.0)]
     edges = np.flatnonzero(np.diff(np.concatenate([[0], lost.astype(np.int8), [0]])))
     starts, stops = edges[::2], edges[1::2]
     longest = int(np.argmax(stops - starts))
@@ -368,4 +453,4 @@ def _known(view: View) -> list[Finding]:
         f"In {share(part)} of the domain the band is nearly as wide as without any data; the "
         f"longest such stretch goes from {at(place, ends[0])} to {at(place, ends[1])}."
     )
-    return [Finding(LOOK if part > 0.01 else FINE, question, text)]
+    return [Finding(LOOK if part > 0.01 else FINE, question, text, part)]

@@ -92,6 +92,24 @@ def _cell_means(view: View, across: Input, up: Input, pixels: int) -> Array | No
         count = max(1, int(thin * grid.cells))
         starts = -(-np.arange(count) * grid.cells // count)
         weight, total = (np.add.reduceat(part, starts, side) for part in (weight, total))
+    for side in range(2):
+        own = _nearest(weight.sum(axis=1 - side) > 0.0)
+        weight, total = (np.take(part, own, side) for part in (weight, total))
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(weight > 0.0, total / weight, np.nan)
+        mean = np.where(weight > 0.0, total / weight + stats.centre[view.output], np.nan)
     return mean.T if plan.inputs[0] == across.column else mean
+
+
+def _nearest(occupied: Array) -> Array:
+    """For every line of cells the one to show there: itself, or of gridded data the nearest.
+
+    Where cells are finer than the grid of the data, lines of cells between its own hold nothing.
+    Gaps longer than twice the usual distance are gaps in the data, and stay.
+    """
+    lines, held = np.arange(len(occupied)), np.flatnonzero(occupied)
+    if len(held) < 2:
+        return lines
+    after = np.clip(np.searchsorted(held, lines), 1, len(held) - 1)
+    nearest = np.where(lines - held[after - 1] <= held[after] - lines, held[after - 1], held[after])
+    usual = float(np.median(np.diff(held)))
+    return np.where(np.abs(nearest - lines) <= usual, nearest, lines)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from asvgp import __version__
 from asvgp.inputs import as_rows
+from asvgp.io.answers import rows_of
 from asvgp.io.atomic import replacing
 from asvgp.plot.bounds import functions
 from asvgp.plot.view import View
@@ -32,6 +34,26 @@ from asvgp.report.usage import usage
 _SCRIPTS = ("axes.js", "gestures.js", "curve.js", "map.js", "page.js")
 _KINDS = {PROBLEM: "problem", LOOK: "look", FINE: "fine", NONE: "none"}
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+
+
+class Report(NamedTuple):
+    """A page, and what it finds.
+
+    Attributes
+    ----------
+    text : str
+        HTML.
+    findings : list of Finding
+        The worst first.
+    """
+
+    text: str
+    findings: list[Finding]
+
+    def write(self, path) -> None:
+        """Put the page into a file, whole or not at all."""
+        with replacing(path, "report") as stream:
+            stream.write(self.text.encode("utf-8"))
 
 
 def write_report(
@@ -59,7 +81,7 @@ def write_report(
     X, y : optional
         The data it was fitted to, or some of them, as in `GPRegressor.leave_one_out`: every
         observation is then predicted without itself. Without them the fit is judged by what the
-        statistics in the model say. A source has its targets within, and y is None.
+        statistics in the model say. Of a source y is None or names the target; it is read whole.
     title : str, optional
     sample_weight, noise_variance, width : optional
         As they were given to `GPRegressor.fit`.
@@ -79,25 +101,27 @@ def write_report(
     ...     "<title>Four points</title>" in page.read_text(encoding="utf-8")
     True
     """
-    text = _page(gp, X, y, title, sample_weight, noise_variance, width)
-    with replacing(path, "report") as stream:
-        stream.write(text.encode("utf-8"))
+    compose(gp, X, y, title, sample_weight, noise_variance, width).write(path)
     return Path(path)
 
 
-def _page(gp, X, y, title, sample_weight, noise_variance, width) -> str:
+def compose(
+    gp, X=None, y=None, title=None, sample_weight=None, noise_variance=None, width=None
+) -> Report:
+    """The page that `write_report` writes."""
     view = View(gp, 0)
     summary = gp.summary()
     left = given = None
     if X is not None:
-        rows, values, *weights = as_rows(X, y, sample_weight, noise_variance)
-        options = dict(zip(("sample_weight", "noise_variance"), weights, strict=True))
-        left = gp.leave_one_out(rows, values, **options, width=width)
+        # Of a source, too: residuals say nothing of structure without their places.
+        *rows, width = rows_of(gp, X, y, sample_weight, noise_variance, width)
+        X, y, *weights = as_rows(*rows)
+        left = gp.leave_one_out(X, y, *weights, width)
         given = _given(view, X, y, width)
     elif y is not None:
         raise ValueError("y is given without X: give both, or neither.")
     target = given.names[0] if given is not None else view.target_label(y)
-    evidence = gather(view, summary, left, None if given is None else given.columns)
+    evidence = gather(view, summary, left, {} if given is None else given.columns)
     found = findings(view, summary, evidence)
     figures = Figures()
     name = title if title is not None else f"{target} over {facts.inputs_named(view)}"
@@ -127,7 +151,7 @@ def _page(gp, X, y, title, sample_weight, noise_variance, width) -> str:
     ]
     missing = tag("p", "The figures of this page are drawn by its script, which is switched off.")
     footer = f"Written by asvgp {__version__}. This page is self-contained: it loads nothing."
-    return "\n".join(
+    text = "\n".join(
         [
             "<!DOCTYPE html>",
             '<html lang="en">',
@@ -149,19 +173,15 @@ def _page(gp, X, y, title, sample_weight, noise_variance, width) -> str:
             "",
         ]
     )
+    return Report(text, found)
 
 
-def _given(view: View, X, y, width) -> Given | None:
-    """Observations with their inputs; of sources, whose targets are within, only residuals."""
-    if y is None or isinstance(y, str):
-        return None
+def _given(view: View, X, y, width) -> Given:
+    """Observations of all outputs, with their inputs."""
     columns, first = view.data(X, y, width)
-    values, names = [first], [view.target_label(y)]
-    for output in range(1, view.outputs):
-        own = View(view.gp, output)
-        values.append(own.data(X, y, width)[1])
-        names.append(own.target_label(y))
-    return Given(columns, np.column_stack(values), names)
+    views = [View(view.gp, output) for output in range(view.outputs)]
+    values = [first, *(own.targets(y, len(first)) for own in views[1:])]
+    return Given(columns, np.column_stack(values), [own.target_label(y) for own in views])
 
 
 def _verdicts(found: list[Finding]) -> Html:
@@ -182,8 +202,9 @@ def _charts(view: View, evidence: Evidence) -> Html:
     z = evidence.z[0][np.isfinite(evidence.z[0])] if len(evidence.z) else np.empty(0)
     if len(z) >= 2:
         panels += [charts.coverage(z, evidence.what), charts.quantiles(z, evidence.what)]
-    if len(evidence.neighbours[0]):
-        panels.append(charts.correlation(*evidence.neighbours, evidence.near))
+    if evidence.neighbours and len(evidence.neighbours[0].correlations):
+        found, pairs, _ = evidence.neighbours[0]
+        panels.append(charts.correlation(found, pairs, evidence.near))
     levels = view.gp.resolution_
     if len(levels) > 1:
         each = view.posterior.stats.count * view.outputs

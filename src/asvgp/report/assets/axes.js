@@ -29,7 +29,25 @@ function niceStep(span, count) {
   return unit * ([1, 2, 5, 10].find((times) => times * unit >= raw * 0.999) ?? 10);
 }
 
+// As many as `count` asks for, and more where that would be fewer than two to read an axis by.
+function twoAtLeast(low, high, count, ticks) {
+  let found = ticks(count);
+  for (let tries = 0; tries < 6 && within(found, low, high) < 2; tries++) {
+    count = Math.max(2 * count, 2);
+    found = ticks(count);
+  }
+  return found;
+}
+
+function within(ticks, low, high) {
+  return ticks.filter(({ at }) => at >= low && at <= high).length;
+}
+
 function numberTicks(low, high, count) {
+  return twoAtLeast(low, high, count, (wanted) => roundNumbers(low, high, wanted));
+}
+
+function roundNumbers(low, high, count) {
   const step = niceStep(high - low, count);
   const ticks = [];
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) {
@@ -159,7 +177,9 @@ class Scale {
   }
 
   ticks(low, high, count) {
-    return this.clock ? this.clock.ticks(low, high, count) : numberTicks(low, high, count);
+    return this.clock
+      ? twoAtLeast(low, high, count, (wanted) => this.clock.ticks(low, high, wanted))
+      : numberTicks(low, high, count);
   }
 
   text(x, step) {
