@@ -390,7 +390,9 @@ def test_warnings_are_plain_lines(tmp_path):
     write(data.set_column(2, "power", pa.array(y)), tmp_path / "a.parquet")
     output = tmp_path / "m.asvgp"
     result = call("fit", tmp_path / "a.parquet", *ROLES, "--num-basis", 60, "-o", output)
-    assert "warning: 3 of 1000 rows have y = NaN and are left out as missing.\n" in result.stderr
+    assert (
+        "warning: 3 of 1000 rows have power = NaN and are left out as missing.\n" in result.stderr
+    )
 
 
 def test_progress_shows_rate_and_what_is_left(files, tmp_path, monkeypatch):

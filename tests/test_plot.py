@@ -134,7 +134,8 @@ class TestSeries:
         assert high.max() >= (mean + Z95 * std).max() - 0.1
         right = np.searchsorted(at, dense).clip(1, len(at) - 1)
         inside = np.minimum(low[right - 1], low[right]) - 0.3 < mean - Z95 * std
-        assert inside.all() and np.all(np.maximum(high[right - 1], high[right]) + 0.3 > mean)
+        assert inside.all()
+        assert np.all(np.maximum(high[right - 1], high[right]) + 0.3 > mean)
         ax.set_xlim(240.0, 260.0)  # coarser than pixels here
         np.testing.assert_allclose(curve.get_xdata()[[0, -1]], [240.0, 260.0])
         assert abs(len(curve.get_xdata()) - 2 * ax.get_window_extent().width) <= 2

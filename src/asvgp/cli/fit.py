@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from asvgp.cli.app import INTERRUPTED
-from asvgp.cli.data import data_argument, noise_option, source_of, weight_option, width_option
+from asvgp.cli.data import (
+    data_argument,
+    noise_option,
+    source_of,
+    weight_option,
+    width_option,
+    with_lines,
+)
 from asvgp.cli.session import Session, common, examples
 from asvgp.cli.values import ColumnName, KernelText, NumBasis, OutputFile, Span
 
@@ -126,7 +133,7 @@ def fit(
     )
     kept: list = []
     try:
-        with plain_interrupts():
+        with plain_interrupts(), with_lines(source):
             if resume:
                 gp = resumed(output, gp, source)
                 kept.append(gp)

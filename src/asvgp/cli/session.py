@@ -178,6 +178,13 @@ _OPTIONS_OF = (
     (r"\bnum_basis=(\d+)", r"--num-basis \1"),
     (r"optimizer=None and a noise_variance", "--fixed and --noise"),
     (r"\+ Constant\(\)", "+ constant"),
+    (r"\boutput=0 to (\d+)", r"--output-number 0 to \1"),
+    (r"^output must be a whole number", "--output-number must be a whole number"),
+    (
+        r"Fit the second with partial_fit on the first instead",
+        "Add the data of the second to the first with asvgp update, or fit both with the same "
+        "--domain",
+    ),
 )
 
 

@@ -11,6 +11,7 @@ from asvgp.cli.data import (
     targets_of,
     weight_option,
     width_option,
+    with_lines,
 )
 from asvgp.cli.session import Session, common, examples
 from asvgp.cli.values import ColumnName, OutputFile
@@ -51,7 +52,7 @@ def update(session: Session, model, data, target, weight, noise_variance, width,
     output = model if output is None else output
     source = source_of(data, target or targets_of(gp), (), weight, noise_variance, width)
     try:
-        with plain_interrupts():
+        with plain_interrupts(), with_lines(source):
             added(gp, source)
             _ = gp.elbo_
     except KeyboardInterrupt:
