@@ -323,6 +323,19 @@ def test_messages_name_columns_lines_and_commands(folder):
     call("merge", *models, "-o", folder / "both.asvgp")
 
 
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        ("time;power\n2024-01-01;1.5\n", "separated by ';': write them with commas"),
+        ("time;power\n2024-01-01;1,5\n", "pandas.read_csv(file, sep=';', decimal=',')"),
+        ("time\tpower\n2024-01-01\t1.5\n", "give the file the ending .tsv"),
+        ("2024-01-01,1.5\n2024-01-02,2.5\n", "put a line with the columns' names above it"),
+    ],
+)
+def test_first_lines_that_do_not_name_columns(folder, content, said):
+    assert said in refused(folder, *fit_of(folder, content, *ROLES))
+
+
 def test_values_of_several_files_say_which(folder):
     (folder / "a.csv").write_text(HEAD + LINES)
     (folder / "b.csv").write_text(HEAD + "\n2024-02-01,1.0,a\n2024-02-02,much,a\n")

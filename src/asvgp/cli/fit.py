@@ -106,8 +106,9 @@ def fit(
 ) -> None:
     """Fit a model to DATA and save it.
 
-    DATA are files of one kind (Parquet, CSV, TSV, Feather, NumPy), folders or patterns of them,
-    read block by block: they may be larger than memory. The summary goes to standard output.
+    DATA are files of one kind (Parquet, CSV, TSV, Feather, NumPy, NetCDF), folders or patterns of
+    them, or a Zarr store, read block by block: they may be larger than memory. Columns of NetCDF
+    and Zarr are variables and coordinates. The summary goes to standard output.
 
     Ctrl-C during training saves the best state so far. During the pass over the data it leaves
     OUTPUT.partial with all rows summed so far, from which the same command with --resume goes on;
@@ -167,11 +168,11 @@ def what_is_left(kept: list, output: str, source) -> str:
     )
 
 
-def tell_trained(session: Session, gp, output: str) -> None:
+def tell_trained(session: Session, gp, output: str, **further) -> None:
     """Print what a model is that was trained and saved; whoever stopped it has no time for that."""
     from asvgp.cli.info import tell
 
     if gp.optimization_.interrupted:
         click.echo(f"interrupted: training; {output} has the best state so far", err=True)
         click.get_current_context().exit(INTERRUPTED)
-    tell(session, gp, output)
+    tell(session, gp, output, **further)

@@ -14,6 +14,8 @@ from typing import Any
 
 import click
 
+from asvgp.cli.sizes import in_words, smaller
+
 
 class Session:
     """One run of a command: answers to standard output, everything else to standard error.
@@ -73,7 +75,8 @@ class Session:
         gp.progress = "auto"
         gp.save(path)
         gp.progress = self.progress
-        self.note(f"Wrote {path} ({os.path.getsize(path):,} bytes).")
+        size = os.path.getsize(path)
+        self.note(f"Wrote {path} ({in_words(size)}).{smaller(gp, size)}")
 
 
 pass_session = click.make_pass_decorator(Session, ensure=True)

@@ -50,6 +50,7 @@ def update(session: Session, model, data, target, weight, noise_variance, width,
 
     gp = session.load(model)
     output = model if output is None else output
+    before = gp.stats_.count
     source = source_of(data, target or targets_of(gp), (), weight, noise_variance, width)
     try:
         with plain_interrupts(), with_lines(source):
@@ -57,5 +58,7 @@ def update(session: Session, model, data, target, weight, noise_variance, width,
             _ = gp.elbo_
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"nothing was written; {output} is as it was") from None
+    rows = gp.stats_.count - before
+    session.note(f"{rows:,} rows added, now {gp.stats_.count:,}.")
     session.save(gp, output)
-    tell_trained(session, gp, output)
+    tell_trained(session, gp, output, added=rows)

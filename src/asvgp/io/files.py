@@ -19,7 +19,7 @@ import numpy as np
 from asvgp.io.arrow import ArrowDataset
 from asvgp.io.convert import arrow
 from asvgp.io.memory import ArraySource, DictSource
-from asvgp.io.roles import Roles
+from asvgp.io.roles import Roles, about_header
 from asvgp.io.source import Chunk, Source
 from asvgp.io.table import chunk_of
 
@@ -203,7 +203,7 @@ def _ragged(paths: Sequence[str], kind: str) -> str | None:
         if len(line) != len(head):
             return (
                 f"{path}: row {row} (line {number} of the file) has {len(line)} columns where the "
-                f"first line names {len(head)}: {','.join(line)!r:.80}."
+                f"first line names {len(head)}: {','.join(line)!r:.80}.{about_header(head)}"
             )
     return None
 
