@@ -38,13 +38,14 @@ def source_of(
 ):
     """The source that arguments of a command stand for."""
     from asvgp.io.files import find, format_of
+    from asvgp.io.grids import ENDINGS
     from asvgp.io.source import scan
 
     def column(name: str | None):
         # An array's columns have numbers, not names.
         return int(name) if numbered and name is not None and name.isdigit() else name
 
-    on_grids = any(item.rstrip("/").endswith((".nc", ".nc4", ".zarr")) for item in data)
+    on_grids = any(item.lower().rstrip("/").endswith(ENDINGS) for item in data)
     numbered = not on_grids and all(
         format_of(path) == "npy" for item in data for path in find(item)
     )
