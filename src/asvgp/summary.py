@@ -353,9 +353,7 @@ class Summary:
         missing = f" ({self.missing:,} missing)" if self.missing else ""
         degrees = self.degrees if len(set(self.degrees)) > 1 else self.degrees[:1]
         domains = self.domain if isinstance(self.domain[0], tuple) else (self.domain,)
-        spans = [
-            f"{number_in_words(lower)} to {number_in_words(upper)}" for lower, upper in domains
-        ]
+        spans = [f"{worded(lower)} to {worded(upper)}" for lower, upper in domains]
         counts = self.num_basis if isinstance(self.num_basis, tuple) else (self.num_basis,)
         many = "" if len(self.components) == 1 or len(counts) > 1 else " each"
         rows = [
@@ -386,12 +384,10 @@ class Summary:
             error = interval = ""
             if np.isfinite(row["log_error"]):
                 error = f"{row['log_error']:.3g}"
-                interval = (
-                    f"[{number_in_words(row['lower'], 4)}, {number_in_words(row['upper'], 4)}]"
-                )
+                interval = f"[{worded(row['lower'], 4)}, {worded(row['upper'], 4)}]"
             label = "" if row["component"] == shown else row["component"]
             shown = row["component"]
-            estimate = number_in_words(row["estimate"], 5)
+            estimate = worded(row["estimate"], 5)
             rows.append(layout.format(label, row["name"], estimate, error, interval, row["note"]))
         return "\n".join(line.rstrip() for line in rows)
 
@@ -399,9 +395,9 @@ class Summary:
         layout = "{:<23}{:>13}{:>9} {:>24} {}"
         rows = [layout.format("effect", "estimate", "s.e.", "95 % interval", "")]
         for row in self.effects:
-            interval = f"[{number_in_words(row['lower'], 4)}, {number_in_words(row['upper'], 4)}]"
+            interval = f"[{worded(row['lower'], 4)}, {worded(row['upper'], 4)}]"
             name = row["name"] if len(row["name"]) < 23 else row["name"][:19] + "..."
-            estimate, error = number_in_words(row["estimate"], 5), number_in_words(row["std"], 3)
+            estimate, error = worded(row["estimate"], 5), worded(row["std"], 3)
             rows.append(layout.format(name, estimate, error, interval, row["note"]))
         return "\n".join(line.rstrip() for line in rows)
 
@@ -577,7 +573,7 @@ def _effect_rows(gp):
             }
 
 
-def number_in_words(value, digits: int = 6) -> str:
+def worded(value, digits: int = 6) -> str:
     """A number with so many digits; anything else (a time, a duration) as it prints."""
     if isinstance(value, Duration):
         number, _, unit = str(value).partition(" ")

@@ -63,12 +63,12 @@ def facts_of(gp, path: str) -> dict[str, Any]:
 
 def with_unit(row: dict[str, Any]) -> dict[str, Any]:
     """A hyperparameter with its unit, where it is a length of time, and as the summary has it."""
-    from asvgp.summary import number_in_words
+    from asvgp.summary import worded
     from asvgp.times import Duration
 
     estimate = row["estimate"]
     unit = "seconds" if isinstance(estimate, Duration) else None
-    return {**row, "unit": unit, "in_words": number_in_words(estimate, 5)}
+    return {**row, "unit": unit, "in_words": worded(estimate, 5)}
 
 
 def origins_of(gp) -> dict[str, Any] | None:
