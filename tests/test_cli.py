@@ -402,7 +402,9 @@ def test_warnings_are_plain_lines(tmp_path):
     write(data.set_column(2, "power", pa.array(y)), tmp_path / "a.parquet")
     output = tmp_path / "m.asvgp"
     result = call("fit", tmp_path / "a.parquet", *ROLES, "--num-basis", 60, "-o", output)
-    assert "warning: 3 of 1000 rows have y = NaN and are left out as missing.\n" in result.stderr
+    assert (
+        "warning: 3 of 1000 rows have power = NaN and are left out as missing.\n" in result.stderr
+    )
 
 
 def test_progress_shows_rate_and_what_is_left(files, tmp_path, monkeypatch):
@@ -526,3 +528,53 @@ def test_interrupted_updates_and_predictions_leave_files_as_they_were(files, tmp
     call("predict", model, files / "new.csv", "-o", out, code=130)
     assert [path.name for path in tmp_path.iterdir()] == ["m.asvgp"]
     assert model.read_bytes() == (files / "power.asvgp").read_bytes()
+
+
+def test_json_says_in_what_unit(files):
+    facts = json.loads(call("info", files / "power.asvgp", "--json").stdout)
+    by_name = {(row["component"], row["name"]): row for row in facts["hyperparameters"]}
+    length, noise = by_name["Matern32", "lengthscale"], by_name["noise", "variance"]
+    gp = asvgp.load(files / "power.asvgp")
+    assert length["estimate"] == pytest.approx(float(gp.kernel_.lengthscale))
+    assert length["unit"] == "seconds"
+    assert asvgp.times.as_duration(length["in_words"]) == pytest.approx(length["estimate"], 1e-4)
+    assert length["in_words"] in call("info", files / "power.asvgp").stdout
+    assert noise["unit"] is None
+    assert facts["time_origin"] == {"time": str(column(power(), "time").min())[:10]}
+    assert json.loads(call("info", files / "field.asvgp", "--json").stdout)["time_origin"] is None
+
+
+def test_the_summary_is_easy_to_read(files):
+    text = call("info", files / "power.asvgp").stdout
+    assert ".000000000" not in text
+    for line in text.splitlines():
+        assert " [" in line or "[" not in line, line
+
+
+def test_update_says_how_many_rows(files, tmp_path):
+    result = call("update", files / "power.asvgp", files / "new.csv", "-o", tmp_path / "n.asvgp")
+    assert "100 rows added, now 1,100.\n" in result.stderr
+    options = ("-o", tmp_path / "n.asvgp", "--json")
+    facts = json.loads(call("update", files / "power.asvgp", files / "new.csv", *options).stdout)
+    assert (facts["added"], facts["observations"]) == (100, 1100)
+
+
+def test_a_large_file_says_how_it_would_be_small(tmp_path, monkeypatch):
+    from asvgp.cli import sizes
+
+    x = np.arange(3000.0)
+    noise = np.random.default_rng(0).standard_normal(3000)
+    data = {"x": x, "rough": noise.cumsum(), "smooth": np.sin(x / 300) + 0.1 * noise}
+    write(pa.table(data), tmp_path / "d.parquet")
+    monkeypatch.setattr(sizes, "LARGE", 30_000)
+    fit = ("fit", tmp_path / "d.parquet", "--input", "x", "-o", tmp_path / "m.asvgp", "--target")
+    for target, words in (("rough", "The automatic grid has"), ("smooth", "than training chose")):
+        said = call(*fit, target, "--noise", 0.01).stderr
+        assert words in said, said
+        size = (tmp_path / "m.asvgp").stat().st_size
+        assert size > 30_000
+        wanted = re.search(r"--num-basis (\d+)", said)
+        assert wanted is not None
+        said = call(*fit, target, "--noise", 0.01, "--num-basis", wanted[1]).stderr
+        assert "--num-basis" not in said
+        assert (tmp_path / "m.asvgp").stat().st_size < 0.7 * size

@@ -60,9 +60,9 @@ HEAD = "time,power,site\n"
         (HEAD, "0 rows"),
         ("\n\n\n", "."),
         (HEAD + "2024-01-01,1.5,a\n", "constant"),
-        (HEAD + LINES + "2024-02-01,much,a\n", "row 28 is 'much'"),
-        (HEAD + LINES + "yesterday,1.0,a\n", "row 28 is 'yesterday'"),
-        (HEAD + "soon,1.0,a\nlater,2.0,b\n", "row 0 is 'soon'"),
+        (HEAD + LINES + "2024-02-01,much,a\n", "row 28 (line 30 of the file) is 'much'"),
+        (HEAD + LINES + "yesterday,1.0,a\n", "row 28 (line 30 of the file) is 'yesterday'"),
+        (HEAD + "soon,1.0,a\nlater,2.0,b\n", "row 0 (line 2 of the file) is 'soon'"),
         (
             HEAD + LINES + "\n2024-02-01,1.0\n",
             "row 28 (line 31 of the file) has 2 columns where the first line names 3: "
@@ -70,10 +70,14 @@ HEAD = "time,power,site\n"
         ),
         (HEAD + LINES + "2024-02-01,1.0,a,b\n", "row 28 (line 30 of the file) has 4 columns"),
         (HEAD + LINES + "2024-02-01,1e300,a\n", "infinity or a value too large"),
-        (HEAD + LINES + "2024-02-01,inf,a\n", "infinity"),
-        (HEAD + LINES + ",1.0,a\n", "NaT in 1 of 29 rows"),
+        (HEAD + LINES + "2024-02-01,inf,a\n", "First rows: 28. The first is line 30 of the file."),
+        (HEAD + LINES + "\n,1.0,a\n", "Input column 'time' of X contains NaT in 1 of 29 rows"),
+        (HEAD + LINES + "\n,1.0,a\n", "The first is line 31 of the file."),
         (HEAD + "".join(f"2024-01-{d:02},3.0,a\n" for d in range(1, 29)), "y is constant"),
-        (HEAD + "".join(f"2024-01-{d:02},,a\n" for d in range(1, 29)), "NaN: nothing to fit"),
+        (
+            HEAD + "".join(f"2024-01-{d:02},,a\n" for d in range(1, 29)),
+            "All 28 values of power are NaN: nothing to fit",
+        ),
         ("time,power,power\n" + LINES.replace("a", "1"), "2 columns 'power'"),
         ("time,power,time\n" + LINES.replace("a", "1"), "2 columns 'time'"),
         ("time,watts,site\n" + LINES, "no column 'power'"),
@@ -135,7 +139,12 @@ def test_roles_that_cannot_be(folder):
         ("--target", "power", "--input", "tme"): "Did you mean 'time'",
         ("--target", "power", "--kernel", "matern32(dim=power)"): "cannot explain itself",
         ("--target", "power", "--kernel", "matern32(dim=place)"): "no column 'place'",
-        (*ROLES, "--domain", "2024-01-05,2024-02-01"): "leaves out",
+        (
+            *ROLES,
+            "--domain",
+            "2024-01-05,2024-02-01",
+        ): "error: --domain 2024-01-05,2024-02-01 leaves out 4 of "
+        "28 values of X, which range from 2024-01-01 to 2024-01-28.",
         (*ROLES, "--domain", "0,10"): "domain",
         (*ROLES, "--memory-limit", "plenty"): "plenty",
         (*ROLES, "--device", "abacus"): "device must be",
@@ -284,6 +293,54 @@ def test_hints_name_options(folder):
     wide = "x,y\n" + "".join(f"{i},{i % 7}\n" for i in range(30))
     said = refused(folder, *fit_of(folder, wide, "--target", "y", "--domain", "0,5"))
     assert "--domain 0,5 leaves out 24 of 30 values" in said
+
+
+def test_messages_name_columns_lines_and_commands(folder):
+    holes = "x,y\n" + "".join(f"{i},{i % 7}\n" for i in range(30)) + ",3\n"
+    said = refused(folder, *fit_of(folder, holes, "--target", "y"))
+    assert "Input column 'x' of X contains NaN or infinity in 1 of 31 rows (30)." in said
+    assert "The first is line 32 of the file." in said
+    two = "x,co,no2\n" + "".join(f"{i},{i % 7 or ''},{i % 5 or ''}\n" for i in range(40))
+    fit = fit_of(folder, two, "--target", "co", "--target", "no2", "--input", "x")
+    result = call(*fit[:-1], folder / "two.asvgp")
+    assert (
+        "12 of 40 rows have co or no2 = NaN and are left out as missing: a row counts where all "
+        "outputs are known." in result.stderr
+    )
+    draw = ("plot", folder / "two.asvgp", "-o", folder / "two.png")
+    assert "which to draw, --output-number 0 to 1." in refused(folder, *draw)
+    said = refused(folder, *draw, "--output-number", 7)
+    assert said.startswith("error: --output-number must be a whole number from 0 to 1, got 7")
+    later = HEAD + LINES.replace("2024-01", "2024-05")
+    call(*fit_of(folder, later, *ROLES)[:-1], folder / "later.asvgp")
+    call(*fit_of(folder, HEAD + LINES, *ROLES)[:-1], folder / "early.asvgp")
+    models = folder / "early.asvgp", folder / "later.asvgp"
+    said = refused(folder, "merge", *models, "-o", folder / "both.asvgp")
+    assert said.endswith("with asvgp update, or fit both with the same --domain.\n")
+    whole = (*ROLES, "--domain", "2024-01-01,2024-06-01")  # which is true
+    call(*fit_of(folder, later, *whole)[:-1], folder / "later.asvgp")
+    call(*fit_of(folder, HEAD + LINES, *whole)[:-1], folder / "early.asvgp")
+    call("merge", *models, "-o", folder / "both.asvgp")
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        ("time;power\n2024-01-01;1.5\n", "separated by ';': write them with commas"),
+        ("time;power\n2024-01-01;1,5\n", "pandas.read_csv(file, sep=';', decimal=',')"),
+        ("time\tpower\n2024-01-01\t1.5\n", "give the file the ending .tsv"),
+        ("2024-01-01,1.5\n2024-01-02,2.5\n", "put a line with the columns' names above it"),
+    ],
+)
+def test_first_lines_that_do_not_name_columns(folder, content, said):
+    assert said in refused(folder, *fit_of(folder, content, *ROLES))
+
+
+def test_values_of_several_files_say_which(folder):
+    (folder / "a.csv").write_text(HEAD + LINES)
+    (folder / "b.csv").write_text(HEAD + "\n2024-02-01,1.0,a\n2024-02-02,much,a\n")
+    said = refused(folder, "fit", folder / "[ab].csv", *ROLES, "-o", folder / "m")
+    assert f"row 29 (line 4 of {folder / 'b.csv'}) is 'much'" in said
 
 
 @pytest.mark.parametrize("far", ["1e308", "-1e308", "1e200"])

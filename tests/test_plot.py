@@ -17,7 +17,7 @@ from scipy.special import ndtri
 from sklearn.exceptions import NotFittedError
 
 import asvgp
-from asvgp import SHO, Constant, GPRegressor, Linear, Matern32, plot
+from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52, plot
 from tests.pictures import field_model, line_model, mixed_model, named, noisy
 
 Z95 = float(ndtri(0.975))
@@ -113,6 +113,31 @@ class TestSeries:
         plot.series(gp, ax=ax)
         width = ax.get_window_extent().width
         assert abs(len(named(ax, "posterior mean").get_xdata()) - 2 * width) <= 2
+
+    def test_no_peak_of_a_model_finer_than_pixels_is_lost(self):
+        x = np.arange(0.0, 20_000.0)
+        y = np.where(x % 500 == 250, 60.0, 0.0) + np.sin(x)
+        gp = GPRegressor(Matern12(1.0, 30.0), num_basis=20_000, optimizer=None, noise_variance=1e-3)
+        gp.fit(x, y)
+        dense = np.arange(20 * 19_999 + 1) / 20.0  # knots are whole numbers
+        mean, std = gp.predict(dense, return_std=True)
+        ax = plot.series(gp, forecast=200.0)
+        curve = named(ax, "posterior mean")
+        assert len(curve.get_xdata()) < 5 * ax.get_window_extent().width
+        where = np.minimum(dense // 500.0, 39).astype(int)
+        peaks = np.array([mean[where == c].max() for c in range(40)])
+        column = np.minimum(curve.get_xdata() // 500.0, 39).astype(int)
+        shown = np.array([curve.get_ydata()[column == c].max() for c in range(40)])
+        np.testing.assert_allclose(shown, peaks, rtol=1e-6)
+        np.testing.assert_allclose(curve.get_ydata(), gp.predict(curve.get_xdata()), atol=1e-9)
+        at, low, high = band_edges(named(ax, "95 % band of f"))
+        right = np.searchsorted(at, dense).clip(1, len(at) - 1)
+        inside = np.minimum(low[right - 1], low[right]) - 0.3 < mean - Z95 * std
+        assert inside.all()
+        assert np.all(np.maximum(high[right - 1], high[right]) + 0.3 > mean)
+        ax.set_xlim(240.0, 260.0)  # coarser than pixels here
+        np.testing.assert_allclose(curve.get_xdata()[[0, -1]], [240.0, 260.0])
+        assert abs(len(curve.get_xdata()) - 2 * ax.get_window_extent().width) <= 2
 
     def test_interval_and_forecast(self, line):
         gp, *_ = line
@@ -334,13 +359,48 @@ class TestComponents:
         assert titles == ["Matern32, lengthscale 10", "SHO, period 6", "slope"]
         at = axes[1].lines[0].get_xdata()
         _, parts = gp.predict(at, components=True)
-        for ax, part in zip(axes, (parts[0], parts[1], parts[3]), strict=True):
-            np.testing.assert_allclose(ax.lines[0].get_ydata(), part.mean, rtol=1e-9, atol=1e-12)
-            _, low, high = band_edges(ax.collections[0])
-            np.testing.assert_allclose(high - low, 2 * Z95 * part.std, rtol=1e-6, atol=1e-12)
+        _, seen = gp.predict(x, components=True)
+        for ax, number in zip(axes, (0, 1, 3), strict=True):
+            wanted = parts[number].mean - (seen[number].mean.mean() if number < 2 else 0.0)
+            np.testing.assert_allclose(ax.lines[0].get_ydata(), wanted, rtol=1e-9, atol=1e-9)
+        _, low, high = band_edges(axes[2].collections[0])
+        np.testing.assert_allclose(high - low, 2 * Z95 * parts[3].std, rtol=1e-6, atol=1e-12)
+        labels = [ax.get_ylabel() for ax in axes]
+        assert labels == ["contribution, centred", "contribution, centred", "contribution"]
         assert f"intercept {gp.effects_[0].estimate:.4g}" in axes[0].texts[0].get_text()
         assert axes[0].get_xlim() == axes[2].get_xlim() == (0.0, 25.0)
         assert axes[2].get_xlabel() == "x"
+
+    def test_without_an_intercept_terms_are_as_predict_has_them(self):
+        x = np.linspace(0.0, 20.0, 600)
+        kernel = Matern32(10.0) + SHO(period=6.0, quality=20.0)
+        gp = GPRegressor(kernel, num_basis=60, optimizer=None, noise_variance=0.01)
+        axes = plot.components(gp.fit(x, noisy(x)))
+        _, parts = gp.predict(axes[0].lines[0].get_xdata(), components=True)
+        for ax, part in zip(axes, parts, strict=True):
+            np.testing.assert_allclose(ax.lines[0].get_ydata(), part.mean, rtol=1e-9, atol=1e-12)
+            _, low, high = band_edges(ax.collections[0])
+            np.testing.assert_allclose(high - low, 2 * Z95 * part.std, rtol=1e-6, atol=1e-12)
+
+    @pytest.mark.parametrize("noise", [0.1, 1e-6], ids=["plain", "checked"])
+    def test_a_term_beside_an_intercept_is_centred_and_its_band_is_of_that(self, noise):
+        rng = np.random.default_rng(6)
+        x, weight = rng.uniform(0.0, 10.0, 150), rng.uniform(0.5, 2.0, 150)
+        kernel = Matern52(15.0, 4.0) + Matern32(1.0) + Constant(variance=1e4)
+        gp = GPRegressor(kernel, num_basis=150, optimizer=None, noise_variance=noise)
+        gp.fit(x, 100.0 + 0.3 * x + noisy(x), weight)
+        at = np.linspace(float(x.min()), 12.0, 9)  # into the forecast
+        parts = [part(np.append(at, x)) for part in kernel.components]
+        both = sum(parts)[9:, 9:] + 1e4 + noise * np.diag(1.0 / weight)
+        away = np.hstack([np.eye(9), np.tile(-weight / weight.sum(), (9, 1))])
+        for number, ax in enumerate(plot.components(gp, interval=(at[0], at[-1]))):
+            own = parts[number]
+            after = own - own[:, 9:] @ np.linalg.solve(both, own[9:])
+            places, low, high = band_edges(ax.collections[0])
+            std = np.interp(at, places, high - low) / (2 * Z95)
+            np.testing.assert_allclose(std**2, np.diag(away @ after @ away.T), rtol=0.06, atol=1e-4)
+            as_it_is = gp.predict(at, components=True)[1][number].std
+            assert number or np.all(std < 0.8 * as_it_is)
 
     def test_zooming_one_panel_draws_all_anew(self, sum_of_two):
         gp, _ = sum_of_two

@@ -1,5 +1,7 @@
 """Pictures of residuals, calibration, bounds and all of them together."""
 
+from itertools import pairwise
+
 import matplotlib
 import numpy as np
 import pytest
@@ -166,6 +168,23 @@ class TestBounds:
         assert ax.get_ylim()[1] > lower.get_ydata().max()
         upper = [level.upper_bound / 3000 for level in gp.resolution_]
         assert any(np.allclose(drawn.get_ydata(), upper) for drawn in ax.lines)
+
+    def test_steps_that_do_not_grow_are_in_their_order(self):
+        rng = np.random.default_rng(4)
+        X = rng.uniform(0.0, 1.0, (800, 4))
+        y = X.sum(axis=1) + 0.1 * rng.standard_normal(800)
+        gp = GPRegressor(Matern32()).fit(X, y)
+        sums = [sum(level.num_basis) for level in gp.resolution_]
+        assert any(after < 1.25 * before for before, after in pairwise(sums)), sums
+        ax = plot.resolution(gp)
+        lower, steps = named(ax, "lower bound"), range(1, len(sums) + 1)
+        assert lower.get_xdata().tolist() == [*steps]
+        assert ax.get_xscale() == "linear"
+        assert ax.get_xlim() == (0.5, len(sums) + 0.5)  # so that all are seen
+        last = ax.get_xticklabels()[-1].get_text()
+        assert last == f"{len(sums)}\n{sums[-1]}"
+        low, high = ax.get_ylim()
+        assert np.all((lower.get_ydata() > low) & (lower.get_ydata() < high))
 
     def test_functions_of_mixed_models(self, mixed):
         gp, *_ = mixed

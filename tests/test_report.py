@@ -316,7 +316,7 @@ def test_components_are_each_shown(tmp_path):
     assert "slope" in page.text
     gp, X, y = timed_model()
     figures = read(tmp_path, gp, X, y).content.values()
-    assert [figure["target"] for figure in figures] == ["CO₂ <ppm>", *["contribution"] * 2]
+    assert [figure["target"] for figure in figures] == ["CO₂ <ppm>", *["contribution, centred"] * 2]
     assert {figure["link"] for figure in figures} == {"x"}
 
 

@@ -30,7 +30,8 @@ def read_inputs(
     if table.width > layout.input and is_time(table.column(layout.input)):
         if axis is None:
             raise TypeError("X holds times, but this model was fitted to numbers.")
-        x = axis.to_seconds(table.column(layout.input))
+        name = column_name(table, layout.input) if table.names else "X"
+        x = axis.to_seconds(table.column(layout.input), name=name)
         return x, _covariates([table.column(number) for number in layout.linear], table, layout)
     elif axis is not None:
         raise TypeError("X holds numbers, but this model was fitted to times.")

@@ -94,7 +94,8 @@ class Line:
     def read(self, estimator, X, reset: bool = False, width=None) -> LinePoints:
         """New inputs, of the kind seen."""
         x, covariates = read_inputs(estimator, X, self.layout, self.axis, reset)
-        ends = finite_range(x)
+        names = self.layout.names
+        ends = finite_range(x, f"column {names[self.layout.input]!r} of X" if names else "X")
         return LinePoints(x, covariates, read_widths(width, len(x), self.axis), ends)
 
     def prepare(
@@ -123,7 +124,7 @@ class Line:
             domain = self.axis.to_seconds(list(domain), name="domain")
         if stats is None or domain is not None:
             widths = 0.0 if reach.width is None else reach.width
-            ends = check_domain(domain, reach.x, *ends, widths)
+            ends = check_domain(domain, reach.x, *ends, widths, self.axis)
         if stats is None:
             cells = finest_cells(x, *ends, whole) if num_basis is None else num_basis - degree
             grid = Grid(*ends, cells)
@@ -135,7 +136,7 @@ class Line:
             columns = len(self.layout.linear)
             stats = Statistics.empty(grid, degree, outputs, columns, *centres, convention)
         elif domain is None:
-            stats = _grown(stats, *ends, num_basis is None)
+            stats = _grown(stats, *ends, num_basis is None, self.axis)
         if width is not None:
             check_uncut(x, width, stats.grid, degree, self.axis)
         return stats
@@ -253,7 +254,9 @@ class Line:
         return ends if self.axis is None else self.axis.span(*ends)
 
 
-def _grown(stats: Statistics, lower: float, upper: float, auto: bool) -> Statistics:
+def _grown(
+    stats: Statistics, lower: float, upper: float, auto: bool, axis: TimeAxis | None = None
+) -> Statistics:
     """The statistics on a grid that holds the new inputs too.
 
     An automatic grid keeps within its largest number of cells, by wider ones.
@@ -264,9 +267,11 @@ def _grown(stats: Statistics, lower: float, upper: float, auto: bool) -> Statist
         return (max(upper, grid.upper) - min(lower, grid.lower)) / width
 
     times = needed(grid.upper - grid.lower)
+    shown = "{:g}".format if axis is None else axis.shown
     far = (
-        f"The new X reach from {lower:g} to {upper:g}, {times:.3g} times the domain so far, "
-        f"{grid.lower:g} to {grid.upper:g}. Mend those X, or give a domain from the start."
+        f"The new X reach from {shown(lower)} to {shown(upper)}, {times:.3g} times the domain so "
+        f"far, {shown(grid.lower)} to {shown(grid.upper)}. Mend those X, or give a domain from the "
+        "start."
     )
     if not auto:
         try:

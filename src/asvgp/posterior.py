@@ -24,6 +24,7 @@ from asvgp.inference.elimination import Elimination
 from asvgp.inference.model import Model
 from asvgp.kernels import Kernel
 from asvgp.linalg.covariance import add_covariance
+from asvgp.linalg.elimination import means, solve
 from asvgp.parallel import as_doubles, each_chunk, each_share, one_blas_thread
 from asvgp.stats import Statistics
 
@@ -268,6 +269,44 @@ class Posterior:
                 reduction = np.einsum("ti,tij,tj->t", weights, ends[right], weights)
                 var[rows] = np.maximum(kernel.prior_variance - reduction, floor)
         return mean, var
+
+    def centred(self, component: int, x) -> tuple[Array, Array]:
+        """Mean (outputs, n) and variance (n,) of a component less its average over the data.
+
+        Between a component and the intercept a constant can be moved without changing the sum
+        much: the data know this difference better than the component itself. The average is of
+        the splines.
+        """
+        x = np.asarray(x, dtype=float).ravel()
+        average, shared = self._averages[component]
+        means = np.einsum("oci,ci->o", self.coefficients, average)
+        mean, var = self._of_splines(x, True, component)
+        var += float(np.sum(shared * average))
+        for start, stop in each_chunk(0, len(x)):
+            cells, weights = self.functionals(x[start:stop])
+            own = self.model.where[component]
+            var[start:stop] -= 2.0 * np.einsum("ti,ti->t", shared[cells][:, own], weights[:, own])
+        floor = np.finfo(float).eps * self.kernel.components[component].prior_variance
+        design = self.effect_values(x, component=component)
+        return self.with_effects(mean - means[:, None], np.maximum(var, floor), design)
+
+    @cached_property
+    def _averages(self) -> dict[int, tuple[Array, Array]]:
+        """Of each component, the weights of its average over the data, and P^-1 of them."""
+        model, chain, stats, out = self.model, self.chain, self.stats, {}
+        powers = stats.moments[:, stats.pair[0]] / max(stats.weight, 1e-300)
+        shape = (model.states, model.innovations, model.shift)
+        every = np.arange(len(model.power))
+        for number, where in enumerate(model.where):
+            weights = np.zeros((self.grid.cells, len(every)))
+            weights[:, where] = powers[:, model.power[where]]
+            offset = np.empty(chain.offset.shape[1:])
+            right, _ = solve(*shape, every, weights, 1.0, chain.gain, chain.rho, offset)
+            start = chain.start_covariance @ right
+            inverse, total = np.empty_like(weights), np.zeros((len(every), len(every)))
+            means(*shape, chain.gain, offset, start, total, inverse)
+            out[number] = weights, inverse
+        return out
 
     def functionals(self, x) -> tuple[np.ndarray, Array]:
         """Evaluation at x as weights on the coefficients of one cell, beyond the ends too."""

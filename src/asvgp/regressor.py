@@ -369,7 +369,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 points, y, data.stats, weights, progress.passing(points.count)
             )
         total = new if data.stats.count == 0 else data.stats + new
-        self._check_finite(new, y, isinstance(X, Gridded))
+        self._check_finite(new, y, isinstance(X, Gridded), data.targets)
         self._replace(
             data._replace(stats=total, seconds=data.seconds + time.perf_counter() - begin)
         )
@@ -391,7 +391,7 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             return None
         with progress:
             data, y = absorb(self, source, stream, progress)
-        self._check_finite(data.stats, y, getattr(source, "gridded", False))
+        self._check_finite(data.stats, y, getattr(source, "gridded", False), data.targets)
         self._replace(data._replace(seconds=time.perf_counter() - begin))
         return y
 
@@ -448,16 +448,20 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         for note in report.notes:
             warnings.warn(note[0].upper() + note[1:] + ".", UserWarning, stacklevel=4)
 
-    def _check_finite(self, stats: Statistics, y, gridded: bool = False) -> None:
+    def _check_finite(self, stats: Statistics, y, gridded: bool, targets=None) -> None:
         """What the pass found: infinite or missing targets; on a grid, gaps are nothing new."""
         if not np.all(np.isfinite(stats.squares)):
             raise ValueError(infinite_targets(y))
         if stats.count == 0:
-            raise ValueError(f"All {stats.missing} values of y are NaN: nothing to fit.")
+            raise ValueError(
+                f"All {stats.missing} values of {_named_y(targets)} are NaN: nothing to fit."
+            )
         if stats.missing and not gridded:
+            several = len(stats.squares) > 1
+            why = ": a row counts where all outputs are known." if several else "."
             warnings.warn(
-                f"{stats.missing} of {stats.missing + stats.count} rows have y = NaN and are "
-                "left out as missing.",
+                f"{stats.missing} of {stats.missing + stats.count} rows have "
+                f"{_named_y(targets)} = NaN and are left out as missing{why}",
                 UserWarning,
                 stacklevel=4,
             )
@@ -500,3 +504,8 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_data" in vars(self)
+
+
+def _named_y(targets) -> str:
+    """y, by the names of its columns where it has any."""
+    return " or ".join(targets) if targets else "y"

@@ -35,7 +35,8 @@ def structure_of(kernel: Kernel, X, untrained: bool = False, domain=None) -> Any
     for number in layout.used:
         column = table.column(number)
         refuse_text(column, column_name(table, number) if table.width > 1 else "X")
-        axis = TimeAxis.from_values(column) if is_time(column) else None
+        name = column_name(table, number) if table.names else "X"
+        axis = TimeAxis.from_values(column, name=name) if is_time(column) else None
         axes.append(axis and _from_domain(axis, domain, layout, number))
     times = {number for number, axis in zip(layout.used, axes, strict=True) if axis is not None}
     check_units(layout.kernel, times, untrained)

@@ -19,7 +19,7 @@ from asvgp.kernels import Kernel, Sum
 from asvgp.parallel import one_blas_thread
 from asvgp.posterior import Posterior
 from asvgp.stats import Statistics
-from asvgp.times import Duration
+from asvgp.times import Duration, in_short
 
 NOISE = "noise variance"  # as `asvgp.inference.optimise` names it
 ENOUGH, NEARLY = 1e-3, 1e-2  # nats per datum
@@ -353,7 +353,7 @@ class Summary:
         missing = f" ({self.missing:,} missing)" if self.missing else ""
         degrees = self.degrees if len(set(self.degrees)) > 1 else self.degrees[:1]
         domains = self.domain if isinstance(self.domain[0], tuple) else (self.domain,)
-        spans = [f"{_number(lower)} to {_number(upper)}" for lower, upper in domains]
+        spans = [f"{worded(lower)} to {worded(upper)}" for lower, upper in domains]
         counts = self.num_basis if isinstance(self.num_basis, tuple) else (self.num_basis,)
         many = "" if len(self.components) == 1 or len(counts) > 1 else " each"
         rows = [
@@ -377,27 +377,27 @@ class Summary:
     def _table(self) -> str:
         owner = max(10, *(len(row["component"]) for row in self.hyperparameters))
         name = max(11, *(len(row["name"]) for row in self.hyperparameters))
-        layout = f"{{:<{owner + 1}}}{{:<{name + 1}}}{{:>13}}{{:>9}}{{:>25}} {{}}"
+        layout = f"{{:<{owner + 1}}}{{:<{name + 1}}}{{:>13}}{{:>9}} {{:>24}} {{}}"
         head = ("component", "parameter", "estimate", "s.e. log", "95 % interval", "")
         rows, shown = [layout.format(*head)], None
         for row in self.hyperparameters:
             error = interval = ""
             if np.isfinite(row["log_error"]):
                 error = f"{row['log_error']:.3g}"
-                interval = f"[{_number(row['lower'], 4)}, {_number(row['upper'], 4)}]"
+                interval = f"[{worded(row['lower'], 4)}, {worded(row['upper'], 4)}]"
             label = "" if row["component"] == shown else row["component"]
             shown = row["component"]
-            estimate = _number(row["estimate"], 5)
+            estimate = worded(row["estimate"], 5)
             rows.append(layout.format(label, row["name"], estimate, error, interval, row["note"]))
         return "\n".join(line.rstrip() for line in rows)
 
     def _effects(self) -> str:
-        layout = "{:<23}{:>13}{:>9}{:>25} {}"
+        layout = "{:<23}{:>13}{:>9} {:>24} {}"
         rows = [layout.format("effect", "estimate", "s.e.", "95 % interval", "")]
         for row in self.effects:
-            interval = f"[{_number(row['lower'], 4)}, {_number(row['upper'], 4)}]"
+            interval = f"[{worded(row['lower'], 4)}, {worded(row['upper'], 4)}]"
             name = row["name"] if len(row["name"]) < 23 else row["name"][:19] + "..."
-            estimate, error = _number(row["estimate"], 5), _number(row["std"], 3)
+            estimate, error = worded(row["estimate"], 5), worded(row["std"], 3)
             rows.append(layout.format(name, estimate, error, interval, row["note"]))
         return "\n".join(line.rstrip() for line in rows)
 
@@ -573,12 +573,12 @@ def _effect_rows(gp):
             }
 
 
-def _number(value, digits: int = 6) -> str:
+def worded(value, digits: int = 6) -> str:
     """A number with so many digits; anything else (a time, a duration) as it prints."""
     if isinstance(value, Duration):
         number, _, unit = str(value).partition(" ")
         return f"{float(number):.{digits}g} {unit}"
-    return f"{value:.{digits}g}" if isinstance(value, float | int | np.number) else str(value)
+    return f"{value:.{digits}g}" if isinstance(value, float | int | np.number) else in_short(value)
 
 
 def _wrapped(label: str, text: str) -> list[str]:

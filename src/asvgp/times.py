@@ -244,6 +244,10 @@ class TimeAxis:
             for time in micro
         )
 
+    def shown(self, seconds: float) -> str:
+        """A place along the axis, in words."""
+        return in_short(self.span(seconds, seconds)[0])
+
     def to_times(self, seconds) -> Array:
         """Instants in UTC, datetime64[ns], of seconds since the origin; NaT for NaN."""
         seconds = np.asarray(seconds, dtype=float)
@@ -260,6 +264,23 @@ class TimeAxis:
         ticks = np.rint((seconds - whole) * 1e9).astype(np.int64) + nano
         ticks += (whole.astype(np.int64) + start) * 10**9
         return np.where(missing, np.datetime64("NaT", "ns"), ticks.view("M8[ns]"))
+
+
+def in_short(time) -> str:
+    """A time as text, without the zeros at its end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> in_short(np.datetime64("2004-06-01", "ns")), in_short(np.datetime64("2004-06-01T18", "ns"))
+    ('2004-06-01', '2004-06-01T18:00')
+    >>> in_short(np.datetime64("2004-06-01T18:00:02.5", "ns"))
+    '2004-06-01T18:00:02.5'
+    """
+    if not isinstance(time, np.datetime64):
+        return str(time)
+    text = re.sub(r"\.?0+$", "", str(time)) if "." in str(time) else str(time)
+    return text.removesuffix(":00").removesuffix("T00:00")
 
 
 def _read(text: str) -> float:

@@ -13,6 +13,7 @@ from asvgp.field.memory import as_bytes
 from asvgp.inference.optimise import LBFGS
 from asvgp.kernels import Kernel
 from asvgp.parallel import each_chunk, each_share
+from asvgp.times import TimeAxis
 
 WIDEST = 1e100  # range of X: its powers must not overflow
 BYTES_PER_BASIS = 400.0  # what a fit takes at its peak, measured
@@ -85,16 +86,18 @@ def check_num_basis(num_basis, degree: int) -> int | None:
 
 
 def check_domain(
-    domain, x, lower: float, upper: float, width: Array | float = 0.0
+    domain, x, lower: float, upper: float, width: Array | float = 0.0, axis: TimeAxis | None = None
 ) -> tuple[float, float]:
     """The interval the splines live on: the data's own range, or the user's around it.
 
-    Where y is averaged over intervals, rounding of their ends is forgiven.
+    Where y is averaged over intervals, rounding of their ends is forgiven. Of times, ``axis`` is
+    what the numbers are along.
     """
+    shown = "{:g}".format if axis is None else axis.shown
     if domain is None:
         if not lower < upper:
             raise ValueError(
-                f"X is constant ({lower:g}, n_samples = {len(x)}): there is no range to put "
+                f"X is constant ({shown(lower)}, n_samples = {len(x)}): there is no range to put "
                 "splines on. Give one with domain=(a, b)."
             )
         if not upper - lower < WIDEST:
@@ -108,13 +111,14 @@ def check_domain(
     except (TypeError, ValueError):
         raise ValueError(f"domain must be None or a pair (a, b), got {domain!r}.") from None
     if not (np.isfinite(a) and np.isfinite(b) and a < b):
-        raise ValueError(f"domain must be finite with a < b, got ({a!r}, {b!r}).")
+        given = (a, b) if axis is None else (axis.shown(a), axis.shown(b))
+        raise ValueError(f"domain must be finite with a < b, got {given!r}.")
     slack = 1e-9 * (upper - lower) if np.any(width) else 0.0
     if lower < a - slack or upper > b + slack:
         left_out = int(np.count_nonzero((x < a - slack) | (x + width > b + slack)))
         raise ValueError(
-            f"domain=({a:g}, {b:g}) leaves out {left_out} of {len(x)} values of X, which range "
-            f"from {lower:g} to {upper:g}. Widen the domain or drop those rows."
+            f"domain=({shown(a)}, {shown(b)}) leaves out {left_out} of {len(x)} values of X, which "
+            f"range from {shown(lower)} to {shown(upper)}. Widen the domain or drop those rows."
         )
     return a, b
 

@@ -90,8 +90,8 @@ def end_on_termination() -> None:
 def app() -> None:
     """Gaussian processes on millions of observations, by B-splines.
 
-    Data are read in one pass from Parquet, CSV, Feather and NumPy files, of any size; the model
-    is one small file.
+    Data are read in one pass from Parquet, CSV, Feather, NumPy, NetCDF and Zarr files, of any
+    size; the model is one file, whose size follows from its basis functions, not from the data.
 
     Exit codes: 0 fine, 1 an error of data or model, 2 of usage, 130 after Ctrl-C.
     """

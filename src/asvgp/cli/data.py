@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from zipfile import BadZipFile
 
 import click
@@ -36,13 +38,14 @@ def source_of(
 ):
     """The source that arguments of a command stand for."""
     from asvgp.io.files import find, format_of
+    from asvgp.io.grids import ENDINGS
     from asvgp.io.source import scan
 
     def column(name: str | None):
         # An array's columns have numbers, not names.
         return int(name) if numbered and name is not None and name.isdigit() else name
 
-    on_grids = any(item.rstrip("/").endswith((".nc", ".nc4", ".zarr")) for item in data)
+    on_grids = any(item.lower().rstrip("/").endswith(ENDINGS) for item in data)
     numbered = not on_grids and all(
         format_of(path) == "npy" for item in data for path in find(item)
     )
@@ -64,6 +67,21 @@ def source_of(
         )
     except BadZipFile as error:
         raise ValueError(f"{data[0]} cannot be read as npz: {error}.") from None
+
+
+@contextmanager
+def with_lines(source) -> Iterator[None]:
+    """Errors about rows of text files say the line of the file, too."""
+    try:
+        yield
+    except ValueError as error:
+        text = str(error)
+        found = re.search(r"(?:in \d+ of \d+ rows \(|First rows: )(\d+)", text)
+        if found is None or type(error) is not ValueError or not hasattr(source, "line_of"):
+            raise
+        before = re.match(r"From row (\d+) of the data on", text)
+        where = source.line_of(int(found[1]) + (int(before[1]) if before else 0))
+        raise ValueError(f"{text} The first is {where[2:-1]}." if where else text) from None
 
 
 def rows_to_compare(gp, data: Sequence[str], target: Sequence[str], columns: dict) -> tuple:

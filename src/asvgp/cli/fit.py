@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from asvgp.cli.app import INTERRUPTED
-from asvgp.cli.data import data_argument, noise_option, source_of, weight_option, width_option
+from asvgp.cli.data import (
+    data_argument,
+    noise_option,
+    source_of,
+    weight_option,
+    width_option,
+    with_lines,
+)
 from asvgp.cli.session import Session, common, examples
 from asvgp.cli.values import ColumnName, KernelText, NumBasis, OutputFile, Span
 
@@ -99,8 +106,9 @@ def fit(
 ) -> None:
     """Fit a model to DATA and save it.
 
-    DATA are files of one kind (Parquet, CSV, TSV, Feather, NumPy), folders or patterns of them,
-    read block by block: they may be larger than memory. The summary goes to standard output.
+    DATA are files of one kind (Parquet, CSV, TSV, Feather, NumPy, NetCDF), folders or patterns of
+    them, or a Zarr store, read block by block: they may be larger than memory. Columns of NetCDF
+    and Zarr are variables and coordinates. The summary goes to standard output.
 
     Ctrl-C during training saves the best state so far. During the pass over the data it leaves
     OUTPUT.partial with all rows summed so far, from which the same command with --resume goes on;
@@ -126,7 +134,7 @@ def fit(
     )
     kept: list = []
     try:
-        with plain_interrupts():
+        with plain_interrupts(), with_lines(source):
             if resume:
                 gp = resumed(output, gp, source)
                 kept.append(gp)
@@ -160,11 +168,11 @@ def what_is_left(kept: list, output: str, source) -> str:
     )
 
 
-def tell_trained(session: Session, gp, output: str) -> None:
+def tell_trained(session: Session, gp, output: str, **further) -> None:
     """Print what a model is that was trained and saved; whoever stopped it has no time for that."""
     from asvgp.cli.info import tell
 
     if gp.optimization_.interrupted:
         click.echo(f"interrupted: training; {output} has the best state so far", err=True)
         click.get_current_context().exit(INTERRUPTED)
-    tell(session, gp, output)
+    tell(session, gp, output, **further)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from asvgp.cli.session import Session, common, examples
+from asvgp.cli.sizes import in_words
 
 
 @click.command(
@@ -21,18 +22,22 @@ def info(session: Session, model: str) -> None:
     tell(session, session.load(model), model)
 
 
-def tell(session: Session, gp, path: str) -> None:
-    """Print the summary of a model; of one that was never trained, what it has seen."""
+def tell(session: Session, gp, path: str, **further) -> None:
+    """Print the summary of a model; of one that was never trained, what it has seen.
+
+    Further facts are for those who read JSON.
+    """
     from asvgp.summary import summary
 
-    facts = facts_of(gp, path)
+    facts = facts_of(gp, path) | further
     named = [
-        f"Model             {path} ({facts['bytes']:,} bytes)",
+        f"Model             {path} ({in_words(facts['bytes'])})",
         f"Predicts          {', '.join(facts['targets'] or ['y'])} from {', '.join(inputs_of(gp))}",
     ]
     if facts["trained"]:
         found = summary(gp)
         facts |= found.as_dict()
+        facts["hyperparameters"] = [with_unit(row) for row in facts["hyperparameters"]]
         text = "\n".join([*named, str(found)])
     else:
         facts |= {"kernel": repr(gp.kernel), "observations": gp.stats_.count}
@@ -52,7 +57,32 @@ def facts_of(gp, path: str) -> dict[str, Any]:
         "targets": None if targets is None else list(targets),
         "inputs": inputs_of(gp),
         "num_basis_setting": gp.num_basis,
+        "time_origin": origins_of(gp),
     }
+
+
+def with_unit(row: dict[str, Any]) -> dict[str, Any]:
+    """A hyperparameter with its unit, where it is a length of time, and as the summary has it."""
+    from asvgp.summary import worded
+    from asvgp.times import Duration
+
+    estimate = row["estimate"]
+    unit = "seconds" if isinstance(estimate, Duration) else None
+    return {**row, "unit": unit, "in_words": worded(estimate, 5)}
+
+
+def origins_of(gp) -> dict[str, Any] | None:
+    """From when inputs that are times are counted, by name; None where there are none."""
+    seen, names = gp._seen(), inputs_of(gp)
+    layout = seen.layout
+    axes = [seen.axis] if layout.single else seen.structure.axes
+    used = [layout.input] if layout.single else layout.used
+    found = {
+        names[column]: axis.shown(0.0)
+        for column, axis in zip(used, axes, strict=True)
+        if axis is not None
+    }
+    return found or None
 
 
 def inputs_of(gp) -> list[str]:

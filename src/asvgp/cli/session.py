@@ -14,6 +14,8 @@ from typing import Any
 
 import click
 
+from asvgp.cli.sizes import in_words, smaller
+
 
 class Session:
     """One run of a command: answers to standard output, everything else to standard error.
@@ -73,7 +75,8 @@ class Session:
         gp.progress = "auto"
         gp.save(path)
         gp.progress = self.progress
-        self.note(f"Wrote {path} ({os.path.getsize(path):,} bytes).")
+        size = os.path.getsize(path)
+        self.note(f"Wrote {path} ({in_words(size)}).{smaller(gp, size)}")
 
 
 pass_session = click.make_pass_decorator(Session, ensure=True)
@@ -178,6 +181,13 @@ _OPTIONS_OF = (
     (r"\bnum_basis=(\d+)", r"--num-basis \1"),
     (r"optimizer=None and a noise_variance", "--fixed and --noise"),
     (r"\+ Constant\(\)", "+ constant"),
+    (r"\boutput=0 to (\d+)", r"--output-number 0 to \1"),
+    (r"^output must be a whole number", "--output-number must be a whole number"),
+    (
+        r"Fit the second with partial_fit on the first instead",
+        "Add the data of the second to the first with asvgp update, or fit both with the same "
+        "--domain",
+    ),
 )
 
 

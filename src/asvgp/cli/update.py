@@ -11,6 +11,7 @@ from asvgp.cli.data import (
     targets_of,
     weight_option,
     width_option,
+    with_lines,
 )
 from asvgp.cli.session import Session, common, examples
 from asvgp.cli.values import ColumnName, OutputFile
@@ -49,12 +50,15 @@ def update(session: Session, model, data, target, weight, noise_variance, width,
 
     gp = session.load(model)
     output = model if output is None else output
+    before = gp.stats_.count
     source = source_of(data, target or targets_of(gp), (), weight, noise_variance, width)
     try:
-        with plain_interrupts():
+        with plain_interrupts(), with_lines(source):
             added(gp, source)
             _ = gp.elbo_
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"nothing was written; {output} is as it was") from None
+    rows = gp.stats_.count - before
+    session.note(f"{rows:,} rows added, now {gp.stats_.count:,}.")
     session.save(gp, output)
-    tell_trained(session, gp, output)
+    tell_trained(session, gp, output, added=rows)

@@ -359,7 +359,7 @@ class Field:
                     f"domain=({', '.join(pairs)}), or drop the column."
                 )
             try:
-                out.append(check_domain(pair, columns[place], lower, upper))
+                out.append(check_domain(pair, columns[place], lower, upper, axis=axis))
             except ValueError as error:
                 raise ValueError(f"{self._name(place)}: {error}") from None
         return out

@@ -6,8 +6,10 @@ import csv
 import glob
 import io
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -17,8 +19,8 @@ import numpy as np
 from asvgp.io.arrow import ArrowDataset
 from asvgp.io.convert import arrow
 from asvgp.io.memory import ArraySource, DictSource
-from asvgp.io.roles import Roles
-from asvgp.io.source import Source
+from asvgp.io.roles import Roles, about_header
+from asvgp.io.source import Chunk, Source
 from asvgp.io.table import chunk_of
 
 FORMATS = {
@@ -146,8 +148,11 @@ def _dataset(paths: Sequence[str], folder: Path | None, kind: str, roles: Roles)
     def dataset(change=None):
         """The files with one type a column, which holds what any of them has."""
         found = ds.dataset(list(paths), **options)
-        own = [fragment.physical_schema for fragment in found.get_fragments()]
-        schema = pa.unify_schemas([found.schema, *own], promote_options="permissive")
+        own = [found.schema, *(each.physical_schema for each in found.get_fragments())]
+        if kind in ("csv", "tsv"):  # text among numbers is found when it is read, with its line
+            texts = {f.name for each in own for f in each if pa.types.is_string(f.type)}
+            own = [pa.schema([_text(f) if f.name in texts else f for f in each]) for each in own]
+        schema = pa.unify_schemas(own, promote_options="permissive")
         schema = schema if change is None else pa.schema([change(field) for field in schema])
         return ds.dataset(list(paths), schema=schema, **options)
 
@@ -194,24 +199,31 @@ def _check_text(path: str) -> None:
 
 def _ragged(paths: Sequence[str], kind: str) -> str | None:
     """The first row that has not as many columns as the head of its file; None where all have."""
-    pa, start = arrow(), 0
+    for row, (path, number, head, line) in enumerate(_lines(paths, kind)):
+        if len(line) != len(head):
+            return (
+                f"{path}: row {row} (line {number} of the file) has {len(line)} columns where the "
+                f"first line names {len(head)}: {','.join(line)!r:.80}.{about_header(head)}"
+            )
+    return None
+
+
+def _lines(paths: Sequence[str], kind: str) -> Iterator[tuple[str, int, list[str], list[str]]]:
+    """All rows of text files: path, line, the names of the columns, the values.
+
+    Ends where they cannot be read: of that the reader of tables says more.
+    """
+    pa = arrow()
     try:
         for path in paths:
             opened = pa.input_stream(path)  # which sees through gzip and the like
             with io.TextIOWrapper(opened, encoding="utf-8", errors="replace", newline="") as file:
                 lines = csv.reader(file, delimiter="\t" if kind == "tsv" else ",")
                 head = next(lines, [])
-                for row, line in enumerate(filter(None, lines), start):
-                    if len(line) != len(head):
-                        return (
-                            f"{path}: row {row} (line {lines.line_num} of the file) has "
-                            f"{len(line)} columns where the first line names {len(head)}: "
-                            f"{','.join(line)!r:.80}."
-                        )
-                    start = row + 1
-    except (csv.Error, OSError, pa.ArrowException):  # of which the reader of tables says more
-        return None
-    return None
+                for line in filter(None, lines):
+                    yield path, lines.line_num, head, line
+    except (csv.Error, OSError, pa.ArrowException):
+        return
 
 
 def _shown(paths: Sequence[str]) -> str:
@@ -241,6 +253,25 @@ class CsvFiles(Files):
     def __init__(self, dataset, roles: Roles, as_text: Callable[[], Any], kind: str = "csv"):
         super().__init__(dataset, roles)
         self.as_text, self.kind = as_text, kind
+
+    def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
+        """All rows; of one that cannot be read, errors say the line of the file."""
+        try:
+            yield from super().chunks(inputs_only)
+        except (TypeError, ValueError) as error:
+            found = re.search(r"\brow (\d+)(?= is )", str(error))
+            if found is None or type(error) not in (TypeError, ValueError):
+                raise
+            where = self.line_of(int(found[1]))
+            text = str(error)
+            raise type(error)(f"{text[: found.end()]}{where}{text[found.end() :]}") from None
+
+    def line_of(self, row: int) -> str:
+        """Where a row is, in words for parentheses after it; empty where it is not found."""
+        paths = self.dataset.files
+        for path, number, *_ in islice(_lines(paths, self.kind), row, row + 1):
+            return f" (line {number} of {'the file' if len(paths) == 1 else path})"
+        return ""
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """All rows in order."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
 
@@ -145,10 +147,42 @@ def closest(name, names: Sequence, cutoff: float = 0.6) -> str:
 
 
 def _no_column(name, names: Sequence) -> str:
-    hint = closest(name, names)
-    if len(names) == 1 and any(mark in str(names[0]) for mark in ";|\t"):
-        hint = " Its values seem to be separated by another mark than the comma."
+    hint = about_header(names) or closest(name, names)
     return f"There is no column {name!r}; there are {_listed(names)}.{hint}"
+
+
+def about_header(names: Sequence) -> str:
+    """What to do about a first line that names no columns, or all of them in one.
+
+    Examples
+    --------
+    >>> about_header(["time", "power"])
+    ''
+    >>> about_header(["2024-01-01", "1.5"])
+    " The first line seems to hold values: put a line with the columns' names above it."
+    """
+    marks = [mark for mark in ";|\t" if len(names) == 1 and mark in str(names[0])]
+    if marks == ["\t"]:
+        return " Values seem to be separated by tabs: give the file the ending .tsv."
+    if marks:
+        return (
+            f" Values seem to be separated by {marks[0]!r}: write them with commas, and with "
+            f"points in numbers, for example by pandas.read_csv(file, sep={marks[0]!r}, "
+            "decimal=',').to_csv(new, index=False)."
+        )
+    numbered = [str(name) for name in names] == [str(place) for place in range(len(names))]
+    if names and not numbered and all(_is_value(str(name)) for name in names):
+        return " The first line seems to hold values: put a line with the columns' names above it."
+    return ""
+
+
+def _is_value(text: str) -> bool:
+    """Whether text spells a number or a time."""
+    for read in (float, datetime.fromisoformat):
+        with suppress(ValueError):
+            read(text.strip())
+            return True
+    return False
 
 
 def _listed(names: Sequence) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 
 import numpy as np
 
 from asvgp.plot.style import legend, palette, panels, titled
 from asvgp.plot.view import View, drawn
+
+_GROWTH = 1.25  # of the number of basis functions from one resolution to the next, at least
 
 
 def resolution(gp, *, ax=None):
@@ -16,6 +19,10 @@ def resolution(gp, *, ax=None):
     The lower bound per observation against the number of basis functions; the upper bound, where
     it is known, from above. Where the lower bound has become flat, more basis functions would
     change nothing. A model whose ``num_basis`` was given has one point.
+
+    Training of a model of several terms refines some of them and makes others coarser, so that
+    the number of functions may hardly grow, or fall. Then the steps are drawn in their order, and
+    the number is written beneath.
 
     Parameters
     ----------
@@ -120,17 +127,20 @@ def functions(view: View, num_basis) -> int:
 
 
 def draw_levels(ax, view: View) -> None:
-    """Bounds per observation against the number of basis functions."""
+    """Bounds per observation against the number of basis functions, or step by step."""
     colours, each, levels = palette(ax), _observations(view), view.gp.resolution_
     counts = [functions(view, level.num_basis) for level in levels]
     lower = np.array([level.elbo for level in levels]) / each
     upper = np.array([level.upper_bound for level in levels]) / each
-    ax.plot(counts, lower, "o-", ms=4, lw=1.2, color=colours.model, label="lower bound", zorder=3)
+    # Numbers that grow as they do for one input are an axis; others are no order.
+    growing = all(after >= _GROWTH * before for before, after in pairwise(counts))
+    x = np.array(counts if growing else range(1, len(counts) + 1))
+    ax.plot(x, lower, "o-", ms=4, lw=1.2, color=colours.model, label="lower bound", zorder=3)
     known = np.isfinite(upper)
     within = _limit(ax, lower, upper[known])
     if known.any():
         ax.plot(
-            np.array(counts)[known],
+            x[known],
             upper[known],
             "v--",
             ms=4,
@@ -138,12 +148,19 @@ def draw_levels(ax, view: View) -> None:
             color=colours.expected,
             label="upper bound" if within else "_",
         )
-    ax.set_xscale("log")
-    shown = counts[:: -max(1, -(-len(counts) // 5))][::-1]  # the last one always
-    ax.set_xticks(shown, [_short(count) for count in shown])
+    shown = np.arange(len(x))[:: -max(1, -(-len(x) // 5))][::-1]  # the last one always
+    written = [_short(counts[step]) for step in shown]
+    if growing:
+        ax.set_xscale("log")
+        ax.set_xlim(x[0] / 1.4, x[-1] * 1.4)
+        ax.set_xlabel("basis functions")
+    else:
+        ax.set_xlim(0.5, len(x) + 0.5)
+        written = [f"{step + 1}\n{count}" for step, count in zip(shown, written, strict=True)]
+        ax.set_xlabel("step, and its number of basis functions")
+    ax.set_xticks(x[shown], written)
     ax.set_xticks([], minor=True)
-    ax.set_xlim(counts[0] / 1.4, counts[-1] * 1.4)
-    ax.set(xlabel="basis functions", ylabel="nats per observation")
+    ax.set_ylabel("nats per observation")
     titled(ax, "resolution")
     legend(ax, loc="lower right")
 

@@ -28,10 +28,12 @@ def series(
 ):
     """Draw the posterior mean and band of a model of one input, with observations if given.
 
-    The model is evaluated at two points a pixel. Where there are more observations than pixels
-    can show, each column of pixels shows their range, and the central 90 % of them darker: no
-    outlier is lost, and none passes for the rule. All is done anew whenever the limits of the
-    x axis change, by a zoom in a window or by ``ax.set_xlim``.
+    The model is evaluated at two points a pixel; where its knots are closer than that, at all of
+    them, and each column of pixels shows the range of the mean and the whole of the band, so that
+    no peak is lost. Where there are more observations than pixels can show, each column of pixels
+    shows their range, and the central 90 % of them darker: no outlier is lost, and none passes for
+    the rule. All is done anew whenever the limits of the x axis change, by a zoom in a window or by
+    ``ax.set_xlim``.
 
     Parameters
     ----------

@@ -4,10 +4,13 @@ A picture is a few hundred columns wide. Of the points that fall on one column, 
 their range and hides everything else under ink. Here every column gets its extremes, so that no
 outlier is lost, the middle of its points, so that extremes are not mistaken for the rule, and
 its first and last point, which a line through all points would enter and leave it by.
+
+A curve finer than a column is drawn by the least and the greatest of it there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numba
@@ -15,6 +18,10 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.parallel import as_doubles
+
+_PER_CELL = 4  # places between two knots, the first of them a knot
+_MOST = 1 << 20  # places of a curve
+_CHUNK = 1 << 16
 
 
 class Columns(NamedTuple):
@@ -120,3 +127,82 @@ def _together(y, cell, place, out):
         if c >= 0:
             out[place[c]] = y[n]
             place[c] += 1
+
+
+class Outline(NamedTuple):
+    """A curve and its band, as far as columns of pixels can show them.
+
+    Attributes
+    ----------
+    x, mean : ndarray
+        Points of the curve.
+    at, low, high : ndarray
+        Places along the band, and its edges there.
+    """
+
+    x: Array
+    mean: Array
+    at: Array
+    low: Array
+    high: Array
+
+
+def outline(
+    evaluate: Callable[[Array], tuple[Array, Array]],
+    start: float,
+    stop: float,
+    columns: int,
+    factor: float,
+    lower: float = 0.0,
+    spacing: float = 0.0,
+) -> Outline:
+    """A curve at two points a column; where it is finer, its extremes and those of its band.
+
+    A curve with knots so close that two points a column might miss something is evaluated at
+    the knots and between them, up to a million places. Of every column its least and its
+    greatest point are kept, and the band reaches from the least of its lower edge to the
+    greatest of its upper one.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Mean and standard deviation at places.
+    start, stop : float
+    columns : int
+    factor : float
+        Half width of the band in standard deviations.
+    lower, spacing : float
+        One of the knots, and the distance between them; zero for curves without.
+
+    Examples
+    --------
+    >>> def comb(x):
+    ...     return (np.abs(x - np.round(x)) < 1e-9) * 1.0, np.zeros(len(x))
+    >>> found = outline(comb, 0.3, 900.3, 3, 2.0, lower=0.0, spacing=1.0)
+    >>> found.low.tolist(), found.high.tolist()
+    ([0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    """
+    width = (stop - start) / columns
+    if 2.0 * spacing >= _PER_CELL * width or not spacing > 0.0:
+        x = np.linspace(start, stop, 2 * columns)
+        mean, std = evaluate(x)
+        return Outline(x, mean, x, mean - factor * std, mean + factor * std)
+    step = spacing / _PER_CELL
+    while stop - start > _MOST * step:
+        step *= 2.0  # every knot, then every second one
+    first, last = np.floor((start - lower) / step) + 1.0, np.ceil((stop - lower) / step)
+    x = np.concatenate([[start], lower + step * np.arange(first, last), [stop]])
+    parts = [evaluate(x[begin : begin + _CHUNK]) for begin in range(0, len(x), _CHUNK)]
+    mean, std = (np.concatenate(part) for part in zip(*parts, strict=True))
+    edges = np.linspace(start, stop, columns + 1)
+    starts = np.searchsorted(x, edges[:-1])
+    counts = np.diff(np.append(starts, len(x)))
+    kept = [np.array([0, len(x) - 1])]
+    for extreme in (np.minimum, np.maximum):
+        equal = np.flatnonzero(mean == np.repeat(extreme.reduceat(mean, starts), counts))
+        kept.append(equal[np.searchsorted(equal, starts)])  # the first of each column
+    kept = np.unique(np.concatenate(kept))
+    low = np.minimum.reduceat(mean - factor * std, starts)
+    high = np.maximum.reduceat(mean + factor * std, starts)
+    at = np.repeat(edges, 2)[1:-1]
+    return Outline(x[kept], mean[kept], at, np.repeat(low, 2), np.repeat(high, 2))

@@ -26,7 +26,8 @@ def components(
     In a model of several inputs a constant can be moved from one term to another, or to the
     intercept, without a change of their sum. A smooth over one input is therefore shown less its
     mean over the data, and the band is that of this difference: it says how well the shape is
-    known. Terms of a model of one input are shown as they are, as ``predict`` has them.
+    known. So is every process of a model of one input with an intercept; without an intercept
+    they are shown as they are, as ``predict`` has them.
 
     Parameters
     ----------

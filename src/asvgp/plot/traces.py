@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.plot.reduce import reduce_columns
+from asvgp.plot.reduce import outline, reduce_columns
 from asvgp.plot.style import legend, legend_is_ours, palette, percent, pixels
 from asvgp.plot.view import Input
 
@@ -17,7 +17,7 @@ _CENTRAL = 0.9  # of a column's observations, drawn darker than their range
 
 
 class Curve:
-    """A mean and its band, at two points a pixel.
+    """A mean and its band, at two points a pixel; where it is finer, its range a pixel.
 
     Parameters
     ----------
@@ -48,20 +48,22 @@ class Curve:
 
     def draw(self, start: float, stop: float) -> None:
         """Draw, or draw anew, between two places."""
-        x = np.linspace(start, stop, 2 * pixels(self.ax)[0])
-        mean, std = self.evaluate(x)
-        at, reach = self.place.shown(x), self.factor * std
+        place, columns = self.place, pixels(self.ax)[0]
+        found = outline(
+            self.evaluate, start, stop, columns, self.factor, place.lower, place.spacing
+        )
+        x, at = place.shown(found.x), place.shown(found.at)
         if self.line is None:
             style: dict[str, Any] = {"color": self.colour, "zorder": 3}
             if self.factor:
                 self.band = self.ax.fill_between(
-                    at, mean - reach, mean + reach, alpha=0.3, lw=0, label=self.band_label, **style
+                    at, found.low, found.high, alpha=0.3, lw=0, label=self.band_label, **style
                 )
-            (self.line,) = self.ax.plot(at, mean, lw=1.0, label=self.label, **style)
+            (self.line,) = self.ax.plot(x, found.mean, lw=1.0, label=self.label, **style)
             return
-        self.line.set_data(at, mean)
+        self.line.set_data(x, found.mean)
         if self.band is not None:
-            edge = np.concatenate([mean - reach, (mean + reach)[::-1]])
+            edge = np.concatenate([found.low, found.high[::-1]])
             self.band.set_verts([np.column_stack([np.concatenate([at, at[::-1]]), edge])])
 
 

@@ -320,16 +320,24 @@ class View:
         return mean[self.output], np.sqrt(variance)
 
     def is_centred(self, component: int) -> bool:
-        """Whether `part` takes off a component's mean: that of a smooth of an additive model."""
-        return not self.is_line and component in self.posterior.plan.smooths
+        """Whether `part` takes off a component's mean over the data.
+
+        That of a smooth of an additive model; of one input, where there is an intercept.
+        """
+        if self.is_line:
+            return self.layout.kernel.intercept is not None
+        return component in self.posterior.plan.smooths
 
     def part(self, columns: Mapping[int, Array], component: int):
         """Mean and standard deviation of a component as pictures show it, centred or as it is."""
         if not self.is_centred(component):
             return self.predict(columns, component)
-        smooth = self.posterior.plan.smooths.index(component)
-        x = columns[self.layout.kernel.components[component].factors[0].dim]
-        mean, variance = self.posterior.centred(smooth, np.asarray(x, dtype=float))
+        if self.is_line:
+            own, column = component, self.layout.input
+        else:
+            own = self.posterior.plan.smooths.index(component)
+            column = self.layout.kernel.components[component].factors[0].dim
+        mean, variance = self.posterior.centred(own, np.asarray(columns[column], dtype=float))
         return mean[self.output], np.sqrt(variance)
 
     def effect(self, number: int, values: Array) -> tuple[Array, Array]:
