@@ -5,7 +5,7 @@ from __future__ import annotations
 from experiments.harness import datasets
 from experiments.harness.process import Method
 from experiments.harness.process import run as measure
-from experiments.harness.results import FIGURES, Results, reasons, seconds, summarise
+from experiments.harness.results import FIGURES, Results, Row, reasons, seconds, summarise
 from experiments.harness.results import table as markdown
 from experiments.harness.splits import split
 
@@ -102,7 +102,16 @@ def _words(found: Results, sizes: list[int]) -> str:
             "change with them, so every step goes through the data) and conditions on all; with "
             "`FULL=1` it trains on all."
         )
+    if any(min(_splines(r), default=200) < 200 for r in found.where(num_basis=200)):
+        words += (
+            " Where an input's lengthscale is far beyond its range, AS-VGP takes fewer splines "
+            "along it than 200: more would cost digits and bring nothing."
+        )
     return words + " VFF has a constant and 15 cosines and sines, so 31 functions an input.\n"
+
+
+def _splines(row: Row) -> list[int]:
+    return row.get("info", {}).get("num_basis", [])
 
 
 def _labels(found: Results) -> list[str]:
