@@ -222,7 +222,7 @@ def table(found: Results) -> str:
         "![NLPD against the number of functions for three lengthscales]"
         "(images/experiments/figure4.png)\n",
         f"The paper shows a picture without numbers, and does not say how many observations, how "
-        f"much noise or which domain it took. {_gaps(found, sizes)} The wider the domain, the "
+        f"much noise or which domain it took. {_gaps(found, sizes)}The wider the domain, the "
         "fewer of its frequencies serve the data; splines need no domain beyond them.\n",
         *(f"- / {reason}" for reason in reasons(found.rows)),
     ]
@@ -231,20 +231,29 @@ def table(found: Results) -> str:
 
 def _gaps(found: Results, sizes: list[int]) -> str:
     """How far VFF is from the splines, with the most functions."""
-    gaps = {NEAR: [], WIDE: []}
-    for method, own in gaps.items():
-        for scale in LENGTHSCALES:
-            theirs, ours = (
-                [r["nlpd"] for r in found.where(method=m, lengthscale=scale, functions=sizes[-1])
-                 if "nlpd" in r]
-                for m in (method, SPLINES)
-            )  # fmt: skip
-            own.append(f"{np.mean(theirs) - np.mean(ours):+.2f}" if theirs and ours else "/")
-    lengthscales = ", ".join(str(scale) for scale in LENGTHSCALES)
-    return (
-        f"With the most functions, VFF's NLPD less that of AS-VGP is {', '.join(gaps[NEAR])} at "
-        f"lengthscales {lengthscales}, and {', '.join(gaps[WIDE])} on the wide domain."
+    gaps = {
+        method: [
+            _mean(found, method, scale, sizes[-1]) - _mean(found, SPLINES, scale, sizes[-1])
+            for scale in LENGTHSCALES
+        ]
+        for method in (NEAR, WIDE)
+    }
+    if not np.isfinite([*gaps[NEAR], *gaps[WIDE]]).all():
+        return ""
+    near, wide = (", ".join(f"{gap:+.2f}" for gap in gaps[method]) for method in (NEAR, WIDE))
+    words = (
+        f"With the most functions, VFF's NLPD less that of AS-VGP is {near} at lengthscales "
+        f"{', '.join(str(scale) for scale in LENGTHSCALES)}, and {wide} on the wide domain. "
     )
+    if max(gaps[NEAR]) < 0.1 < max(gaps[WIDE]):
+        words += "So the lead that splines have in the paper is here a matter of VFF's domain. "
+    return words
+
+
+def _mean(found: Results, method: str, scale: float, functions: int) -> float:
+    rows = found.where(method=method, lengthscale=scale, functions=functions)
+    known = [r["nlpd"] for r in rows if "nlpd" in r]
+    return float(np.mean(known)) if known else float("nan")
 
 
 def figure(found: Results) -> None:
@@ -277,7 +286,7 @@ def figure(found: Results) -> None:
                 panel.axhline(float(np.mean(own)), color="0.3", linestyle=style, label=method)
         panel.set(title=f"lengthscale {scale}", xlabel="functions an input")
     panels[0].set_ylabel("NLPD")
-    panels[-1].legend(fontsize="small")
+    panels[0].legend(fontsize="small")
     drawn.savefig(FIGURES / "figure4.png", dpi=150)
     plt.close(drawn)
 
