@@ -5,6 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from asvgp.kernels import Matern12, Matern32, Matern52
 from tests.baseline_twins import (
@@ -41,7 +42,8 @@ def _one_thread():
     """Everything here is small: threads would only wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
+    with threadpool_limits(1):
+        yield
     torch.set_num_threads(before)
 
 
@@ -415,6 +417,8 @@ def test_training_raises_the_bound_and_is_deterministic(kind):
     before = models(train=False)[kind].fit(X, y)
     a, b = (models()[kind].fit(X, y) for _ in range(2))
     assert before.iterations == 0 < a.iterations
+    assert a.converged
+    assert not models(max_iterations=2)[kind].fit(X, y).converged
     assert a.bound > before.bound + 1.0
     assert a.bound == b.bound
     assert a.noise_variance == a.hyperparameters["noise_variance"] > 0.0

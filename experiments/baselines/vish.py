@@ -79,7 +79,7 @@ class VISH:
     train : bool
         With False the starting values are kept.
     max_iterations : int
-        Of L-BFGS.
+        Of L-BFGS; `converged` says after `fit` whether they were enough.
     train_rows : int, optional
         Train the hyperparameters on that many rows, drawn without replacement with a fixed
         seed; the posterior and `bound` are those of all rows at these hyperparameters.
@@ -109,7 +109,7 @@ class VISH:
         variance: float | None = None,
         noise_variance: float | None = None,
         train: bool = True,
-        max_iterations: int = 100,
+        max_iterations: int = 200,
         train_rows: int | None = None,
     ):
         harmonic_counts(2, max_degree, num_features)  # refuses what cannot be
@@ -145,7 +145,7 @@ class VISH:
             len(some_y),
             self.max_iterations,
         )
-        self.iterations = trained.iterations
+        self.iterations, self.converged = trained.iterations, trained.converged
         parameters = torch.tensor(trained.parameters)
         self.hyperparameters = {
             "weights": trained.parameters[:-2],
