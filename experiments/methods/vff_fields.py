@@ -17,6 +17,7 @@ def fit(x, y, settings):
         "bound": float(model.bound),
         "noise": float(model.noise_variance),
         "iterations": model.iterations,
+        "converged": model.converged,
     }
     return {"model": model, "low": low, "width": width, "info": info}
 

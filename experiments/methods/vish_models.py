@@ -16,6 +16,7 @@ def fit(x, y, settings):
         "bound": float(model.bound),
         "noise": float(model.noise_variance),
         "iterations": model.iterations,
+        "converged": model.converged,
     }
     return {"model": model, "centre": centre, "scale": scale, "info": info}
 

@@ -162,9 +162,9 @@ def table(found: Results) -> str:
         "The paper's field (eNATL60, 1/60 of a degree over the Gulf Stream) is not at hand. "
         "**In its place**: sea-surface height at a quarter of a degree, in a box of the paper's "
         "45° × 30° around the Gulf Stream and on the whole globe, and two million heights "
-        "around Vancouver for the size. A Matérn-3/2 along latitude times one along longitude; y has mean 0 and variance "
-        "1; up to 100,000 cells are held out. Stages are timed after a small fit that "
-        "loads the compiled code.\n",
+        "around Vancouver for the size. A Matérn-3/2 along latitude times one along longitude; "
+        "y has mean 0 and variance 1; up to 100,000 cells are held out. Stages are timed after a "
+        "small fit that loads the compiled code.\n",
         markdown(head, lines),
     ]
     if _mapped(found):

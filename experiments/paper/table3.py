@@ -146,12 +146,14 @@ def figure(found: Results) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     import numpy as np
+    from matplotlib.ticker import NullFormatter
 
     sizes = sorted({r["rows"] for r in found.rows if "nlpd" in r})
     if not sizes:
         return
+    size = 3.4 * len(sizes), 3.2
     drawn, panels = plt.subplots(
-        1, len(sizes), figsize=(3.4 * len(sizes), 3.2), squeeze=False, layout="constrained"
+        1, len(sizes), figsize=size, squeeze=False, sharex=True, layout="constrained"
     )
     for panel, size in zip(panels[0], sizes, strict=True):
         for number, label in enumerate(_labels(found)):
@@ -165,6 +167,7 @@ def figure(found: Results) -> None:
                 time, np.mean(nlpd), spread, fmt="osD^v"[number % 5], capsize=3, label=label
             )
         panel.set(xscale="log", xlabel="training, s", title=f"N = {size:,}")
+        panel.xaxis.set_minor_formatter(NullFormatter())
     panels[0, 0].set_ylabel("NLPD")
     panels[0, -1].legend(fontsize="small")
     drawn.savefig(FIGURES / "table3.png", dpi=150)
