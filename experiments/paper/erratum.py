@@ -26,11 +26,11 @@ FORMS = {
 LENGTHSCALES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 
-def design(x: Array, cells: int, derivative: int = 0) -> Array:
+def design(x: Array, cells: int, derivative: int = 0, degree: int = DEGREE) -> Array:
     """B-splines on [0, 1], or derivatives of them, one column each."""
     cell, s = Grid(0.0, 1.0, cells).locate(x)
-    columns = np.zeros((len(x), cells + DEGREE))
-    for j, row in enumerate(bspline_coefficients(DEGREE)):
+    columns = np.zeros((len(x), cells + degree))
+    for j, row in enumerate(bspline_coefficients(degree)):
         piece = np.polynomial.Polynomial(row).deriv(derivative)
         columns[np.arange(len(x)), cell + j] = piece(s) * float(cells) ** derivative
     return columns

@@ -53,7 +53,7 @@ def methods(name: str, full: bool) -> list[tuple[Method, int]]:
     sgpr = {"model": "sgpr", "num_inducing": m, "kernel": "matern32", "lengthscale": 0.02}
     slow = name != "synthetic" and not full  # SGPR goes through all rows at every step
     if slow:
-        sgpr |= {"iterations": {"air quality": 40, "traffic": 15, "pressure": 8}[name]}
+        sgpr |= {"iterations": {"air quality": 25, "traffic": 10, "pressure": 6}[name]}
     return [
         (Method("SGPR", "gpflow_models.py", "gpflow", sgpr), 1 if slow else SPLITS),
         (Method("VFF", "vff_models.py", "asvgp", {"features": m, "margin": margin}), SPLITS),
@@ -162,11 +162,11 @@ def table(found: Results) -> str:
     return "\n".join(parts)
 
 
-_NOTES = """\\* A stand-in: the paper does not say what its Rainfall data are. Air pressure in Beijing
-is as long (43,824 hours) and as smooth; its digits are not the paper's.
+_NOTES = """\\* A stand-in: the paper does not say what its Rainfall data are. Air pressure in
+Beijing is as long (43,824 hours) and as smooth; its digits are not the paper's.
 
 SGPR is GPflow's, its inducing inputs trained with the rest. By default it gets one split and few
-steps of L-BFGS where it is slow (40 on Air Quality, 15 on Traffic, 8 on pressure); `FULL=1` gives
+steps of L-BFGS where it is slow (25 on Air Quality, 10 on Traffic, 6 on pressure); `FULL=1` gives
 it all. VFF's domain is 2 per cent wider than the data at either end (synthetic: 20). The defaults
 choose the number of functions themselves: M is the median over the splits.
 """
