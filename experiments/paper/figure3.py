@@ -121,7 +121,9 @@ def figure(found: Results) -> None:
                 label = f"{method}: {against}^{exponent(sizes, seconds):.2f}"
                 axis.loglog(sizes, seconds, style, ms=4, label=label)
         if against == "M":
-            axis.loglog(list(PAPER), list(PAPER.values()), "k^:", ms=4, label="the paper's fits")
+            axis.loglog(
+                list(PAPER), list(PAPER.values()), "k^:", ms=4, label="the paper’s whole fits"
+            )
         axis.set(xlabel=against, ylabel="seconds" if against == "M" else "")
         axis.grid(which="both", alpha=0.25)
         axis.legend(frameon=False, fontsize="small")

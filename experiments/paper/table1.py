@@ -251,6 +251,7 @@ def _median(rows: list[results.Row]) -> float | None:
 def figure(found: Results) -> None:
     """MSE and NLPD of all methods, filled: ours; hollow: the paper's."""
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     picture = Figure(figsize=(9.0, 3.6), layout="constrained")
     axes = picture.subplots(1, 2)
@@ -268,12 +269,12 @@ def figure(found: Results) -> None:
                 ]
                 if values:
                     spread = np.std(values, ddof=1) if len(values) > 1 else 0.0
-                    name_once = label if j == 0 else None
-                    style = {"fmt": ".", "color": f"C{i}", "capsize": 3, "label": name_once}
-                    axis.errorbar(at, np.mean(values), spread, **style)
+                    axis.errorbar(at, np.mean(values), spread, fmt=".", color=f"C{i}", capsize=3)
         axis.set_xticks(range(len(NUM_BASIS)), list(NUM_BASIS))
         axis.set_title("MSE (×10⁻¹)" if key == "mse" else "NLPD")
         axis.grid(axis="y", alpha=0.3)
     axes[0].set_yscale("log")
-    axes[0].legend(frameon=False, title="filled: ours, hollow: the paper's", fontsize="small")
+    marks = [Line2D([], [], ls="", marker=".", color=f"C{i}") for i in range(len(labels))]
+    title = "filled: ours, hollow: the paper's"
+    axes[0].legend(marks, labels, frameon=False, title=title, fontsize="small")
     picture.savefig(results.FIGURES / "table1.png", dpi=120)
