@@ -48,7 +48,7 @@ def run(found: Results) -> None:
 def measure(found: Results, against: str, x: Array, y: Array, num_basis: int) -> None:
     """Two rows: the pass, and one bound with its gradient."""
     grid = Grid(float(x[0]), float(x[-1]), num_basis - DEGREE)
-    kernel = Matern32(0.05 * SPAN**0.5, 1.0)
+    kernel = Matern32(lengthscale=0.05 * SPAN**0.5)
     stats = Statistics.from_data(x, y, grid, DEGREE)
     row = {"against": against, "n": len(x), "m": num_basis}
     passed = least(lambda: Statistics.from_data(x, y, grid, DEGREE))
@@ -122,7 +122,7 @@ def figure(found: Results) -> None:
                 axis.loglog(sizes, seconds, style, ms=4, label=label)
         if against == "M":
             axis.loglog(
-                list(PAPER), list(PAPER.values()), "k^:", ms=4, label="the paper’s whole fits"
+                list(PAPER), list(PAPER.values()), "k^:", ms=4, label="the paper's whole fits"
             )
         axis.set(xlabel=against, ylabel="seconds" if against == "M" else "")
         axis.grid(which="both", alpha=0.25)
