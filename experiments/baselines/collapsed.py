@@ -126,6 +126,7 @@ class Trained:
     parameters: np.ndarray
     bound: float
     iterations: int
+    converged: bool
 
 
 def with_gradient(
@@ -153,7 +154,8 @@ def maximise(
     Deterministic: one start, no restarts. Every parameter stays within a factor of `REACH`
     of its start, so data without noise (a constant ``y``, say) end at a limit and not in
     overflow. The bound per row is what L-BFGS sees, so its tolerances mean the same at every
-    size. ``max_iterations=0`` only evaluates the bound at the start.
+    size. ``max_iterations=0`` only evaluates the bound at the start; a positive limit that is
+    reached is no error, but ``converged`` is False.
     """
 
     def objective(logs: np.ndarray) -> tuple[float, np.ndarray]:
@@ -167,7 +169,7 @@ def maximise(
 
     logs = np.log(np.asarray(start, dtype=np.float64))
     if max_iterations == 0:
-        return Trained(np.exp(logs), -objective(logs)[0] * rows, 0)
+        return Trained(np.exp(logs), -objective(logs)[0] * rows, 0, True)
     found = minimize(
         objective,
         logs,
@@ -176,4 +178,4 @@ def maximise(
         bounds=[(value - log(REACH), value + log(REACH)) for value in logs],
         options={"maxiter": max_iterations, "ftol": 1e-9, "gtol": 1e-6},
     )
-    return Trained(np.exp(found.x), -float(found.fun) * rows, int(found.nit))
+    return Trained(np.exp(found.x), -float(found.fun) * rows, int(found.nit), bool(found.success))

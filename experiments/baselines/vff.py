@@ -23,7 +23,8 @@ a few lengthscales of the ends only. So the domain must be wider than the data: 
 `margin` of half the data's range on either side puts an end at least a lengthscale away from
 every row while lengthscales stay below half the range. The authors chose the domain by hand:
 for the airline delays [-2, 3] for inputs in [0, 1], which is ``margin=2``. A wider domain
-needs more frequencies in proportion.
+needs more frequencies in proportion. The bound counts what is lost, so training may also stop
+at a lengthscale of about the margin where the data would have a longer one.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ class VFF:
     train : bool
         With False the starting values are kept.
     max_iterations : int
-        Of L-BFGS.
+        Of L-BFGS; `converged` says after `fit` whether they were enough.
 
     Notes
     -----
@@ -177,7 +178,7 @@ class VFF:
         variance=None,
         noise_variance: float | None = None,
         train: bool = True,
-        max_iterations: int = 200,
+        max_iterations: int = 500,
     ):
         if num_frequencies < 1:
             raise ValueError(f"num_frequencies must be at least 1, not {num_frequencies}")
@@ -208,7 +209,8 @@ class VFF:
             return bound(self._kuu(lengthscale, variance), sums, trace, noise)
 
         trained = maximise(with_gradient(objective), start, sums.rows, self.max_iterations)
-        self.bound, self.iterations = trained.bound, trained.iterations
+        self.bound = trained.bound
+        self.iterations, self.converged = trained.iterations, trained.converged
         lengthscale, variance, noise = self._split(torch.tensor(trained.parameters))
         self.hyperparameters = {
             "lengthscale": lengthscale.numpy(),

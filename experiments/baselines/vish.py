@@ -29,6 +29,7 @@ from experiments.baselines.kuu import DiagonalPlusLowRank
 from experiments.baselines.rows import checked, checked_inputs, chunks
 
 CHUNK_BYTES = 2**22  # of features
+ROUNDING = 1e-12  # quadrature knows eigenvalues to about 1e-14
 
 
 def arc_cosine(angle):
@@ -78,7 +79,7 @@ class VISH:
     train : bool
         With False the starting values are kept.
     max_iterations : int
-        Of L-BFGS.
+        Of L-BFGS; `converged` says after `fit` whether they were enough.
     train_rows : int, optional
         Train the hyperparameters on that many rows, drawn without replacement with a fixed
         seed; the posterior and `bound` are those of all rows at these hyperparameters.
@@ -108,7 +109,7 @@ class VISH:
         variance: float | None = None,
         noise_variance: float | None = None,
         train: bool = True,
-        max_iterations: int = 100,
+        max_iterations: int = 200,
         train_rows: int | None = None,
     ):
         harmonic_counts(2, max_degree, num_features)  # refuses what cannot be
@@ -124,8 +125,14 @@ class VISH:
         X, y = checked(X, y)
         d = X.shape[1] + 1
         counts = harmonic_counts(d, self.max_degree, self.num_features)
-        self.harmonics = Harmonics(d, counts)
         eigenvalues = funk_hecke(arc_cosine, d, max(counts))
+        lost = [n for n in counts if eigenvalues[n] < ROUNDING]
+        if lost:
+            raise ValueError(
+                f"the kernel's eigenvalues are below {ROUNDING:g} of its variance from degree "
+                f"{lost[0]} on, with {d - 1} inputs: lower degrees are all it needs"
+            )
+        self.harmonics = Harmonics(d, counts)
         self.eigenvalues = torch.tensor(eigenvalues[self.harmonics.degrees])
         start = self._start(X, y)
         some_X, some_y = X, y
@@ -138,7 +145,7 @@ class VISH:
             len(some_y),
             self.max_iterations,
         )
-        self.iterations = trained.iterations
+        self.iterations, self.converged = trained.iterations, trained.converged
         parameters = torch.tensor(trained.parameters)
         self.hyperparameters = {
             "weights": trained.parameters[:-2],
@@ -187,7 +194,7 @@ class VISH:
         weights = torch.tensor(logs[:-2]).exp()
         sums, squares = self._sums(X, y, weights)
         scales = torch.tensor(logs[-2:], requires_grad=True)
-        trace = torch.tensor(squares, requires_grad=True)
+        trace = torch.tensor(squares, dtype=torch.float64, requires_grad=True)
         sums.outer.requires_grad_()
         sums.cross.requires_grad_()
         variance, noise = scales.exp()
