@@ -98,6 +98,8 @@ def test_table1_says_where_ours_lies(monkeypatch, folder):
     )
     assert "| asvgp, defaults | 77 | 5 |" in text
     assert "A stand-in: the paper does not say" in text
+    assert "/ SGPR, pressure (N = 240): minutes a fit: FULL=1 runs it" in text
+    assert [n for m, n in table1.methods("pressure", full=True) if m.label == "SGPR"] == [5]
 
 
 def missing(name):
