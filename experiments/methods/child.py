@@ -7,7 +7,8 @@ a script that ends with
 
 where ``fit(x, y, settings)`` returns a model and ``predict(model, x)`` the mean and the
 standard deviation of new observations (noise included; None where the method has none). A
-model that is a dict may have "info", a dict of numbers and words for the results file.
+model that is a dict may have "info", a dict of numbers and words for the results file, and
+"memory_mib" where the work is done in a process of its own.
 """
 
 import json
@@ -44,11 +45,12 @@ def main(fit, predict, versions=()):
         raise SystemExit(1) from None
     mean = np.asarray(mean, dtype=float).reshape(-1)
     std = np.empty(0) if std is None else np.asarray(std, dtype=float).reshape(-1)
+    known = model if isinstance(model, dict) else {}
     report = {
         "fit_seconds": trained - begin,
         "predict_seconds": done - trained,
-        "memory_mib": peak_mib() - before,
-        "info": _plain(model.get("info", {})) if isinstance(model, dict) else {},
+        "memory_mib": known.get("memory_mib", peak_mib() - before),
+        "info": _plain(known.get("info", {})),
         "versions": {name: _version(name) for name in versions},
     }
     np.savez(target, mean=mean, std=std, report=json.dumps(report))
