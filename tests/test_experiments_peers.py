@@ -151,6 +151,9 @@ def test_contest_runs_refuses_and_says_what_is_missing(data, monkeypatch):
     cases = [Case("tiny", [100, None]), Case("gone", [None])]
     found = Results("one_input", "")
     contest(found, cases, lambda name, n: some)
+    assert ran.pop(0) == (DEFAULT, 360)  # unrecorded: compiles
+    assert found.record["first_use_seconds"] == {"1": 1.5}
+    assert "2 s with 1 input." in one_input.table(found)
     assert ran == [("fast", 90), ("slow", 90), ("exact", 90), ("fast", 360)]
     reasons = [r["reason"] for r in found.rows if "reason" in r]
     assert reasons[0] == "not run above N = 100: too slow"

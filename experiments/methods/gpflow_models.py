@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false, reportMissingModuleSource=false, reportCallIssue=false
 """GPflow's sparse models: SGPR and SVGP.
 
 As GPflow's "Large Data with SGPR and SVGP", "Stochastic Variational Inference for scalability

@@ -43,7 +43,7 @@ def fit(x, y, settings):
         loss = -evidence(model(x), y)
         loss.backward()
         adam.step()
-    info = {"grid_size": model.size, "noise": likelihood.noise.item(), "loss": loss.item()}
+    info = {"grid_size": model.size, "noise": likelihood.noise.item()}
     return {"model": model, "likelihood": likelihood, "low": low, "high": high, "info": info}
 
 

@@ -1,8 +1,8 @@
 # pyright: reportMissingImports=false
 """libKriging: exact kriging with a nugget, a Matern-3/2 with a length for each input.
 
-As its documentation (libkriging.readthedocs.io, "NuggetKriging"): constant trend, BFGS on the
-log likelihood. It takes memory in N² and time in N³.
+As its documentation (libkriging.readthedocs.io, "Kriging"): constant trend, BFGS on the log
+likelihood, an estimated nugget. It takes memory in N² and time in N³.
 """
 
 import child
@@ -11,7 +11,7 @@ import pylibkriging
 
 
 def fit(x, y, settings):
-    model = pylibkriging.NuggetKriging(y, x, "matern3_2", "constant", True, "BFGS", "LL")
+    model = pylibkriging.Kriging(y, x, "matern3_2", noise="nugget")
     return {"model": model, "info": {"nugget": float(np.ravel(model.nugget())[0])}}
 
 

@@ -26,10 +26,10 @@ STYLES = {
     "pyGAM": ("#b07cc6", "p"),
     "scikit-learn Nyström": ("#555555", "X"),
     "gamfit": ("#d45d9e", "h"),
-    "GPyTorch KISS-GP": ("#1f4e9c", "o"),
-    "GPBoost Vecchia": ("#2a7f3f", "^"),
-    "PyMC HSGP": ("#d45d9e", "h"),
-    "libKriging": ("#555555", "X"),
+    "GPyTorch KISS-GP": ("#008b8b", "P"),
+    "GPBoost Vecchia": ("#7a8b00", "<"),
+    "PyMC HSGP": ("#ff5d73", ">"),
+    "libKriging": ("#000000", "d"),
 }
 
 
@@ -59,7 +59,8 @@ def _panels(rows: list[Row], names: list[str], panel) -> Figure:
     axes = figure.subplots(lines, columns, squeeze=False).ravel()
     for axis, name in zip(axes, names, strict=False):
         panel(axis, [row for row in rows if row["dataset"] == name])
-        axis.set_title(name, fontsize=10)
+        shown = sorted({row["n"] for row in rows if row["dataset"] == name})
+        axis.set_title(f"{name}, N = {' · '.join(f'{n:,}' for n in shown)}", fontsize=9)
         axis.tick_params(labelsize=8)
         axis.grid(alpha=0.25)
     for axis in axes[len(names) :]:
@@ -94,8 +95,8 @@ def _accuracy(axis: Axes, rows: list[Row]) -> None:
         for row in line:
             area = (30.0 if mark == "*" else 14.0) * (1 + sizes.index(row["n"])) + 12.0
             axis.scatter(total(row), row["crps"], s=area, color=colour, marker=mark, zorder=3)
-    axis.set_xscale("log")
-    axis.set_xlabel("seconds to train and predict", fontsize=8)
+    _logarithmic(axis, "x")
+    axis.set_xlabel("seconds to train and predict (larger marks: more rows)", fontsize=8)
     axis.set_ylabel("CRPS", fontsize=8)
 
 
@@ -104,7 +105,20 @@ def _growth(axis: Axes, rows: list[Row]) -> None:
     for method, line in _lines(rows):
         colour, mark = STYLES[method]
         axis.plot([r["n"] for r in line], [total(r) for r in line], color=colour, marker=mark)
-    axis.set_xscale("log")
-    axis.set_yscale("log")
+    _logarithmic(axis, "x")
+    _logarithmic(axis, "y")
     axis.set_xlabel("observations", fontsize=8)
     axis.set_ylabel("seconds to train and predict", fontsize=8)
+
+
+def _logarithmic(axis: Axes, which: str) -> None:
+    """A logarithmic axis with few labels, as plain numbers, that never overprint."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    (axis.set_xscale if which == "x" else axis.set_yscale)("log")
+    ticks = axis.xaxis if which == "x" else axis.yaxis
+    low, high = ticks.get_data_interval()
+    narrow = high < 30.0 * low
+    ticks.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
+    ticks.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    ticks.set_minor_formatter(NullFormatter())
