@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 from zoneinfo import ZoneInfo
 
+import numba
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -219,7 +220,7 @@ def test_what_is_missing(tmp_path):
 def test_enormous_values(tmp_path):
     with pytest.raises(ValueError, match="too large"):
         gp().fit(written(tmp_path, csv(x=X, y=[*Y[:-1], 1e300])), "y")
-    with pytest.raises(ValueError, match="overflows"):
+    with pytest.raises(ValueError, match="wider than double precision"):
         gp().fit(written(tmp_path, csv(x=[-1.7e308, *X[2:], 1.7e308], y=Y)), "y")
     huge = written(tmp_path, csv(x=X, y=["9" * 400, *Y[1:]]))
     with pytest.raises((TypeError, ValueError), match=r"infinity|must hold numbers"):
@@ -346,3 +347,25 @@ def test_progress_of_no_rows(capsys):
     progress.last = 0.0
     progress.passing(100)(0)
     assert "0 of 100" in capsys.readouterr().err
+
+
+def test_compiling_is_told_from_two_seconds_on(capsys):
+    def compiled_afresh(progress):
+        @numba.njit
+        def double(x):
+            return 2 * x
+
+        with progress:
+            assert double(2) == 4
+        return capsys.readouterr().err
+
+    assert compiled_afresh(Progress(True)) == ""  # no need to wonder yet
+    late = Progress(True)
+    late.last = 0.0
+    assert "compiling (once)" in compiled_afresh(late)
+    silent = Progress(False)
+    silent.last = 0.0
+    assert compiled_afresh(silent) == ""
+    late.last = 0.0
+    numba.njit(lambda x: x)(1)  # after the work nobody listens
+    assert capsys.readouterr().err == ""

@@ -313,6 +313,7 @@ def test_info_in_words_and_for_machines(files, tmp_path):
     [
         ("power", "auto", ("--forecast", "2d", "--include-noise")),
         ("power", "components", ("--interval", "2024-01-03,2024-01-08")),
+        ("power", "series", ("--interval", "2024-01-10,2024-01-15", "--forecast", "1d")),
         ("power", "check", ()),
         ("power", "residuals", ("--held-out",)),
         ("power", "bound", ()),
@@ -445,7 +446,8 @@ def test_an_interrupted_pass_is_resumed(files, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         interrupt_after(patch, 3)
         result = call(*arguments, code=130)
-    assert result.stderr.startswith("interrupted: 450 rows were read")
+    assert result.stderr.startswith("interrupted: 450 rows were summed and are in")
+    assert result.stderr.endswith(f"--resume goes on from there; {output} is as it was\n")
     assert output.read_bytes() == b"the old model"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.asvgp", "m.asvgp.partial"]
     assert asvgp.load(f"{output}.partial").stats_.count == 450
@@ -483,7 +485,7 @@ def test_a_resumed_pass_can_be_interrupted_again(files, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(GPRegressor, "partial_fit", partial_fit)
-        assert "600 rows" in call(*arguments, "--resume", code=130).stderr
+        assert "600 of 1,000 rows" in call(*arguments, "--resume", code=130).stderr
     call(*arguments, "--resume")
     assert_array_equal(asvgp.load(output).stats_.count, 1000)
 
@@ -492,7 +494,8 @@ def test_an_interrupt_before_anything_was_read_leaves_nothing(files, tmp_path, m
     interrupt_after(monkeypatch, 0)
     output = tmp_path / "m.asvgp"
     result = call("fit", files / "power.csv", *ROLES, "-o", output, code=130)
-    assert result.stderr == f"interrupted: nothing was written; {output} is as it was\n"
+    assert "no rows had been summed yet, so that nothing was saved" in result.stderr
+    assert f"there is no {output}" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import asvgp
 from asvgp import GPRegressor
@@ -61,7 +63,12 @@ HEAD = "time,power,site\n"
         (HEAD + LINES + "2024-02-01,much,a\n", "row 28 is 'much'"),
         (HEAD + LINES + "yesterday,1.0,a\n", "row 28 is 'yesterday'"),
         (HEAD + "soon,1.0,a\nlater,2.0,b\n", "row 0 is 'soon'"),
-        (HEAD + LINES + "2024-02-01,1.0\n", "Expected 3 columns, got 2"),
+        (
+            HEAD + LINES + "\n2024-02-01,1.0\n",
+            "row 28 (line 31 of the file) has 2 columns where the first line names 3: "
+            "'2024-02-01,1.0'",
+        ),
+        (HEAD + LINES + "2024-02-01,1.0,a,b\n", "row 28 (line 30 of the file) has 4 columns"),
         (HEAD + LINES + "2024-02-01,1e300,a\n", "infinity or a value too large"),
         (HEAD + LINES + "2024-02-01,inf,a\n", "infinity"),
         (HEAD + LINES + ",1.0,a\n", "NaT in 1 of 29 rows"),
@@ -266,6 +273,43 @@ def test_models_that_do_not_go_together(folder):
     assert "two" in refused(folder, "plot", power_model, "--kind", "map", "-o", folder / "a.png")
 
 
+def test_hints_name_options(folder):
+    alone = "x,z,y\n" + "".join(f"3,{i},{i % 7}\n" for i in range(30))
+    said = refused(folder, *fit_of(folder, alone, "--target", "y", "--input", "x"))
+    assert said.endswith("Give one with --domain a,b.\n")
+    said = refused(folder, *fit_of(folder, alone, "--target", "y"))
+    assert "Give one, --domain a,b once for each input, or drop the column" in said
+    same = "x,y\n" + "".join(f"{i},7\n" for i in range(30))
+    assert "with --fixed and --noise" in refused(folder, *fit_of(folder, same, "--target", "y"))
+    wide = "x,y\n" + "".join(f"{i},{i % 7}\n" for i in range(30))
+    said = refused(folder, *fit_of(folder, wide, "--target", "y", "--domain", "0,5"))
+    assert "--domain 0,5 leaves out 24 of 30 values" in said
+
+
+@pytest.mark.parametrize("far", ["1e308", "-1e308", "1e200"])
+def test_inputs_that_are_absurdly_far_out(folder, far):
+    lines = "x,y\n" + "".join(f"{i},{i % 7}\n" for i in range(30))
+    fit = fit_of(folder, lines + f"{far},3\n", "--target", "y")
+    assert "wider than double precision can work with" in refused(folder, *fit)
+    (folder / "few.csv").write_text(lines)
+    (folder / "far.csv").write_text(f"x,y\n{far},3\n")
+    model = folder / "few.asvgp"
+    for count in ("20", "auto"):
+        options = ("--target", "y", "--num-basis", count, "-o", model)
+        call("fit", folder / "few.csv", *options)
+        said = refused(folder, "update", model, folder / "far.csv")
+        assert "times the domain so far, 0 to 29. Mend those X" in said
+
+
+def test_a_ragged_row_in_a_compressed_file(folder):
+    import gzip
+
+    text = "x,y\n" + "".join(f"{i},{i % 7}\n" for i in range(30)) + "4\n"
+    (folder / "bad.csv.gz").write_bytes(gzip.compress(text.encode()))
+    said = refused(folder, "fit", folder / "bad.csv.gz", "--target", "y", "-o", folder / "m")
+    assert "row 30 (line 32 of the file) has 1 columns" in said
+
+
 def test_enormous_values_that_can_be_used(folder):
     """A scale is no error: the model is the same in other units."""
     data = power()
@@ -289,3 +333,39 @@ def test_a_disk_that_is_full_while_predicting(folder, monkeypatch):
     monkeypatch.setattr(TableWriter, "write", full)
     arguments = ("predict", folder / "power.asvgp", folder / "new.csv", "-o", folder / "out.csv")
     assert "does not fit" in refused(folder, *arguments)
+
+
+FIXED = ("--fixed", "--noise", "0.1", "--kernel", "matern32(2d)")
+PIECES = ["1e308", "-1e-320", "nan", "", '"', ",", "\n", "\r", "\0", "é", "NULL", "2024-13-45", "x"]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 400), st.integers(0, 3), st.sampled_from(PIECES)),
+        min_size=0,
+        max_size=2,
+    ),
+    st.sampled_from(["utf-8", "utf-8", "latin-1", "utf-16"]),
+)
+@settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_damaged_tables_are_refused_or_fitted(folder, damage, encoding):
+    text = HEAD + LINES
+    for place, length, piece in damage:
+        text = text[:place] + piece + text[place + length :]
+    arguments = fit_of(folder, text.encode(encoding), *ROLES, *FIXED)
+    output = folder / "out.asvgp"
+    output.write_bytes(b"the old model")
+    before = contents(folder)
+    result = CliRunner().invoke(app, [str(word) for word in arguments])
+    assert "unexpected" not in result.stderr, (text, result.stderr)
+    if result.exit_code == 0:
+        assert np.isfinite(asvgp.load(output).elbo_)
+    else:
+        assert result.exit_code == 1
+        assert result.stderr.splitlines()[-1].startswith("error: "), result.stderr
+        assert contents(folder) == before

@@ -13,7 +13,7 @@ import pytest
 
 import asvgp
 from asvgp import GPRegressor
-from tests.command_line import power
+from tests.command_line import call, power
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = [sys.executable, "-m", "asvgp"]
@@ -108,6 +108,88 @@ def test_ctrl_c_in_training_saves_the_best_state(tmp_path):
     assert gp.optimization_.interrupted
     assert abs(gp.predict([0.5])[0] - np.sin(20.0)) < 0.5
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.npz", "m.asvgp"]
+
+
+# Two thousand rows at a time, as if from a slow disk.
+SLOW = """
+import time
+from asvgp.io import blocks
+blocks.block_rows = lambda columns: 2000
+usual_blocks, usual_ends = blocks.in_blocks, blocks.extremes
+def slow(*arguments):
+    for block in usual_blocks(*arguments):
+        time.sleep(0.05)
+        yield block
+def slow_ends(*arguments):
+    time.sleep(0.1)
+    return usual_ends(*arguments)
+blocks.in_blocks, blocks.extremes = slow, slow_ends
+"""
+
+
+def interrupted_at(sign: str, arguments, again: bool = False) -> str:
+    """What a slow program says that gets Ctrl-C, perhaps twice, once it has shown a sign."""
+    program = start(arguments, [sys.executable, "-c", SLOW + EAGER])
+    assert program.stderr is not None
+    seen = ""
+    while sign not in seen:
+        letter = program.stderr.read(1)
+        assert letter, seen
+        seen += letter
+    program.send_signal(signal.SIGINT)
+    if again:
+        while "again to end at once" not in seen:
+            seen += program.stderr.read(1)
+        program.send_signal(signal.SIGINT)
+    _, rest = program.communicate()
+    assert program.returncode == 130, seen + rest
+    return seen + rest
+
+
+@pytest.fixture
+def slow_fit(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.0, 1.0, 60_000)
+    y = np.sin(20 * x) + 0.1 * rng.standard_normal(60_000)
+    lines = np.stack([x, y], axis=1)
+    np.savetxt(tmp_path / "d.csv", lines, delimiter=",", header="x,y", comments="")
+    output = tmp_path / "m.asvgp"
+    words = ["fit", tmp_path / "d.csv", "--target", "y", "--num-basis", 40, "--progress"]
+    return [*words, "-o", output], output, x, y
+
+
+@unix
+def test_ctrl_c_in_the_pass_leaves_all_rows_summed_so_far(slow_fit):
+    arguments, output, x, y = slow_fit
+    said = interrupted_at("pass over the data: 2,000", [*arguments, "--domain", "0,1"])
+    partial = Path(f"{output}.partial")
+    rows = asvgp.load(partial).stats_.count
+    assert 2000 <= rows < 60_000
+    assert rows % 2000 == 0
+    assert f"interrupted: {rows:,} rows were summed and are in {partial}; the same" in said
+    assert f"there is no {output}" in said
+    call(*arguments, "--domain", "0,1", "--resume")
+    gp, twin = asvgp.load(output), GPRegressor(num_basis=40, domain=(0, 1)).fit(x, y)
+    assert gp.stats_.count == 60_000
+    assert gp.elbo_ == pytest.approx(twin.elbo_, rel=1e-9)
+    assert not partial.exists()
+
+
+@unix
+def test_a_second_ctrl_c_does_not_wait(slow_fit):
+    arguments, output, _, _ = slow_fit
+    said = interrupted_at("pass over the data: 2,000", [*arguments, "--domain", "0,1"], again=True)
+    assert "Ctrl-C: ending with the rows that are being read" in said
+    assert ("were summed and are in" in said) == Path(f"{output}.partial").exists()
+    assert ("no rows had been summed yet" in said) != Path(f"{output}.partial").exists()
+
+
+@unix
+def test_ctrl_c_before_anything_is_summed_says_so(slow_fit):
+    arguments, output, _, _ = slow_fit
+    said = interrupted_at("range of the data", arguments)
+    assert "interrupted: no rows had been summed yet, so that nothing was saved" in said
+    assert [path.name for path in output.parent.iterdir()] == ["d.csv"]
 
 
 @unix

@@ -296,7 +296,28 @@ class TestWhatIsSent:
         gp = GPRegressor(kernel, num_basis=12, noise_variance=0.02).fit(X, y)
         again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(Predictor(gp, True)))))
         for name, expected in Predictor(gp, True)(X).items():
-            np.testing.assert_allclose(again(X)[name], expected, atol=1e-12)
+            assert again(X)[name].tobytes() == expected.tobytes(), name
+
+    @pytest.mark.parametrize("fields", [1, 2, 4])
+    def test_a_model_that_was_sent_is_not_factored_again(self, fields, monkeypatch):
+        x, y = wave(600)
+        X = np.stack([x, np.cos(7 * x), np.sin(3 * x), np.cos(x)], axis=1)[:, :fields]
+        gp = GPRegressor(Matern32(2.0) + Constant(), **FIXED | {"num_basis": 12}).fit(X, y)
+        far = np.concatenate([X, X[:50] + 30.0])
+        expected = Predictor(gp)(far)
+        sent = pickle.dumps(Predictor(gp))
+
+        def refused(*_, **__):
+            raise AssertionError("factored again")
+
+        monkeypatch.setattr("asvgp.posterior.factored", refused)
+        if fields != 2:  # beyond the domain, a field of a grid needs its factor
+            monkeypatch.setattr("asvgp.field.posterior.last_solution", refused)
+        else:
+            far, expected = X, {name: values[:600] for name, values in expected.items()}
+        found = pickle.loads(sent)(far)
+        for name, values in expected.items():
+            assert found[name].tobytes() == values.tobytes(), name
 
 
 def assert_equal(one, other, *left_out):
@@ -422,6 +443,19 @@ class TestProcesses:
         assert_same(gp, expected)
         found = gp.predict(grid.chunk(lat=5)).compute()
         xr.testing.assert_allclose(found, expected.predict(grid), atol=1e-12)
+
+    def test_a_large_model_is_no_part_of_the_graph(self, client):
+        x, y = wave()
+        gp = GPRegressor(Matern32(), **FIXED | {"num_basis": 200_000}).fit(x, y)
+        assert len(pickle.dumps(Predictor(gp))) > 10_000_000  # of which Dask would warn
+        expected = gp.predict(x, return_std=True)
+        lazy = gp.predict(da.from_array(x, chunks=300), return_std=True)
+        for found, wanted in zip(dask.compute(*lazy), expected, strict=True):
+            assert found.tobytes() == wanted.tobytes()
+        frame = pd.DataFrame({"x": x, "y": y})
+        named = GPRegressor(Matern32(dim="x"), **FIXED | {"num_basis": 200_000}).fit(frame, "y")
+        found = named.predict(partitions(frame)).compute()
+        assert found["std"].to_numpy().tobytes() == expected[1].tobytes()
 
     def test_rows_stay_where_they_are(self, client):
         blocks = da.zeros((400_000, 2), chunks=(40_000, 2)).map_blocks(made, dtype=float)

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from asvgp import GPRegressor, Matern32, Matern52
+from asvgp.basis import Grid
 from asvgp.field.bound import field_bound
 from asvgp.field.digits import wide_deviations
+from asvgp.inference.bound import Bound
+from asvgp.stats import Statistics
 from asvgp.summary import standard_errors
 
 
@@ -83,6 +86,27 @@ def test_only_what_the_data_leave_open_has_no_maximum():
     assert errors.notes[kernel.parameters.index("variance")] == "no maximum"
     assert "no maximum" not in errors.notes[-1]
     assert np.isfinite(errors.log_errors[-1])
+
+
+@pytest.mark.parametrize("slope, note", [(0.0, "no maximum"), (30.0, "off maximum")])
+@pytest.mark.parametrize("upwards", [[1.0, 0.0], [0.5**0.5, 0.5**0.5]])
+def test_where_training_ended_on_a_slope_nothing_is_said_of_a_maximum(slope, note, upwards):
+    _, y = smooth(300)
+    x = np.linspace(0.0, 1.0, 300)
+    stats = Statistics.from_data(x, y, Grid(0.0, 1.0, 10), 2)
+    up = np.array([*upwards, 0.0])
+    across = np.array([-up[1], up[0], 0.0])
+    hessian = 1.0 * np.outer(up, up) - 90.0 * np.outer(across, across) - np.diag([0.0, 0.0, 50.0])
+
+    def bound(kernel, noise):  # a ridge that curves upwards, with a slope along it
+        place = np.log(np.append(kernel.values, noise))
+        return Bound(0.0, 0.0, 0.0, hessian @ place + slope * up, np.zeros(3))
+
+    errors = standard_errors(Matern32(1.0, 1.0), 1.0, stats, 2, bound=bound)
+    lost = [i for i, error in enumerate(errors.log_errors) if np.isnan(error)]
+    assert len(lost) == 1
+    assert errors.notes[lost[0]] == note
+    assert errors.notes[2] == ""
 
 
 def test_a_summary_of_many_inputs_keeps_its_columns_apart():

@@ -7,11 +7,14 @@ import tracemalloc
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from asvgp import Constant, GPRegressor, Matern12, Matern32, Matern52, Matern72
 from asvgp.basis import Grid
+from asvgp.field import fitting
 from asvgp.field.assembly import Assembly
+from asvgp.field.axis import Axis
 from asvgp.field.blocks import blocks
 from asvgp.field.bound import field_bound, field_upper_bound
 from asvgp.field.engine import Cpu
@@ -23,6 +26,8 @@ from asvgp.field.start import noise_estimate
 from asvgp.field.stats import FieldStatistics
 from asvgp.inference.prior import Prior
 from asvgp.kernels import Kernel
+from asvgp.linalg.multifrontal.dense import DenseFactor
+from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.summary import summary
 from tests.dense import design, gram
 from tests.test_field import CASES, NOISE, dense_functions, dense_stiffness
@@ -182,6 +187,77 @@ def test_the_term_that_breaks_the_elimination_is_named(place, guilty):
         assembly.factor(kernel, 0.01)
     named = re.findall(r"term (\d) \(", str(caught.value))
     assert named == [str(number) for number in guilty]
+
+
+@pytest.mark.parametrize("column, guilty", [(0, [1]), (6, [1]), (7, [2]), (12, [2]), (13, [1, 2])])
+@pytest.mark.parametrize("value", [-1e6, 0.0])
+def test_the_term_that_breaks_a_dense_factor_is_named(column, guilty, value):
+    X, y = surface()
+    kernel = Matern32(0.4, dim=0) + Matern32(0.5, dim=1) + Constant()
+    plan = Plan((), (), (), (), (), (), (0, 1), grids(5, 4), (2, 2), 1)
+    stats = FieldStatistics.from_data(
+        None,
+        y,
+        (),
+        (),
+        smooths=tuple(zip(plan.smooth_grids, plan.smooth_degrees, strict=True)),
+        smooth_inputs=X,
+        linear_columns=np.ones((len(X), 1)),
+    )
+    wrong = stats.column_gram.copy()
+    stiffness = Assembly(kernel, plan, stats).column_stiffness(kernel)
+    wrong[column, column] = 0.01 * (value - stiffness[column, column])
+    assembly = Assembly(kernel, plan, replace(stats, column_gram=wrong))
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite") as caught:
+        assembly.factor(kernel, 0.01)
+    named = re.findall(r"term (\d) \(.*?lengthscale=([\d.]+)", str(caught.value))
+    assert named == [(str(number), {1: "0.4", 2: "0.5"}[number]) for number in guilty]
+
+
+def test_a_pivot_that_breaks_a_dense_factor_late_is_named():
+    matrix = np.eye(5)
+    matrix[1, 3] = matrix[3, 1] = 2.0
+    with pytest.raises(NotPositiveDefinite, match="Function 3 broke it") as caught:
+        DenseFactor(matrix)
+    assert caught.value.failed == 3
+
+
+@pytest.mark.parametrize("process", [Matern32(dim=2), Matern52(dim=2), Matern72(dim=2)])
+@pytest.mark.parametrize("lengthscale", [1e2, 1e4, 1e8])
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.filterwarnings("ignore:.*are good to about")
+def test_very_long_smooths_are_right_or_named(process, lengthscale, mixed):
+    X, y = surface(columns=3)
+    y += np.sin(5 * X[:, 0]) * (1.0 - np.cos(4 * X[:, 1]))  # a sum over the inputs, too
+    rough = Matern32(0.5, dim=0), Matern32(0.5, dim=1)
+    kernel = rough[0] * rough[1] if mixed else rough[0] + rough[1]
+    gp = GPRegressor(num_basis=30, **UNTRAINED)
+    shorter = gp.set_params(kernel=kernel + Matern32(10.0, dim=2)).fit(X, y).elbo_
+    try:
+        gp.set_params(kernel=kernel + process.replace(lengthscale=lengthscale)).fit(X, y)
+    except np.linalg.LinAlgError as error:
+        said = str(error)
+        assert re.findall(r"term (\d) \(", said) == ["2" if mixed else "3"]
+        assert f"lengthscale {lengthscale:.4g} = " in said
+        assert f" splines of degree {process.default_degree} along input 2" in said
+        assert lengthscale > 1e2 or process.order == 3
+        return
+    assert gp.elbo_ == pytest.approx(shorter, abs=3.0)  # all of them a constant, nearly
+
+
+@pytest.mark.parametrize("process", [Matern12(1e3), Matern32(1e3), Matern52(1e3), Matern72(1e3)])
+@pytest.mark.parametrize("cells", [1, 2, 20])
+def test_what_long_processes_have_of_the_variance(process, cells):
+    degree, (grid,) = process.default_degree, grids(cells)
+    x = np.random.default_rng(0).uniform(0.0, 1.0, 200)
+    axis = Axis(process, grid, degree, 0, degree)
+    where, s = grid.locate(x)
+    moments = np.zeros((cells, 2 * degree + 1))
+    np.add.at(moments, where, s[:, None] ** np.arange(2 * degree + 1))
+    functions = design(x, grid, degree)
+    trace, slope = axis.banded_trace(functions.T @ functions)
+    assert trace == pytest.approx(axis.trace(moments)[0], rel=1e-12)
+    np.testing.assert_allclose(slope, axis.trace(moments)[1], rtol=1e-6, atol=1e-11)
 
 
 # ---------------------------------------------------------------- memory and time
@@ -414,3 +490,85 @@ def test_bounds_of_a_variance_are_bounds_of_the_products():
         assert lower <= product.variance <= upper
         assert product.replace_free({"variance": 1e9}).variance == pytest.approx(upper)
     assert "variance" not in (two * three).bounds
+
+
+def test_fixed_and_bounded_factors_stay_so_in_products():
+    short = Matern32(0.05, dim="lon", bounds={"lengthscale": (0.01, 0.1)})
+    known = Matern32(0.3, 2.0, dim="lat", fixed=("lengthscale", "variance"))
+    kernel = short * known
+    assert kernel.bounds == {"lengthscale[lon]": (0.01, 0.1)}
+    assert kernel.fixed == ("lengthscale[lat]", "variance")
+    more = kernel * Matern12(dim="time", fixed=("lengthscale",))
+    assert more.bounds == kernel.bounds
+    assert {*more.fixed} == {"lengthscale[lat]", "lengthscale[time]", "variance"}
+
+
+def test_bounds_of_a_kernel_over_all_inputs_are_those_of_each():
+    X, y = surface()
+    kernel = Matern32(0.05, bounds={"lengthscale": (0.01, 0.1), "variance": (0.1, 3.0)})
+    gp = GPRegressor(kernel, num_basis=8).fit(X, y)
+    assert gp.kernel_.bounds["lengthscale[0]"] == gp.kernel_.bounds["lengthscale[1]"] == (0.01, 0.1)
+    assert gp.kernel_.bounds["variance"] == (0.1, 3.0)
+    assert gp.optimization_.at_bounds[:2] == ["lengthscale[0]", "lengthscale[1]"]
+    assert gp.kernel_.values[:2] == pytest.approx([0.1, 0.1])
+
+
+def test_what_ended_on_a_bound_is_named_as_the_user_names_columns():
+    X, y = surface(columns=3)
+    kernel = Matern32(0.05, dim="lon", bounds={"lengthscale": (0.01, 0.1)}) * Matern32(dim="lat")
+    kernel = kernel + Matern32(0.03, dim="height", bounds={"lengthscale": (0.01, 0.05)})
+    frame = pd.DataFrame(X, columns=["lon", "lat", "height"])
+    gp = GPRegressor(kernel, num_basis=8).fit(frame, y)
+    assert "1.lengthscale[lon]" in gp.optimization_.at_bounds
+    assert {*gp.optimization_.at_bounds} <= {*gp.kernel_.parameters, "noise variance"}
+    assert "at a bound: 1.lengthscale[lon]" in str(gp.optimization_)
+    notes = {(row["component"], row["name"]): row["note"] for row in summary(gp).hyperparameters}
+    assert notes["1 Matern32 x Matern32", "lengthscale[lon]"] == "at bound"
+    assert notes["1 Matern32 x Matern32", "variance"] != "at bound"
+
+
+# ---------------------------------------------------------------- Ctrl-C
+
+
+def striking(monkeypatch, place, name, when=1):
+    """Let Ctrl-C strike a compiled function in some call of something."""
+    kept, calls = getattr(place, name), []
+
+    def struck(*arguments, **options):
+        calls.append(name)
+        if len(calls) == when:
+            raise SystemError("a result with an exception set") from KeyboardInterrupt()
+        return kept(*arguments, **options)
+
+    monkeypatch.setattr(place, name, struck)
+    return calls
+
+
+@pytest.mark.parametrize(
+    "place, name, when, stages",
+    [
+        (fitting, "FieldPosterior", 1, 2),
+        (fitting._Schedule, "following", 1, 1),
+        (fitting._Schedule, "assembly", 2, 1),
+        (fitting, "climb", 2, 2),
+    ],
+)
+def test_ctrl_c_keeps_the_state_wherever_it_strikes(place, name, when, stages, monkeypatch):
+    X, y = surface()
+    kernel = Matern32(0.4, dim=0) * Matern32(0.4, dim=1)
+    calls = striking(monkeypatch, place, name, when)
+    with pytest.warns(UserWarning, match="interrupted; the best state so far is kept"):
+        gp = GPRegressor(kernel, num_basis=30).fit(X, y)
+    assert len(calls) >= when
+    assert gp.optimization_.interrupted
+    assert not gp.optimization_.converged
+    assert len(gp.resolution_) == stages
+    assert np.std(y - gp.predict(X)) < 0.2
+
+
+@pytest.mark.parametrize("name", ["field_bound", "FieldPosterior"])
+def test_ctrl_c_is_an_interrupt_where_there_is_nothing_to_keep(name, monkeypatch):
+    X, y = surface()
+    striking(monkeypatch, fitting, name)
+    with pytest.raises(KeyboardInterrupt):
+        GPRegressor(Matern32(0.4), num_basis=10, **UNTRAINED).fit(X, y)

@@ -87,6 +87,23 @@ def test_empty_cells_take_no_room(path):
     assert same(loaded.stats_.moments, gp.stats_.moments)
 
 
+def test_what_shrinks_is_compressed_and_nothing_else(path):
+    rng = np.random.default_rng(0)
+    half = np.where(rng.uniform(size=200_000) < 0.5, rng.standard_normal(200_000), 0.0)
+    late = np.concatenate([rng.standard_normal(20_000), np.zeros(180_000)])
+    digits = rng.standard_normal(200_000)
+    model_file.write(path, {}, {"half": half, "late": late, "digits": digits, "few": digits[:3]})
+    with zipfile.ZipFile(path) as archive:
+        members = {info.filename[:-4]: info for info in archive.infolist()}
+    assert members["half"].compress_size < 0.65 * half.nbytes
+    assert members["late"].compress_size < 0.15 * late.nbytes
+    for name in ("digits", "few"):
+        assert members[name].compress_type == zipfile.ZIP_STORED
+    found = model_file.read(path)[1]
+    assert same(found["half"], half)
+    assert same(found["late"], late)
+
+
 def test_fields_that_an_older_file_lacks_have_their_defaults(path):
     fitted(line)[0].save(path)
 

@@ -178,6 +178,7 @@ def test_not_positive_definite(level, value):
     assert isinstance(error, np.linalg.LinAlgError)
     assert (error.level, error.box) == (level, box)
     np.testing.assert_array_equal(error.pivots, fronts.pivots[box][: fronts.num_pivots[box]])
+    assert error.failed == number
 
 
 def test_gather():

@@ -121,6 +121,25 @@ class TestSeries:
         assert named(ax, "posterior mean").get_xdata()[[0, -1]].tolist() == [5.0, 24.0]
         assert any(np.allclose(drawn.get_xdata(), 20.0) for drawn in ax.lines)  # the end
 
+    def test_a_forecast_is_beyond_the_domain_whatever_the_interval(self, line):
+        gp, *_ = line  # on 0 to 20
+        assert plot.series(gp, interval=(5.0, 12.0), forecast=4.0).get_xlim() == (5.0, 24.0)
+        assert plot.series(gp, interval=(5.0, 30.0), forecast=4.0).get_xlim() == (5.0, 30.0)
+        assert plot.series(gp, interval=(5.0, 12.0)).get_xlim() == (5.0, 12.0)
+
+    def test_the_legend_counts_what_is_in_view(self, line):
+        gp, x, y = line
+        ax = plot.series(gp, x, y, interval=(5.0, 10.0))
+        inside = np.count_nonzero((x >= 5.0) & (x <= 10.0))
+        assert len(named(ax, f"{inside} of 600 observations").get_xdata()) == inside
+        ax.set_xlim(-1.0, 21.0)
+        legend = ax.get_legend()
+        assert legend is not None
+        assert "600 observations" in [text.get_text() for text in legend.get_texts()]
+        many = np.tile(x, 100)
+        ax = plot.series(gp, many, np.tile(y, 100), interval=(5.0, 10.0))
+        assert named(ax, f"{100 * inside:,} of 60,000 observations: range per pixel")
+
     def test_new_limits_are_drawn_anew(self, line):
         gp, x, y = line
         ax = plot.series(gp, x, y)
@@ -131,7 +150,7 @@ class TestSeries:
         at, low, _ = band_edges(named(ax, "95 % band of f"))
         mean, std = gp.predict(at, return_std=True)
         np.testing.assert_allclose(low, mean - Z95 * std, rtol=1e-9, atol=1e-12)
-        shown = named(ax, "600 observations").get_xdata()
+        shown = named(ax, "15 of 600 observations").get_xdata()
         np.testing.assert_array_equal(shown, x[(x >= 3.0) & (x <= 3.5)])
         ax.invert_xaxis()
         np.testing.assert_allclose(drawn.get_xdata()[[0, -1]], [3.0, 3.5])
@@ -153,9 +172,10 @@ class TestSeries:
         assert "2,000,000 observations: range per pixel" in labels
         ax.set_xlim(7.0, 7.001)  # a hundred of them: dots, in the legend too
         inside = (x >= 7.0) & (x <= 7.001)
-        np.testing.assert_array_equal(named(ax, "2,000,000 observations").get_ydata(), y[inside])
+        counted = f"{np.count_nonzero(inside)} of 2,000,000 observations"
+        np.testing.assert_array_equal(named(ax, counted).get_ydata(), y[inside])
         labels = [text.get_text() for text in ax.get_legend().get_texts()]
-        assert "2,000,000 observations" in labels
+        assert counted in labels
         assert not any("range" in label for label in labels)
 
     def test_missing_targets_are_not_drawn(self, line):
@@ -346,8 +366,38 @@ class TestComponents:
         height = axes[1].lines[0].get_xdata()
         at = pd.DataFrame({"lon": 0.5, "lat": 0.5, "height": height, "slope": 0.0})
         _, parts = gp.predict(at, components=True)
-        np.testing.assert_allclose(axes[1].lines[0].get_ydata(), parts[1].mean, atol=1e-9)
+        mean = gp.predict(X, components=True)[1][1].mean.mean()
+        np.testing.assert_allclose(axes[1].lines[0].get_ydata(), parts[1].mean - mean, atol=1e-9)
+        assert axes[1].get_ylabel() == "contribution, centred"
+        assert axes[2].get_ylabel() == "contribution"
         assert len(plot.components(gp)) == 2  # without X no range of the slope is known
+
+    @pytest.mark.parametrize("main", [False, True], ids=["additive", "beside a product"])
+    def test_a_smooth_is_centred_and_its_band_is_of_that(self, main):
+        rng = np.random.default_rng(5)
+        X = rng.uniform(0.0, 1.0, (300, 4 if main else 2))
+        weight = rng.uniform(0.5, 2.0, 300)
+        y = np.sin(6 * X[:, 0]) + X[:, 1] + 3.0 + 0.1 * rng.standard_normal(300)
+        kernel = Matern32(0.7, dim=0) + Matern32(0.8, dim=1) + Constant()
+        if main:
+            kernel = kernel + Matern32(0.5, dim=2) * Matern32(0.5, dim=3)
+        count = (60, 60, 12, 12) if main else 60
+        gp = GPRegressor(kernel, num_basis=count, optimizer=None, noise_variance=0.01)
+        ax = plot.components(gp.fit(X, y, weight))[0]
+        at, low, high = band_edges(ax.collections[0])
+        some = slice(None, None, len(at) // 7)
+        # Differences along one input are that input's term's alone.
+        places = np.full((len(at[some]) + 300, X.shape[1]), 0.5)
+        places[:, 0] = np.append(at[some], X[:, 0])
+        mean, cov = gp.predict(places, return_cov=True)
+        away = np.hstack(
+            [np.eye(len(at[some])), np.tile(-weight / weight.sum(), (len(at[some]), 1))]
+        )
+        std = np.sqrt(np.diag(away @ cov @ away.T))
+        np.testing.assert_allclose((high - low)[some] / (2 * Z95), std, rtol=0.02)
+        np.testing.assert_allclose((low + high)[some] / 2, away @ mean, atol=1e-6)
+        whole = gp.predict(places, components=True)[1][0].std[: len(std)]
+        assert np.all(std < 0.5 * whole)  # the level is known for the sum only
 
     def test_axes_in_are_axes_out(self, sum_of_two):
         gp, _ = sum_of_two

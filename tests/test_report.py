@@ -7,6 +7,8 @@ import sys
 import warnings
 from functools import cache
 from html.parser import HTMLParser
+from importlib.resources import files
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -14,7 +16,7 @@ import pytest
 
 from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52
 from asvgp.plot.view import View
-from asvgp.report import write_report
+from asvgp.report import charts, write_report
 from asvgp.report.checks import FINE, LOOK, NONE, PROBLEM, findings, gather, headline
 from asvgp.report.curves import curve, nodes
 from asvgp.report.sums import cell_means, remainder
@@ -524,3 +526,38 @@ def test_pages_need_no_matplotlib(tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert write_report(gp, tmp_path / "page.html", X, y).stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [[324, 4356, 7744], [100, 102, 104, 110, 200], [2**i + 1 for i in range(8, 20)], [7, 9]],
+)
+def test_labels_of_resolutions_do_not_meet(counts):
+    bounds = np.linspace(-1.0, 0.0, len(counts))
+    page = charts.resolution(counts, bounds, 0.1)
+    found = re.findall(r'<text x="([\d.]+)" y="194.0" text-anchor="middle">([\d,]+)<', page)
+    assert f"{counts[-1]:,}" in [text for _, text in found]
+    ends = sorted((float(x) - 3.2 * len(text), float(x) + 3.2 * len(text)) for x, text in found)
+    assert all(one[1] < other[0] for one, other in pairwise(ends))
+    assert ends[-1][1] <= 320.0
+    assert page.count("<circle") == len(counts)  # every one has its dot
+
+
+@pytest.mark.parametrize("theme", [":root {", ':root[data-theme="dark"] {'])
+def test_observations_stand_out_from_the_ground(theme):
+    css = (files("asvgp.report") / "assets" / "report.css").read_text()
+    block = css[css.index(theme) :]
+
+    def light(name: str) -> float:
+        value = re.search(rf"--{name}: #([0-9a-f]{{6}});", block)
+        assert value
+        parts = np.array([int(value[1][i : i + 2], 16) for i in (0, 2, 4)]) / 255.0
+        parts = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return float(parts @ [0.2126, 0.7152, 0.0722])
+
+    def contrast(name: str) -> float:
+        low, high = sorted([light(name), light("sheet")])
+        return (high + 0.05) / (low + 0.05)
+
+    assert contrast("dots") > 5.0
+    assert contrast("range") > 1.8

@@ -325,7 +325,8 @@ def _spelt_out(part, table: Table, free: list[int]) -> list:
     copies = [part.replace(dim=column) for column in free]
     if len(free) > SEPARABLE:
         return copies
-    rest = [copy.replace(variance=1.0, bounds={}) for copy in copies[1:]]
+    bounds = {name: pair for name, pair in part.bounds.items() if name != "variance"}
+    rest = [copy.replace(variance=1.0, bounds=bounds) for copy in copies[1:]]
     return [Product.of([copies[0], *rest])]
 
 

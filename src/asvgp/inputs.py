@@ -264,18 +264,6 @@ def _seconds(item) -> float | None:
     return item.total_seconds() if isinstance(item, timedelta) else as_duration(item)
 
 
-def read_range(
-    x, domain, axis: TimeAxis | None, width: Array | None = None
-) -> tuple[float, float, object]:
-    """Where the data begin and end, checked for being finite, and the domain as numbers."""
-    lower, upper = finite_range(x)
-    if width is not None:
-        upper = float((x + width).max())
-    if domain is not None and axis is not None:
-        domain = axis.to_seconds(list(domain), name="domain")
-    return lower, upper, domain
-
-
 class Seen(NamedTuple):
     """What was seen: the statistics, and how to read more of the same kind."""
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,3 +32,34 @@ def plain_interrupts() -> Iterator[None]:
         if isinstance(error.__cause__, KeyboardInterrupt):
             raise KeyboardInterrupt from None
         raise
+
+
+@contextmanager
+def patient_interrupts(note: str) -> Iterator[threading.Event]:
+    """Let the first Ctrl-C only set an event, and be told so; the second strikes as usual.
+
+    In other threads than the main one nothing changes: there is no Ctrl-C in them.
+
+    Examples
+    --------
+    >>> with patient_interrupts("a moment") as asked:
+    ...     asked.is_set()
+    False
+    """
+    asked = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield asked
+        return
+
+    def wait(_number, _frame) -> None:
+        asked.set()
+        signal.signal(signal.SIGINT, before)
+        # Not by print, in the middle of which it may have struck.
+        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"\n{note}\n".encode())
+
+    signal.signal(signal.SIGINT, wait)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)

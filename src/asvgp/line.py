@@ -15,7 +15,7 @@ from asvgp.inference.effects import near_means
 from asvgp.inference.fitting import Fit, fit_statistics
 from asvgp.inference.resolution import MOST, finest_cells, halvings
 from asvgp.inference.train import Problem
-from asvgp.inputs import read_inputs, read_range, read_widths
+from asvgp.inputs import read_inputs, read_widths
 from asvgp.intervals import check_uncut, cut, finest_uncut
 from asvgp.kernels import Kernel, in_time
 from asvgp.one_pass import Accumulator
@@ -33,6 +33,7 @@ class LinePoints(NamedTuple):
     x: Array
     covariates: Array | None
     width: Array | None = None  # of the intervals that y is averaged over
+    ends: tuple[float, float] = (-np.inf, np.inf)  # of x, where they were looked for
 
     @property
     def count(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -93,8 +94,8 @@ class Line:
     def read(self, estimator, X, reset: bool = False, width=None) -> LinePoints:
         """New inputs, of the kind seen."""
         x, covariates = read_inputs(estimator, X, self.layout, self.axis, reset)
-        finite_range(x)
-        return LinePoints(x, covariates, read_widths(width, len(x), self.axis))
+        ends = finite_range(x)
+        return LinePoints(x, covariates, read_widths(width, len(x), self.axis), ends)
 
     def prepare(
         self,
@@ -111,15 +112,18 @@ class Line:
         Where the points are not the ``whole`` of the data, the grid holds those of ``extent``
         instead: the outermost of all.
         """
-        x, _, width = points
+        x, _, width, _ = points
         degree = max(check_degree(estimator.degree, self.layout.kernel))
         num_basis = check_num_basis(estimator.num_basis, degree)
         reach = points if extent is None else extent
-        lower, upper, domain = read_range(reach.x, estimator.domain, self.axis, reach.width)
-        ends = (lower, upper)
+        ends, domain = reach.ends, estimator.domain
+        if reach.width is not None:
+            ends = ends[0], float((reach.x + reach.width).max())
+        if domain is not None and self.axis is not None:
+            domain = self.axis.to_seconds(list(domain), name="domain")
         if stats is None or domain is not None:
             widths = 0.0 if reach.width is None else reach.width
-            ends = check_domain(domain, reach.x, lower, upper, widths)
+            ends = check_domain(domain, reach.x, *ends, widths)
         if stats is None:
             cells = finest_cells(x, *ends, whole) if num_basis is None else num_basis - degree
             grid = Grid(*ends, cells)
@@ -151,7 +155,7 @@ class Line:
 
     def covers(self, stats: Statistics, points: LinePoints) -> bool:
         """Whether all points are inside the statistics' domain; an error if one is cut."""
-        lower, upper = finite_range(points.x)
+        lower, upper = points.ends
         if points.width is not None and len(rows := cut(points.x, points.width, stats.grid)):
             raise ValueError(
                 "These data cannot be forgotten, because they were never added: knots cut "
@@ -161,7 +165,7 @@ class Line:
 
     def accumulate(self, points: LinePoints, y, stats: Statistics, weights, progress=None):
         """Statistics of new data, on the grid of ``stats``."""
-        x, covariates, width = points
+        x, covariates, width, _ = points
         return Statistics.from_data(
             x, y, stats.grid, stats.degree, weights, progress, covariates, width, like=stats
         )
@@ -259,18 +263,22 @@ def _grown(stats: Statistics, lower: float, upper: float, auto: bool) -> Statist
     def needed(width: float) -> float:
         return (max(upper, grid.upper) - min(lower, grid.lower)) / width
 
+    times = needed(grid.upper - grid.lower)
+    far = (
+        f"The new X reach from {lower:g} to {upper:g}, {times:.3g} times the domain so far, "
+        f"{grid.lower:g} to {grid.upper:g}. Mend those X, or give a domain from the start."
+    )
     if not auto:
-        check_num_basis(int(min(needed(grid.spacing), 1e15)) + stats.degree, stats.degree)
+        try:
+            check_num_basis(int(min(needed(grid.spacing), 1e15)) + stats.degree, stats.degree)
+        except ValueError as error:
+            raise ValueError(f"{far} On knots as close as they are, {error}") from None
         return stats.extend(lower, upper)
     wider = 1
     while needed(wider * grid.spacing) > MOST and wider < grid.cells:
         wider *= 2
     if needed(wider * grid.spacing) > MOST:
-        times = needed(grid.upper - grid.lower)
-        raise ValueError(
-            f"The new X reach from {lower:g} to {upper:g}, {times:.3g} times the domain so far, "
-            f"{grid.lower:g} to {grid.upper:g}. Mend those X, or give a domain from the start."
-        )
+        raise ValueError(far)
     if wider > 1:
         stats = stats.coarsen(wider)
     return stats.extend(lower, upper, halvings(stats.grid.cells))

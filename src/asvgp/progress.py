@@ -5,9 +5,16 @@ from __future__ import annotations
 import sys
 import time
 
+from numba.core import event
 
-class Progress:
+_COMPILING = "numba:compile"  # not where a function comes from numba's cache
+
+
+class Progress(event.Listener):
     """One line that rewrites itself, from two seconds on.
+
+    As a context it also tells of functions that are compiled, which takes a while where that
+    has not been done before, and leaves a clean line.
 
     Parameters
     ----------
@@ -54,6 +61,21 @@ class Progress:
         if self.shown:
             self.close()
             print(text, file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Progress:
+        event.register(_COMPILING, self)
+        return self
+
+    def __exit__(self, *exception) -> None:
+        event.unregister(_COMPILING, self)
+        self.close()
+
+    def on_start(self, event) -> None:
+        """A function is about to be compiled."""
+        self.write("compiling (once)")
+
+    def on_end(self, event) -> None:
+        """It is."""
 
     def close(self) -> None:
         """Leave the cursor on a clean line."""

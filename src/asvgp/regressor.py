@@ -64,8 +64,9 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         terminal.
     memory_limit : None, float or str
         Bytes, or a string as "8 GiB", that a model of several inputs may take; None: four fifths
-        of what the machine, or the GPU, has. ``num_basis="auto"`` keeps to it; with more basis
-        functions asked for than fit, there is an error before the work begins.
+        of what the machine, or the GPU, has. ``num_basis="auto"`` keeps to it. With more basis
+        functions asked for than fit, the factor goes to a temporary file (in the folder TMPDIR
+        names) if that is all that does not fit; else there is an error before the work begins.
 
     Attributes
     ----------
@@ -363,12 +364,10 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             data.check_convention(noise_variance)
             data = data._replace(stats=structure.prepare(self, points, y, data.stats))
         progress = Progress(self.progress)
-        try:
+        with progress:
             new = structure.accumulate(
                 points, y, data.stats, weights, progress.passing(points.count)
             )
-        finally:
-            progress.close()
         total = new if data.stats.count == 0 else data.stats + new
         self._check_finite(new, y, isinstance(X, Gridded))
         self._replace(
@@ -390,10 +389,8 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 self._absorb(*block)
             self._data = self._data._replace(targets=target_names(source))
             return None
-        try:
+        with progress:
             data, y = absorb(self, source, stream, progress)
-        finally:
-            progress.close()
         self._check_finite(data.stats, y, getattr(source, "gridded", False))
         self._replace(data._replace(seconds=time.perf_counter() - begin))
         return y
@@ -431,12 +428,9 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             if data.stats.count == 0:
                 raise ValueError("There are no observations left to fit.")
             self._check_variation(data.stats)
-            try:
-                with one_blas_thread:
-                    warm = vars(self).get("_warm")
-                    fitted = data.structure.fit(self, problem, data.stats, warm)
-            finally:
-                progress.close()
+            with progress, one_blas_thread:
+                warm = vars(self).get("_warm")
+                fitted = data.structure.fit(self, problem, data.stats, warm)
             self._fit_now = fitted
             self._announce(fitted)
         return self._fit_now

@@ -24,6 +24,7 @@ from asvgp.times import Duration
 NOISE = "noise variance"  # as `asvgp.inference.optimise` names it
 ENOUGH, NEARLY = 1e-3, 1e-2  # nats per datum
 _STEP = 1e-3  # of a log-hyperparameter, in the differences of gradients
+_RISING = 0.5  # nats, along what curves upwards, that training has left
 _WIDTH = 80
 
 
@@ -44,7 +45,8 @@ class StandardErrors:
     notes : tuple of str
         ``"fixed"``, ``"at bound"``, ``"no maximum"`` (the objective does not curve downwards
         there: the data do not determine it, and the others are as if it were known) or
-        ``"off maximum"`` (training ended more than half a standard error from it).
+        ``"off maximum"`` (training ended more than half a standard error from it, or where
+        the objective still rises).
     covariance : ndarray
         Of the logarithms; NaN in the rows and columns of those without standard error.
     """
@@ -136,9 +138,10 @@ def standard_errors(
         # Those along which nothing is determined are taken as known by the others.
         kept = np.arange(len(rows))
         while (inverse := _inverse(curvature[np.ix_(kept, kept)])) is None:
-            lost = _undetermined(curvature[np.ix_(kept, kept)])
-            for place in kept[lost]:
-                notes[rows[place]] = "no maximum"
+            lost, slope = _undetermined(curvature[np.ix_(kept, kept)], here[kept])
+            for place, rise in zip(kept[lost], slope[lost], strict=True):
+                # Away from a maximum a ridge may curve upwards, whatever the data determine.
+                notes[rows[place]] = "off maximum" if abs(rise) > _RISING else "no maximum"
             kept = kept[~lost]
         own = np.array(rows)[kept]
         covariance[np.ix_(own, own)] = inverse
@@ -177,16 +180,17 @@ def _inverse(matrix: Array) -> Array | None:
     return (vectors / eigenvalues) @ vectors.T * np.outer(scale, scale)
 
 
-def _undetermined(matrix: Array) -> np.ndarray:
-    """Which rows keep a matrix from being positive definite: a mask with at least one."""
+def _undetermined(matrix: Array, gradient: Array) -> tuple[np.ndarray, Array]:
+    """Which rows keep a matrix from being positive definite, at least one; slopes along them."""
     diagonal = np.diag(matrix)
     if not np.all(np.isfinite(matrix)):
-        return np.ones(len(matrix), dtype=bool)
+        return np.ones(len(matrix), dtype=bool), np.zeros(len(matrix))
     if np.any(diagonal <= 0.0):
-        return diagonal <= 0.0
+        return diagonal <= 0.0, gradient
     scale = diagonal**-0.5
-    _, vectors = np.linalg.eigh(matrix * np.outer(scale, scale))
-    return np.arange(len(matrix)) == np.argmax(np.abs(vectors[:, 0]))
+    flattest = np.linalg.eigh(matrix * np.outer(scale, scale))[1][:, 0]
+    slope = np.full(len(matrix), flattest @ (scale * gradient))
+    return np.arange(len(matrix)) == np.argmax(np.abs(flattest)), slope
 
 
 @dataclass(frozen=True)
@@ -466,6 +470,7 @@ def summary(gp) -> Summary:
     given, known = gp.optimizer is None, gp._seen().known_noise
     free = [name not in kernel.fixed and not given for name in kernel.parameters]
     free.append(not given and not known)
+    inside = dict(zip(kernel.parameters, posterior.kernel.parameters, strict=True))
     errors = standard_errors(
         posterior.kernel,
         noise,
@@ -473,7 +478,7 @@ def summary(gp) -> Summary:
         facts.degrees,
         gp.objective,
         free,
-        report.at_bounds,
+        [inside.get(name, name) for name in report.at_bounds],
         facts.bound,
     )
     labels = [_kind(component, short=True) for component in kernel.components]

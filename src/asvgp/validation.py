@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from numbers import Real
 
-import numba
 import numpy as np
 
 from asvgp.basis import Array
@@ -13,8 +12,9 @@ from asvgp.field.engine import engine_for, physical_memory
 from asvgp.field.memory import as_bytes
 from asvgp.inference.optimise import LBFGS
 from asvgp.kernels import Kernel
-from asvgp.parallel import as_doubles, each_chunk, each_share
+from asvgp.parallel import each_chunk, each_share
 
+WIDEST = 1e100  # range of X: its powers must not overflow
 BYTES_PER_BASIS = 400.0  # what a fit takes at its peak, measured
 
 
@@ -97,8 +97,11 @@ def check_domain(
                 f"X is constant ({lower:g}, n_samples = {len(x)}): there is no range to put "
                 "splines on. Give one with domain=(a, b)."
             )
-        if not np.isfinite(upper - lower):
-            raise ValueError(f"The range of X, {lower!r} to {upper!r}, overflows. Rescale X.")
+        if not upper - lower < WIDEST:
+            raise ValueError(
+                f"X ranges from {lower!r} to {upper!r}, which is wider than double precision can "
+                "work with. Mend or drop what is so far out, or rescale X."
+            )
         return lower, upper
     try:
         a, b = (float(end) for end in domain)
@@ -118,16 +121,17 @@ def check_domain(
 
 def finite_range(x, name: str = "X") -> tuple[float, float]:
     """Smallest and largest value; an error that names the rows if one is not finite."""
+    x = np.asarray(x)
 
-    def share(start: int, stop: int) -> tuple[float, float, bool]:
-        low, high, good = np.inf, -np.inf, True
-        for begin, end in each_chunk(start, stop):
-            part = _range(as_doubles(x[begin:end]))
-            low, high, good = min(low, part[0]), max(high, part[1]), good and part[2]
-        return low, high, good
+    def share(start: int, stop: int) -> tuple[float, float]:
+        parts = [x[begin:end] for begin, end in each_chunk(start, stop)]
+        low = np.min([np.inf, *(part.min() for part in parts)])
+        return low, np.max([-np.inf, *(part.max() for part in parts)])
 
-    parts = each_share(len(x), share)
-    if not all(good for _, _, good in parts):
+    # NaN passes through all of these.
+    lows, highs = zip(*each_share(len(x), share), strict=True)
+    low, high = float(np.min(lows)), float(np.max(highs))
+    if len(x) and not (np.isfinite(low) and np.isfinite(high)):
         bad = np.flatnonzero(~np.isfinite(np.asarray(x, dtype=float)))
         rows = ", ".join(str(row) for row in bad[:5])
         more = ", ..." if len(bad) > 5 else ""
@@ -135,7 +139,7 @@ def finite_range(x, name: str = "X") -> tuple[float, float]:
             f"Input {name} contains NaN or infinity in {len(bad)} of {len(x)} rows "
             f"({rows}{more}). Drop or mend those rows."
         )
-    return min(low for low, _, _ in parts), max(high for _, high, _ in parts)
+    return low, high
 
 
 def check_weights(sample_weight, length: int, name: str = "sample_weight"):
@@ -171,17 +175,3 @@ def _positive(value) -> bool:
         and bool(np.isfinite(float(value)))
         and float(value) > 0.0
     )
-
-
-@numba.njit(cache=True, nogil=True)
-def _range(x):
-    """Smallest, largest, and whether all values are finite."""
-    low = np.inf
-    high = -np.inf
-    poison = 0.0  # becomes NaN with the first NaN or infinity
-    for n in range(x.shape[0]):
-        value = x[n]
-        low = min(low, value)
-        high = max(high, value)
-        poison += value * 0.0
-    return low, high, poison == 0.0

@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 
 from asvgp.columns import Gridded
+from asvgp.interrupts import patient_interrupts
 from asvgp.io.blocks import in_blocks
-from asvgp.io.model_file import ModelFileError, read, write
-from asvgp.io.persistence import load
+from asvgp.io.model_file import ModelFileError, read
+from asvgp.io.persistence import load, save
 from asvgp.io.source import Chunk, Source, Stream
 from asvgp.progress import Progress
 
-EVERY = 10.0  # seconds of the pass that may be lost
+EVERY = 10.0  # seconds of the pass that a second Ctrl-C may lose; the first loses nothing
+WAIT = "Ctrl-C: ending with the rows that are being read; again to end at once"
 
 
 class Kept(Source):
@@ -72,7 +74,7 @@ class Kept(Source):
 
 
 class KeptStream(Stream):
-    """A stream that puts a model of what it has summed aside every few seconds."""
+    """A stream that puts a model of what it has summed aside, every few seconds and on Ctrl-C."""
 
     def __init__(self, inner: Stream, model: list):
         self.inner, self.model, self.whole = inner, model, inner.whole
@@ -89,21 +91,24 @@ class KeptStream(Stream):
     def statistics(self, reader, progress=None):
         """Statistics of all rows, in one go where that does not take long."""
         total, blocks, start = None, self.inner.blocks(), 0
-        for first in blocks:
-            begin = time.perf_counter()
+        with patient_interrupts(WAIT) as asked:
+            for first in blocks:
+                begin = time.perf_counter()
 
-            def portion(first=first, begin=begin):
-                for block in chain([first], blocks):
-                    yield block
-                    if time.perf_counter() - begin > EVERY:
-                        return
+                def portion(first=first, begin=begin):
+                    for block in chain([first], blocks):
+                        yield block  # and it has been summed when the next is wanted
+                        if asked.is_set() or time.perf_counter() - begin > EVERY:
+                            return
 
-            part = reader.statistics(portion(), progress, start)
-            total = part if total is None else total + part
-            start = total.count + total.missing
-            model = copy(reader.estimator)
-            model._data = reader.data._replace(stats=total)
-            self.model[:] = [model]
+                part = reader.statistics(portion(), progress, start)
+                total = part if total is None else total + part
+                start = total.count + total.missing
+                model = copy(reader.estimator)
+                model._data = reader.data._replace(stats=total)
+                self.model[:] = [model]
+                if asked.is_set():
+                    raise KeyboardInterrupt
         return total
 
 
@@ -120,11 +125,9 @@ def remove(output: str) -> None:
 
 def keep(gp, output: str, source: Source) -> int:
     """Write a checkpoint; the number of rows in it."""
-    path = path_of(output)
     gp.progress = "auto"
-    gp.save(path)
-    model, arrays = read(path)
-    write(path, model | {"checkpoint": {"data": _facts(source)}}, arrays)
+    with patient_interrupts("Ctrl-C: the checkpoint is being written"):
+        save(gp, path_of(output), checkpoint={"data": _facts(source)})
     return gp.stats_.count + gp.stats_.missing
 
 
@@ -133,8 +136,8 @@ def resumed(output: str, fresh, source: Source):
     path = path_of(output)
     if not os.path.exists(path):
         raise ValueError(
-            f"There is no {path} to resume from: an interrupted fit leaves one once it has read "
-            "for some seconds. Leave out --resume to begin anew."
+            f"There is no {path} to resume from: an interrupted fit leaves one once it has summed "
+            "rows. Leave out --resume to begin anew."
         )
     model, _ = read(path)
     if not isinstance(model, dict) or "checkpoint" not in model:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -102,9 +103,10 @@ def fit(
     read block by block: they may be larger than memory. The summary goes to standard output.
 
     Ctrl-C during training saves the best state so far. During the pass over the data it leaves
-    OUTPUT.partial, from which the same command with --resume goes on; OUTPUT is not touched.
+    OUTPUT.partial with all rows summed so far, from which the same command with --resume goes on;
+    OUTPUT is not touched.
     """
-    from asvgp.cli.checkpoint import Kept, added, keep, path_of, remove, resumed
+    from asvgp.cli.checkpoint import Kept, added, remove, resumed
     from asvgp.interrupts import plain_interrupts
     from asvgp.regressor import GPRegressor
 
@@ -133,16 +135,29 @@ def fit(
             else:
                 gp.fit(Kept(source, kept))
     except KeyboardInterrupt:
-        if not kept:
-            raise KeyboardInterrupt(f"nothing was written; {output} is as it was") from None
-        rows = keep(kept[0], output, source)
-        raise KeyboardInterrupt(
-            f"{rows:,} rows were read and are in {path_of(output)}; the same command with --resume "
-            f"goes on from there; {output} is as it was"
-        ) from None
+        raise KeyboardInterrupt(what_is_left(kept, output, source)) from None
     session.save(gp, output)
     remove(output)
     tell_trained(session, gp, output)
+
+
+def what_is_left(kept: list, output: str, source) -> str:
+    """Keep what an interrupted pass has summed; what was saved and what not, and how to go on."""
+    from asvgp.cli.checkpoint import keep, path_of
+
+    untouched = f"{output} is as it was" if os.path.exists(output) else f"there is no {output}"
+    if not kept:
+        older = f"; {path_of(output)} is as it was" if os.path.exists(path_of(output)) else ""
+        return (
+            "no rows had been summed yet, so that nothing was saved and the same command begins "
+            f"anew; {untouched}{older}"
+        )
+    rows = keep(kept[0], output, source)
+    total = "" if source.rows is None else f" of {source.rows:,}"
+    return (
+        f"{rows:,}{total} rows were summed and are in {path_of(output)}; the same command with "
+        f"--resume goes on from there; {untouched}"
+    )
 
 
 def tell_trained(session: Session, gp, output: str) -> None:

@@ -23,7 +23,7 @@ KINDS = ("auto", "series", "map", "components", *NEED_DATA, "resolution", "bound
     short_help="A picture of a model.",
     epilog=examples(
         "asvgp plot power.asvgp power.parquet -o power.png",
-        "asvgp plot power.asvgp --forecast 7d --interval 2024-02-20,2024-03-08 -o week.pdf",
+        "asvgp plot power.asvgp --interval 2024-02-20,2024-03-01 --forecast 7d -o week.pdf",
         "asvgp plot power.asvgp --kind components -o components.svg",
         "asvgp plot power.asvgp power.parquet --kind check -o check.png",
     ),
@@ -46,7 +46,8 @@ KINDS = ("auto", "series", "map", "components", *NEED_DATA, "resolution", "bound
 @click.option(
     "--forecast",
     type=NumberOrDuration(),
-    help="How far to go beyond the data, of a series or components: 7d.",
+    help="How far to go beyond the end of the data, of a series or components: 7d. With "
+    "--interval, whichever ends later.",
 )
 @click.option(
     "--level", type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True), default=0.95

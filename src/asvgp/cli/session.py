@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -48,7 +49,7 @@ class Session:
         said: set[str] = set()
 
         def show(message, category, *_, **__) -> None:
-            text = " ".join(str(message).split())
+            text = for_the_shell(" ".join(str(message).split()))
             if text not in said:
                 said.add(text)
                 click.echo(f"warning: {text}", err=True)
@@ -167,7 +168,30 @@ def in_one_line(error: BaseException) -> str:
     if isinstance(error, MemoryError) and not str(error):
         return "there is not enough memory; give a smaller num_basis, or a memory limit"
     text = error.args[0] if isinstance(error, KeyError) and error.args else error
-    return " ".join(str(text).split()) or type(error).__name__
+    return for_the_shell(" ".join(str(text).split())) or type(error).__name__
+
+
+# What the library calls its arguments, as the options are called.
+_OPTIONS_OF = (
+    (r"domain=\((None|\(a, b\))(, (None|\(a, b\)))+\)", "--domain a,b once for each input"),
+    (r"\bdomain=\(([^(),]+), ([^(),]+)\)", r"--domain \1,\2"),
+    (r"\bnum_basis=(\d+)", r"--num-basis \1"),
+    (r"optimizer=None and a noise_variance", "--fixed and --noise"),
+    (r"\+ Constant\(\)", "+ constant"),
+)
+
+
+def for_the_shell(text: str) -> str:
+    """A message of the library, with options in place of arguments.
+
+    Examples
+    --------
+    >>> for_the_shell("There is no range. Give one with domain=(a, b).")
+    'There is no range. Give one with --domain a,b.'
+    """
+    for argument, option in _OPTIONS_OF:
+        text = re.sub(argument, option, text)
+    return text
 
 
 def drop_output() -> None:

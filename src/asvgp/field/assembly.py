@@ -14,6 +14,7 @@ from asvgp.field.axis import Axis
 from asvgp.field.digits import not_positive_definite
 from asvgp.field.elements import Leaves, permute
 from asvgp.field.engine import Batched, Cpu
+from asvgp.field.memory import SHARE, Need, plan_need
 from asvgp.field.plan import Plan
 from asvgp.field.stats import FieldStatistics
 from asvgp.inference.effects import Centring, mean_square, prior_precisions
@@ -84,6 +85,16 @@ class Assembly:
     def leaves(self) -> Leaves:
         """Tables of its leaves."""
         return Leaves(self.tree, self.axes, self.engine.move)
+
+    @cached_property
+    def need(self) -> Need:
+        """Memory and disk that it takes."""
+        return plan_need(self.plan, self.kernel, self.engine)
+
+    @cached_property
+    def on_disk(self) -> bool:
+        """Whether factors of P are: they do not fit in memory, and all else does."""
+        return self.need.spills(self.engine.limit or SHARE * self.engine.memory)
 
     @property
     def leaf_count(self) -> int:
@@ -175,7 +186,7 @@ class Assembly:
         if not self.inputs:
             try:
                 return DenseFactor(self.stats.column_gram / noise + columns)
-            except np.linalg.LinAlgError as error:
+            except NotPositiveDefinite as error:
                 raise not_positive_definite(self.plan, kernel, noise, error) from error
         columns = self.engine.move(columns)
         tables = self.leaves.stiffness(self.plan.axes(kernel))
@@ -191,7 +202,7 @@ class Assembly:
             return out
 
         try:
-            return self.engine.factor(self.tree, elements)
+            return self.engine.factor(self.tree, elements, self.on_disk)
         except NotPositiveDefinite as error:
             raise not_positive_definite(self.plan, kernel, noise, error) from error
 

@@ -148,6 +148,28 @@ class Axis:
         trace, d_trace = self.prior.trace_of(hankel, np.cumsum(sums, axis=0))
         return trace, d_trace[:-1]
 
+    def banded_trace(self, gram: Array) -> tuple[float, Array]:
+        """The same of G itself, (count, count), in the functions of the splines' own cells.
+
+        Every product of two functions is counted on the first cell where both are alive, and
+        from there by the cell's Taylor coefficients. K, which may be all but singular where a
+        process is long, is not inverted.
+        """
+        k, cells = self.degree, self.grid.cells
+        pairs = np.zeros((cells, k + 1, k + 1))
+        for apart in range(k + 1):
+            i = np.arange(cells + k - apart)
+            cell = np.minimum(i, cells - 1)
+            a, b = i - cell, i - cell + apart
+            pairs[cell, a, b] = pairs[cell, b, a] = np.diagonal(gram, apart)
+        turn = np.linalg.inv(bspline_coefficients(k))
+        upper = np.triu_indices(k + 1)
+        sums = np.zeros((cells + 1, len(upper[0])))
+        sums[1:] = (turn @ pairs @ turn.T)[:, *upper]
+        _, triangle = pair_columns(k)
+        trace, d_trace = self.prior.trace_of(triangle, np.cumsum(sums, axis=0))
+        return trace, d_trace[:-1]
+
 
 @lru_cache(maxsize=64)
 def _pattern(cells: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

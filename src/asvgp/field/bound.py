@@ -88,10 +88,9 @@ class Priors:
         for axis, variance in zip(self.smooths, self.smooth_variances, strict=True):
             last = first + axis.count
             gram = self.assembly.stats.column_gram[first:last, first:last]
-            inverse = np.linalg.inv(axis.matrix.toarray())
-            solved = inverse @ gram
-            values.append(variance * max(weight - float(np.trace(solved)), 0.0))
-            slopes.append([variance * axis.d_form(*_windows(solved @ inverse, axis))])
+            trace, d_trace = axis.banded_trace(gram)
+            values.append(variance * max(weight - trace, 0.0))
+            slopes.append([-variance * d_trace])
             first = last
         return values, slopes
 

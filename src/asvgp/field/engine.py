@@ -15,15 +15,18 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.linalg.multifrontal import Tree
 from asvgp.linalg.multifrontal.cpu import CpuFactor, Workspace
+from asvgp.linalg.multifrontal.disk import DiskSpace
 
 
 class Cpu:
     """NumPy arrays, and a front at a time."""
 
     name = "cpu"
+    limit: float | None = None  # bytes of memory beyond which factors go to disk
 
     def __init__(self) -> None:
         self.workspace = Workspace()  # fresh memory would cost a third of a factorisation
+        self.disk = DiskSpace()
 
     def __reduce__(self):
         """Scratch memory is not worth keeping."""
@@ -41,9 +44,10 @@ class Cpu:
         """Zeros on the device."""
         return np.zeros(shape)
 
-    def factor(self, tree: Tree, elements: Callable[[int, int], Any]) -> Any:
+    def factor(self, tree: Tree, elements: Callable[[int, int], Any], on_disk: bool) -> Any:
         """P, factored."""
-        return CpuFactor(tree, elements, workspace=self.workspace)
+        panels = self.disk if on_disk else None
+        return CpuFactor(tree, elements, workspace=self.workspace, panels=panels)
 
     def contract(self, tensor: Any, vector: Any, axis: int) -> Any:
         """Sum an axis against a vector."""
@@ -67,6 +71,8 @@ class Cpu:
 
 class Batched:
     """Tensors of torch, all fronts of a level at a time."""
+
+    limit: float | None = None  # bytes
 
     def __init__(self, name: str):
         import torch
@@ -93,8 +99,8 @@ class Batched:
         """Zeros on the device."""
         return self.torch.zeros(shape, dtype=self.torch.float64, device=self.device)
 
-    def factor(self, tree: Tree, elements: Callable[[int, int], Any]) -> Any:
-        """P, factored."""
+    def factor(self, tree: Tree, elements: Callable[[int, int], Any], on_disk: bool) -> Any:
+        """P, factored; on the device, wherever else it might be."""
         from asvgp.linalg.multifrontal.batched import BatchedFactor
 
         return BatchedFactor(tree, elements, device=self.name)

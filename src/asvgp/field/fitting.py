@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from math import ceil, floor, log2
 
 import numpy as np
 
+from asvgp.columns import renamed
 from asvgp.field.assembly import Assembly
 from asvgp.field.blocks import blocks, highest_level
 from asvgp.field.bound import field_bound, field_upper_bound
@@ -42,6 +45,8 @@ from asvgp.inference.optimise import LBFGS, Report, maximise
 from asvgp.inference.resolution import Level
 from asvgp.inference.start import State
 from asvgp.inference.train import Problem
+from asvgp.interrupts import plain_interrupts
+from asvgp.kernels import Kernel, Sum
 
 _STAGES = 12
 DEAR = 20_000  # functions from which on a bound takes a good part of a second
@@ -64,8 +69,23 @@ def fit_field(
 ) -> Fit:
     """Fit a model to statistics; the arguments are those of `fit_statistics`, and a plan.
 
-    The plan's grids are the finest, those of ``stats``.
+    The plan's grids are the finest, those of ``stats``. Ctrl-C ends training wherever it
+    strikes; from the first state on, that state is kept and its posterior found.
     """
+    with plain_interrupts():
+        return _fit_field(problem, stats, plan, auto, trained, warm, engine, room)
+
+
+def _fit_field(
+    problem: Problem,
+    stats: FieldStatistics,
+    plan: Plan,
+    auto: bool,
+    trained: bool,
+    warm: State | None,
+    engine: Cpu | Batched | None,
+    room: Room | None,
+) -> Fit:
     begin = time.perf_counter()
     if problem.kernel.intercept is None:
         # Without an intercept to take it up, nothing may be taken off y.
@@ -86,31 +106,40 @@ def fit_field(
     if assembly is None:
         assembly = schedule.assembly(factors, state)
     for stage in range(_STAGES):
+        bound = None
         if trained and not report.interrupted:
-            state, report, bound = climb(problem, [assembly], state, report, schedule.nearby)
-        else:
-            assert state is not None
+            with _keeping(state, report):
+                state, report, bound = climb(problem, [assembly], state, report, schedule.nearby)
+        assert state is not None
+        if bound is None:
             bound = field_bound(assembly, *state, problem.objective)
         report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
         levels.append(_level(assembly, bound, state))
         if report.interrupted or stage == _STAGES - 1:
             break
-        if settled:
-            following = schedule.refined(assembly, state)
-        else:
-            factors = schedule.following(factors, state)
-            following = schedule.assembly(factors, state)
+        following = assembly
+        with _keeping(state if trained else None, report):
+            if settled:
+                following = schedule.refined(assembly, state)
+            else:
+                factors = schedule.following(factors, state)
+                following = schedule.assembly(factors, state)
         seen.append(assembly.plan)
         if following.plan in seen:  # the same, or training would go in circles
             break
         assembly = following
     report.notes += room.notes if room else []
+    report.at_bounds = _by_name(problem.kernel, plan.names, report.at_bounds)
     middle = time.perf_counter()
     assert state is not None
     assert bound is not None
-    posterior = FieldPosterior(*state, assembly)
+    posterior: FieldPosterior | None = None
+    with _keeping(state if trained else None, report):
+        posterior = FieldPosterior(*state, assembly)
+    if posterior is None:  # training is done: finish what is left
+        posterior = FieldPosterior(*state, assembly)
     report.notes += check_digits(assembly, *state, posterior.solution.factor, not trained)
-    if not auto:
+    if not auto and not report.interrupted:
         report.notes += fewer_than_asked(plan, assembly, *state)
     if problem.objective == "evidence" and trained:
         report.notes += wide_deviations(bound.missed / stats.count, schedule.scatter, state[1])
@@ -118,6 +147,18 @@ def fit_field(
     end = time.perf_counter()
     timings = {"training": middle - begin, "posterior": end - middle}
     return Fit(*state, posterior, bound.elbo, upper, bound.fit, report, levels, timings)  # pyright: ignore[reportArgumentType]
+
+
+@contextmanager
+def _keeping(state: State | None, report: Report) -> Iterator[None]:
+    """Context that Ctrl-C ends with a note in the report, if there is a state to keep."""
+    try:
+        with plain_interrupts():
+            yield
+    except KeyboardInterrupt:
+        if state is None:
+            raise
+        report.interrupt()
 
 
 class _Schedule:
@@ -207,12 +248,13 @@ class _Schedule:
             plan = replace(plan, levels=levels)
             if not any(map(any, levels)) or report.interrupted:
                 break
-            try:
+            bounds = []
+            with suppress(np.linalg.LinAlgError), _keeping(state, report):
                 bounds = [field_bound(a, *state, "evidence") for a in self._parts(plan, factors)]
-            except np.linalg.LinAlgError:
-                continue
             if bounds and sum(b.fit for b in bounds) >= bound.fit - LOSS * count:
                 break
+        if self.room is not None and not self.room.fits(plan, kernel):
+            return state, report, None  # from coarse to fine, then, as far as memory goes
         stats = self.stats.coarsen(factors) if any(f > 1 for f in factors) else self.stats
         return state, report, Assembly(kernel, plan, stats, self.engine)
 
@@ -397,6 +439,14 @@ def _ranked(
             values.append(-np.inf)
     order = sorted(range(len(states)), key=lambda i: -values[i])
     return [states[i] for i in order]
+
+
+def _by_name(kernel: Kernel, names: tuple[str, ...] | None, parameters: list[str]) -> list[str]:
+    """Hyperparameters with columns as the user knows them."""
+    parts = [renamed(part, names) for part in kernel.components]
+    labelled = kernel.replace_parts(parts) if isinstance(kernel, Sum) else parts[0]
+    known = dict(zip(kernel.parameters, labelled.parameters, strict=True))
+    return [known.get(parameter, parameter) for parameter in parameters]
 
 
 def _level(assembly: Assembly, bound: Bound, state: State) -> Level:

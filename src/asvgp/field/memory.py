@@ -5,13 +5,17 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from math import ceil, inf, log2, prod
+from tempfile import gettempdir
+from typing import NamedTuple
 
 from asvgp.basis import Grid
 from asvgp.field.engine import Batched, Cpu, physical_memory
 from asvgp.field.plan import Plan
 from asvgp.field.resolution import coarsened, first_factors
 from asvgp.kernels import Kernel
+from asvgp.linalg.multifrontal.disk import free_disk
 
 SHARE = 0.8  # of the memory there is, unless the user sets a limit
 FOR_SUMS = 0.25  # of the limit, for the statistics of an automatic grid
@@ -70,10 +74,39 @@ def in_words(amount: float) -> str:
     return f"{amount / 1024**power:.1f} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
 
 
+class Need(NamedTuple):
+    """Bytes that a plan takes at its peak.
+
+    Attributes
+    ----------
+    memory : float
+        All of it in memory.
+    rest : float
+        What of that is left in memory while the factors are on disk.
+    disk : float
+        What those take there, two of them; zero where they cannot be.
+    """
+
+    memory: float
+    rest: float
+    disk: float = 0.0
+
+    def spills(self, limit: float) -> bool:
+        """Whether the factors do not fit in so much memory, and all else does."""
+        return self.disk > 0.0 and self.rest <= limit < self.memory
+
+
 def plan_bytes(
     plan: Plan, kernel: Kernel, engine: Cpu | Batched | None = None, limit: float = inf
 ) -> float:
-    """Memory that bounds and a posterior on a plan take at their peak, the sums included.
+    """Memory that bounds and a posterior on a plan take, if all of it is in memory."""
+    return plan_need(plan, kernel, engine, limit).memory
+
+
+def plan_need(
+    plan: Plan, kernel: Kernel, engine: Cpu | Batched | None = None, limit: float = inf
+) -> Need:
+    """What bounds and a posterior on a plan take at their peak, the sums included.
 
     Two factors are held while the upper bound is computed; what leaves are made of comes in
     chunks. What a posterior keeps of the inverse, for derivatives and single terms, is not on
@@ -83,12 +116,12 @@ def plan_bytes(
     columns = plan.columns
     alone = 8.0 * 6.2 * columns**2  # as measured
     if not plan.inputs:
-        return alone
+        return Need(alone, alone)
     cells = prod(grid.cells for grid in plan.grids)
     cross = 2.0 * cells * prod(k + 1 for k in plan.powers) * columns
     least = max(_LEAST * max(plan.counts(kernel)), alone, 8.0 * cross)
     if least > limit and (least > 2.0 * limit or columns > MANY_COLUMNS):
-        return least
+        return Need(least, least)
     tree = plan.tree(kernel)
     ranges = [[own.length for own in term] for term in tree.leaf_ranges]
     block = sum(prod(lengths) for lengths in ranges) + columns
@@ -99,7 +132,10 @@ def plan_bytes(
     factors = max(cost.factor_peak, cost.inverse_peak) + cost.factor_nonzeros
     chunks = 3 * min(engine.chunk, leaves)
     total = 8.0 * (factors + (3 if batched else 1) * leaves + kept + chunks + sums)
-    return _BATCHED * total if batched else total
+    if batched:
+        return Need(_BATCHED * total, _BATCHED * total)
+    rest = total - 8.0 * (cost.factor_held + cost.factor_nonzeros)
+    return Need(total, rest, 16.0 * cost.factor_held)
 
 
 def joint_step(points: int, functions: int) -> int:
@@ -162,11 +198,16 @@ class Room:
     ):
         self.engine, self.announce, self.auto = engine, announce, auto
         self.given = limit is not None
-        self.limit = SHARE * engine.memory if limit is None else limit
+        self.limit = engine.limit = SHARE * engine.memory if limit is None else limit
         self.notes: list[str] = []
 
+    @cached_property
+    def disk(self) -> float:
+        """Bytes there are on disk, before anything of this model is there."""
+        return free_disk()
+
     def fits(self, plan: Plan, kernel: Kernel) -> bool:
-        """Whether a plan does."""
+        """Whether a plan does, with its factors in memory."""
         return plan_bytes(plan, kernel, self.engine, self.limit) <= self.limit
 
     def stopped(self) -> None:
@@ -178,27 +219,28 @@ class Room:
         if note not in self.notes:
             self.notes.append(note)
 
-    def check(self, plan: Plan, kernel: Kernel) -> float:
-        """Bytes that a plan takes; an error where it does not fit."""
-        needed = plan_bytes(plan, kernel, self.engine, self.limit)
-        if needed > self.limit:
-            self.refuse("This model needs", needed, plan, kernel)
-        return needed
+    def check(self, plan: Plan, kernel: Kernel) -> Need:
+        """What a plan takes; an error where that fits neither in memory nor on disk."""
+        need = plan_need(plan, kernel, self.engine, self.limit)
+        if need.memory > self.limit and not (need.spills(self.limit) and need.disk <= self.disk):
+            self.refuse("This model needs", need, plan, kernel)
+        return need
 
     def require(self, plan: Plan, kernel: Kernel) -> None:
         """An error where a plan does not fit; else, what it will take, if it is much."""
-        needed = self.check(plan, kernel)
+        need = self.check(plan, kernel)
         if self.announce is None or not plan.inputs:
             return
         cost = plan.tree(kernel).cost()
         flops = cost.factor_flops + cost.inverse_flops
         seconds = flops / (EFFICIENCY * self.engine.rate)
-        if seconds > LONG:
+        spills = need.spills(self.limit)
+        if seconds > LONG or spills:
             counts = " + ".join(f"{count:,}" for count in plan.counts(kernel))
             self.announce(
                 f"{len(plan.inputs)} inputs, {counts} splines and {plan.columns} columns: "
-                f"{in_words(needed)} of {in_words(self.limit)}, {flops / 1e9:,.0f} Gflop or about "
-                f"{seconds:.1f} s a bound"
+                f"{in_words(need.rest if spills else need.memory)} of {in_words(self.limit)}, "
+                f"{flops / 1e9:,.0f} Gflop or about {seconds:.1f} s a bound" + spilled(need, spills)
             )
 
     def smaller(self, plan: Plan, kernel: Kernel) -> Plan | None:
@@ -257,7 +299,7 @@ class Room:
         self.stopped()
         return self.smaller(first(plan), kernel) or plan
 
-    def refuse(self, what: str, needed: float, plan: Plan, kernel: Kernel) -> None:
+    def refuse(self, what: str, need: Need, plan: Plan, kernel: Kernel) -> None:
         """Raise, with the numbers and what to change."""
         less = self.smaller(plan, kernel)
         where = "the GPU" if self.engine.name.startswith("cuda") else "this machine"
@@ -268,8 +310,31 @@ class Room:
         if not self.auto:
             advice += "; num_basis='auto' keeps to the limit"
         raise NotEnoughMemory(
-            f"{what} about {in_words(needed)}, and {limit} is {in_words(self.limit)}. {advice}."
+            f"{what} about {in_words(need.memory)}, and {limit} is {in_words(self.limit)}."
+            f"{self._elsewhere(need)} {advice}."
         )
+
+    def _elsewhere(self, need: Need) -> str:
+        """Why the factors are not put on disk."""
+        if not need.disk:
+            return ""
+        words = (
+            f" With the factors on disk it would be {in_words(need.rest)}, and "
+            f"{in_words(need.disk)} of disk"
+        )
+        if need.rest > self.limit:
+            return f"{words}."
+        if not self.disk:
+            return f"{words}, but there is no temporary folder on disk: set TMPDIR to one."
+        return (
+            f"{words}, but the temporary folder {gettempdir()} has {in_words(self.disk)} free: "
+            "free some, or set TMPDIR to a folder with more."
+        )
+
+
+def spilled(need: Need, spills: bool) -> str:
+    """Words on where the factor is, if not in memory."""
+    return f"; the factor, {in_words(need.disk / 2.0)}, goes to disk" if spills else ""
 
 
 def _scaled(grids: Sequence[Grid], share: float, least: int = 1) -> tuple[Grid, ...]:

@@ -19,6 +19,7 @@ from asvgp.field.assembly import Assembly, along
 from asvgp.field.axis import Axis
 from asvgp.field.bound import Priors, Solution, last_solution
 from asvgp.field.functionals import Functionals, Points, covariance, outer
+from asvgp.field.rows import Rows
 from asvgp.kernels import Kernel
 from asvgp.linalg.polynomial import bilinear, evaluate
 from asvgp.parallel import each_chunk, each_share, one_blas_thread
@@ -277,6 +278,29 @@ class FieldPosterior:
                     var[some] = rows.missed + self._quadratic(rows)
 
         each_share(n, share)
+        return mean, np.maximum(var, _EPS * self.kernel.prior_variance)
+
+    def centred(self, smooth: int, x: Array) -> tuple[Array, Array]:
+        """Mean (outputs, n) and variance (n,) of a smooth less its average over the data.
+
+        Between the smooths and an intercept a constant can be moved without changing the sum: the
+        data know this difference better than the smooth itself. The average is of the splines.
+        """
+        axis, row = self.priors.smooths[smooth], Rows(self.priors.smooths[smooth], x)
+        first = sum(other.count for other in self.priors.smooths[:smooth])
+        own = slice(first, first + axis.count)
+        gram = self.stats.column_gram[own, own]  # whose functions add up to one
+        average = gram.sum(axis=0) / gram.sum()
+        mean, var = np.empty((self.outputs, len(x))), np.empty(len(x))
+        inverse = self._column_inverse[own, own]
+        for begin in range(0, len(x), _CHUNK):
+            some = slice(begin, begin + _CHUNK)
+            place = row.first[some, None] + np.arange(row.weights.shape[1])
+            weights = np.tile(-average, (len(place), 1))
+            weights[np.arange(len(place))[:, None], place] += row.weights[some]
+            mean[:, some] = (weights @ self.columns[own]).T
+            var[some] = np.einsum("ni,ni->n", weights @ inverse, weights)
+        var += self.priors.smooth_variances[smooth] * (row.prior - row.captured)
         return mean, np.maximum(var, _EPS * self.kernel.prior_variance)
 
     def _quadratic(self, rows: Functionals) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from asvgp.field.bound import Priors, field_bound, freedoms
-from asvgp.field.memory import in_words, plan_bytes
+from asvgp.field.memory import in_words, spilled
 from asvgp.field.objective import Nearby
 from asvgp.field.posterior import FieldPosterior
 from asvgp.field.resolution import most_cells, scale_of
@@ -58,15 +58,16 @@ def structure_lines(posterior: FieldPosterior) -> tuple[str, ...]:
         n = float(assembly.size)
         return (
             f"additive: dense factor of {assembly.size:,} functions, "
-            f"{in_words(plan_bytes(plan, kernel, assembly.engine))} at the peak, "
+            f"{in_words(assembly.need.memory)} at the peak, "
             f"{n**3 / 1e9:,.1f} Gflop a bound",
         )
-    cost = assembly.tree.cost()
+    cost, need, spills = assembly.tree.cost(), assembly.need, assembly.on_disk
     lines = [
         f"grid in {len(plan.inputs)} inputs, nested dissection: {assembly.size:,} functions, "
         f"{cost.factor_nonzeros:,.0f} numbers in the factor, "
-        f"{in_words(plan_bytes(plan, kernel, assembly.engine))} at the peak, "
+        f"{in_words(need.rest if spills else need.memory)} at the peak, "
         f"{(cost.factor_flops + cost.inverse_flops) / 1e9:,.1f} Gflop a bound"
+        + spilled(need, spills)
     ]
     for number, axes in enumerate(plan.axes(kernel)):
         counts = " x ".join(str(axis.count) for axis in axes if axis.process is not None)

@@ -19,7 +19,7 @@ from asvgp.field.engine import engine_for
 from asvgp.field.fitting import fit_field
 from asvgp.field.functionals import Points
 from asvgp.field.gridded import GridSums
-from asvgp.field.memory import FOR_SUMS, Room, as_bytes, copies, fitting_cells, require_joint
+from asvgp.field.memory import FOR_SUMS, Need, Room, as_bytes, copies, fitting_cells, require_joint
 from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior
 from asvgp.field.report import field_facts
@@ -321,7 +321,8 @@ class Field:
             begun = room.begun(plan(cells), kernel)
             return [grid.cells for grid in (*begun.grids, *begun.smooth_grids)]
         if needed(cells) > room.limit:
-            room.refuse("The statistics alone need", needed(cells), plan(cells), kernel)
+            alone = Need(needed(cells), needed(cells))
+            room.refuse("The statistics alone need", alone, plan(cells), kernel)
         return cells
 
     def _name(self, place: int) -> str:

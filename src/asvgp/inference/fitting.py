@@ -105,8 +105,7 @@ def fit_statistics(
     try:
         posterior, lower = _factored(model)
     except KeyboardInterrupt:  # training is done: what is left is short, so finish it
-        report.converged, report.interrupted = False, True
-        report.message = "interrupted; the best state so far is kept"
+        report.interrupt()
         posterior, lower = _factored(model)
     if not levels:
         levels = [Level.of(state[0], stats, lower)]

@@ -88,6 +88,11 @@ class Report:
     notes: list[str] = field(default_factory=list)
     trace: list[float] = field(default_factory=list)
 
+    def interrupt(self) -> None:
+        """Note that Ctrl-C struck."""
+        self.converged, self.interrupted = False, True
+        self.message = "interrupted; the best state so far is kept"
+
     def __str__(self) -> str:
         text = f"{self.message} ({self.evaluations} evaluations, {self.seconds:.2f} s)"
         if self.at_bounds:
@@ -247,8 +252,7 @@ def maximise(objective: Objective, start: State, settings: LBFGS) -> Report:
                 break
             theta = objective.encode(objective.best[1])
     except KeyboardInterrupt:
-        report.converged, report.interrupted = False, True
-        report.message = "interrupted; the best state so far is kept"
+        report.interrupt()
     reached = max([value, *objective.trace[before:]])
     if reached == objective.best[0] and objective.best[1] is not None:
         theta = objective.encode(objective.best[1])

@@ -168,9 +168,12 @@ class BlockStream(Stream):
         first = next(blocks, None)
         if first is None:
             raise ValueError("There are no data: 0 rows.")
-        second = next(blocks, None)
-        self.head, self.whole = first, second is None
-        self.rest = blocks if second is None else chain([second], blocks)
+        self.head, self.rest, rows = first, blocks, source.rows
+        if rows is None:  # then only the next block tells
+            second = next(blocks, None)
+            rows = first.rows + (0 if second is None else second.rows)
+            self.rest = chain([] if second is None else [second], blocks)
+        self.whole = rows <= first.rows
 
     def blocks(self) -> Iterator[Chunk]:
         """All rows; the stream holds on to none of them."""

@@ -29,6 +29,7 @@ from asvgp.one_pass import block_rows
 
 FAN_IN = 8  # statistics that are added at once
 FAN_IN_BYTES = 1 << 29  # and that they may take together
+LARGE = 1 << 22  # bytes of a model that is too large to be a part of a graph
 CENTRE = 1 << 12  # rows that a first look needs at least
 
 
@@ -145,6 +146,28 @@ def tree(parts: Sequence, join: Callable, fan_in: int = FAN_IN):
     while len(parts) > 1:
         parts = [joins(parts[i : i + fan_in]) for i in range(0, len(parts), fan_in)]
     return parts[0]
+
+
+def shared(predict):
+    """What predicts, as a part of graphs: in them once, by its key, or on the workers already.
+
+    A cluster takes no large graphs without complaint: a large model is given to its workers, to
+    all of them, so that losing one loses nothing. It stays there as long as the answer is kept.
+    """
+    from dask.delayed import delayed
+
+    client = _client() if predict.sent.nbytes > LARGE else None
+    if client is None:
+        return delayed(predict, traverse=False, pure=False)
+    return delayed(client.scatter(predict, broadcast=True, hash=False))
+
+
+def _client():
+    """The client of a cluster that Dask would compute on; None where there is none."""
+    from dask.base import get_scheduler
+
+    owner = getattr(get_scheduler(), "__self__", None)
+    return owner if hasattr(owner, "scatter") else None
 
 
 class DaskStream(Stream):
@@ -266,13 +289,11 @@ class DaskFrame(DaskSource, TableSource):
 
     def answer(self, predict):
         """A Dask data frame with the same index."""
-        from dask.delayed import delayed
-
         meta = _predicted(self.frame._meta, self.inputs, predict)
         return self._chosen(self.inputs).map_partitions(
             _predicted,
             self.inputs,
-            delayed(predict, traverse=False, pure=False),  # sent once, by its key
+            shared(predict),
             meta=meta,
         )
 
@@ -375,7 +396,6 @@ class DaskPieces(DaskSource):
         if self.columns is not None:
             return DaskFrame(self.X, Roles(inputs=self.inputs)).answer(predict)
         import dask.array as da
-        from dask.delayed import delayed
 
         names = list(predict(None))
         X = self.X.rechunk({1: -1}) if self.X.ndim == 2 else self.X
@@ -384,7 +404,7 @@ class DaskPieces(DaskSource):
             ("asvgp", "row"),
             X,
             ("row", "column")[: X.ndim],
-            predict=delayed(predict, traverse=False, pure=False),  # sent once, by its key
+            predict=shared(predict),
             count=len(names),
             new_axes={"asvgp": len(names)},
             dtype=float,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import glob
+import io
 import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -127,7 +129,7 @@ def _numpy(paths: Sequence[str], kind: str, roles: Roles) -> Source:
 
 def _dataset(paths: Sequence[str], folder: Path | None, kind: str, roles: Roles) -> Source:
     pa = arrow()
-    import pyarrow.csv as csv
+    import pyarrow.csv as tables
     import pyarrow.dataset as ds
 
     options: dict[str, Any] = {"format": kind}
@@ -135,8 +137,8 @@ def _dataset(paths: Sequence[str], folder: Path | None, kind: str, roles: Roles)
         for path in paths:
             _check_text(path)
         options["format"] = ds.CsvFileFormat(
-            parse_options=csv.ParseOptions(delimiter="\t" if kind == "tsv" else ","),
-            convert_options=csv.ConvertOptions(strings_can_be_null=True),
+            parse_options=tables.ParseOptions(delimiter="\t" if kind == "tsv" else ","),
+            convert_options=tables.ConvertOptions(strings_can_be_null=True),
         )
     if folder is not None:
         options |= {"partitioning": "hive", "partition_base_dir": str(folder)}
@@ -153,17 +155,20 @@ def _dataset(paths: Sequence[str], folder: Path | None, kind: str, roles: Roles)
         if kind in ("csv", "tsv"):
             for path in paths:
                 _check_header(path, options["format"].parse_options)
-            return CsvFiles(dataset(_wider), roles, lambda: dataset(_text))
+            return CsvFiles(dataset(_wider), roles, lambda: dataset(_text), kind)
         return Files(dataset(), roles)
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+        found = _ragged(paths, kind) if kind in ("csv", "tsv") else None
+        if found is not None:
+            raise ValueError(found) from None
         raise ValueError(f"{_shown(paths)} cannot be read as {kind}: {_first(error)}") from None
 
 
 def _check_header(path: str, parse_options) -> None:
     """Names must differ, and be text."""
-    import pyarrow.csv as csv
+    import pyarrow.csv as tables
 
-    with csv.open_csv(path, parse_options=parse_options) as reader:
+    with tables.open_csv(path, parse_options=parse_options) as reader:
         try:
             names = reader.schema.names
         except UnicodeDecodeError:
@@ -185,6 +190,28 @@ def _check_text(path: str) -> None:
         begin = file.read(4)
     if begin[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise ValueError(f"{path} is UTF-16: save it as UTF-8.")
+
+
+def _ragged(paths: Sequence[str], kind: str) -> str | None:
+    """The first row that has not as many columns as the head of its file; None where all have."""
+    pa, start = arrow(), 0
+    try:
+        for path in paths:
+            opened = pa.input_stream(path)  # which sees through gzip and the like
+            with io.TextIOWrapper(opened, encoding="utf-8", errors="replace", newline="") as file:
+                lines = csv.reader(file, delimiter="\t" if kind == "tsv" else ",")
+                head = next(lines, [])
+                for row, line in enumerate(filter(None, lines), start):
+                    if len(line) != len(head):
+                        return (
+                            f"{path}: row {row} (line {lines.line_num} of the file) has "
+                            f"{len(line)} columns where the first line names {len(head)}: "
+                            f"{','.join(line)!r:.80}."
+                        )
+                    start = row + 1
+    except (csv.Error, OSError, pa.ArrowException):  # of which the reader of tables says more
+        return None
+    return None
 
 
 def _shown(paths: Sequence[str]) -> str:
@@ -211,15 +238,18 @@ class Files(ArrowDataset):
 class CsvFiles(Files):
     """CSV files, whose types are those of their first lines, made wide enough for the rest."""
 
-    def __init__(self, dataset, roles: Roles, as_text: Callable[[], Any]):
+    def __init__(self, dataset, roles: Roles, as_text: Callable[[], Any], kind: str = "csv"):
         super().__init__(dataset, roles)
-        self.as_text = as_text
+        self.as_text, self.kind = as_text, kind
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """All rows in order."""
         try:
             yield from super().batches(names)
-        except ValueError:
+        except ValueError as error:
+            found = _ragged(self.dataset.files, self.kind) if "columns" in str(error) else None
+            if found is not None:
+                raise ValueError(found) from None
             self._explain(names)  # which raises a clearer error where it can
             raise
 

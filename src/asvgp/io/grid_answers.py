@@ -69,7 +69,8 @@ def _whole(source: GridSource, predict, dims: Sequence[str], names: Sequence[str
 def _lazy(source: GridSource, predict, dims: Sequence[str], names: Sequence[str]):
     """A Dask array, a chunk of which is predicted when it is asked for."""
     import dask.array as da
-    from dask.delayed import delayed
+
+    from asvgp.io.dask import shared
 
     data, chunks = source.data, _chunks(source, dims)
     pairs: list[Any] = []
@@ -87,7 +88,7 @@ def _lazy(source: GridSource, predict, dims: Sequence[str], names: Sequence[str]
         blueprint=source.blueprint,
         dims=tuple(dims),
         # By its key, which is one task of the graph: sent once, not with every block.
-        predict=delayed(predict, traverse=False, pure=False),
+        predict=shared(predict),
         count=len(names),
         new_axes={"asvgp": len(names)},
         dtype=float,

@@ -34,7 +34,8 @@ TEXT = "model.json"
 
 _DTYPE = re.compile(r"[<|][fiub][1248]|<[mM]8\[\d{0,9}\w{1,7}\]")
 _CHUNK = 1 << 20
-_SPARSE = 0.25  # share of non-zeros up to which an array is worth compressing
+_SAMPLES, _SAMPLE = 16, 1 << 14  # pieces, and bytes of each, by which compression is judged
+_WORTH = 0.75  # of its size: what an array must shrink to for the time to pay
 _EXPANSION = 1100  # more than deflate can do
 
 
@@ -66,15 +67,13 @@ def _write(stream: BinaryIO, model: Any, arrays: Mapping[str, Array]) -> None:
             dtype = array.dtype.newbyteorder("<")
             fortran = array.flags.f_contiguous and not array.flags.c_contiguous
             flat = np.ascontiguousarray(array.T if fortran else array, dtype=dtype).reshape(-1)
-            # Digits of measurements do not compress; cells without data do.
-            nonzero = np.count_nonzero(flat) if dtype.kind in "fiub" else flat.size
-            sparse = flat.size > 0 and nonzero <= _SPARSE * flat.size
-            archive.compression = zipfile.ZIP_DEFLATED if sparse else zipfile.ZIP_STORED
+            raw = flat.view(np.uint8).data
+            archive.compression = zipfile.ZIP_DEFLATED if _shrinks(raw) else zipfile.ZIP_STORED
             member = f"{name}.npy"
             # Members opened by name carry no time of writing: the same model, the same bytes.
             with archive.open(member, "w", force_zip64=True) as out:
                 out.write(_npy_header(dtype.str, fortran, array.shape))
-                out.write(flat.view(np.uint8).data)
+                out.write(raw)
             listed[name] = {
                 "dtype": dtype.str,
                 "shape": list(array.shape),
@@ -93,6 +92,16 @@ def _write(stream: BinaryIO, model: Any, arrays: Mapping[str, Array]) -> None:
         with archive.open(TEXT, "w", force_zip64=True) as out:
             out.write(text)
         archive.comment = _signature(text)
+
+
+def _shrinks(raw: memoryview) -> bool:
+    """Whether an array is worth compressing, by pieces from all over it.
+
+    Digits of measurements do not compress; cells without data, and what repeats, do.
+    """
+    step = max(_SAMPLE, len(raw) // _SAMPLES)
+    pieces = b"".join(raw[begin : begin + _SAMPLE] for begin in range(0, len(raw), step))
+    return len(zlib.compress(pieces, 1)) <= _WORTH * len(pieces)
 
 
 def _signature(text: bytes) -> bytes:

@@ -18,8 +18,11 @@ STATE = ("_data", "_fit_now", "_warm", "n_features_in_")  # and the names of col
 __all__ = ["ModelFileError", "load", "save"]
 
 
-def save(estimator: GPRegressor, path) -> None:
-    """Write an estimator to a file; see `GPRegressor.save`."""
+def save(estimator: GPRegressor, path, **notes) -> None:
+    """Write an estimator to a file; see `GPRegressor.save`.
+
+    Notes are what JSON can hold, for those who `read` the file; `load` passes them over.
+    """
     known = vars(estimator)
     if "_data" not in known:
         raise NotFittedError(
@@ -32,7 +35,7 @@ def save(estimator: GPRegressor, path) -> None:
     names = known.get("feature_names_in_")
     if names is not None:
         state["feature_names_in_"] = [str(name) for name in names]
-    model = {"settings": settings, "shared": encode.shared, "state": state}
+    model = {"settings": settings, "shared": encode.shared, "state": state} | notes
     write(path, model, encode.arrays)
 
 

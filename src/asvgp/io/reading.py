@@ -122,9 +122,8 @@ def absorb(estimator, source: Source, stream: Stream, progress) -> tuple[Seen, A
 
 def _spread(y):
     """Two values of y that differ; None where the first block holds no such, or none at all."""
-    known = y[~np.isnan(y)] if y.dtype.kind == "f" else y.ravel()
-    ends = np.array([known.min(), known.max()]) if len(known) else np.zeros(2)
-    return ends if ends[0] != ends[1] else None
+    ends = np.array([np.fmin.reduce(y, axis=None), np.fmax.reduce(y, axis=None)])
+    return ends if ends[0] < ends[1] else None
 
 
 def is_known(estimator, source: Source, stream: Stream) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -13,16 +14,17 @@ from sklearn.base import clone
 
 from asvgp.field.assembly import Assembly
 from asvgp.field.engine import engine_for
+from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior
-from asvgp.parallel import one_blas_thread
 from asvgp.posterior import Posterior
 
 
 class Sent:
-    """A fitted model to be sent: settings, hyperparameters and the statistics it ended on.
+    """A fitted model to be sent: settings, hyperparameters, and the statistics it ended on.
 
-    Those are as many numbers as there are basis functions, a few times over. The posterior is
-    factored by whoever receives it, once, when it is needed.
+    With them goes what predictions read of the posterior, so that whoever receives it has
+    nothing to factor and predicts the same bits. All that are as many numbers as there are basis
+    functions, a few times over.
     """
 
     def __init__(self, model):
@@ -32,26 +34,37 @@ class Sent:
             if name in vars(model):
                 setattr(settings, name, getattr(model, name))
         data = model._seen()._replace(stats=posterior.stats)
-        plan = posterior.plan if isinstance(posterior, FieldPosterior) else None
-        self.state = settings, data, replace(model._fitted(), posterior=None), plan
+        shape = posterior.plan if isinstance(posterior, FieldPosterior) else posterior.degree
+        fit = replace(model._fitted(), posterior=None)
+        self.state = settings, data, fit, shape, posterior.state
 
     def __getstate__(self) -> dict[str, Any]:
         return {"state": self.state}
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, about what has to be sent."""
+        return _bytes(vars(self.state[1].stats)) + _bytes(self.state[4])
+
     @cached_property
     def model(self) -> Any:
         """The model, ready to predict."""
-        settings, data, fit, plan = cast(Any, self.state)
-        with one_blas_thread:
-            if plan is None:
-                degrees = data.structure.degrees(settings)
-                posterior: Any = Posterior(fit.kernel, fit.noise, data.stats, degrees)
-            else:
-                assembly = Assembly(fit.kernel, plan, data.stats, engine_for(settings.device))
-                posterior = FieldPosterior(fit.kernel, fit.noise, assembly)
+        settings, data, fit, shape, known = cast(Any, self.state)
+        if isinstance(shape, Plan):
+            assembly = Assembly(fit.kernel, shape, data.stats, engine_for(settings.device))
+            posterior: Any = FieldPosterior.restored(fit.kernel, fit.noise, assembly, known)
+        else:
+            posterior = Posterior.restored(fit.kernel, fit.noise, data.stats, shape, known)
         model: Any = copy(settings)
         model._data, model._fit_now = data, replace(fit, posterior=posterior)
         return model
+
+
+def _bytes(parts: Any) -> int:
+    """Bytes of the arrays among parts of parts."""
+    if isinstance(parts, Mapping | list | tuple):
+        return sum(map(_bytes, parts.values() if isinstance(parts, Mapping) else parts))
+    return getattr(parts, "nbytes", 0)
 
 
 class Predictor:
@@ -67,8 +80,12 @@ class Predictor:
         self.lock = Lock()
 
     def __reduce__(self):
-        sent = self.given if isinstance(self.given, Sent) else Sent(self.given)
-        return _received, (sent, self.components, self.options)
+        return _received, (self.sent, self.components, self.options)
+
+    @cached_property
+    def sent(self) -> Sent:
+        """The model as it is sent."""
+        return self.given if isinstance(self.given, Sent) else Sent(self.given)
 
     @property
     def model(self) -> Any:

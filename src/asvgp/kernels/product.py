@@ -56,17 +56,19 @@ class Product(Kernel):
                 )
         variance = prod(part.variance for part in parts)
         fixed, bounds = [], {}
-        for factor in factors:
-            fixed += [_named(p, factor) for p in factor.fixed if p != "variance"]
-            bounds |= {_named(p, factor): b for p, b in factor.bounds.items() if p != "variance"}
+        for part in parts:  # a product's hyperparameters have their inputs' names already
+            names = {
+                p: p if isinstance(part, Product) else _named(p, part) for p in part.parameters
+            }
+            fixed += [names[p] for p in part.fixed if p != "variance"]
+            bounds |= {names[p]: pair for p, pair in part.bounds.items() if p != "variance"}
         if any("variance" in part.fixed for part in parts):
             fixed.append("variance")
         ends = [part.bounds["variance"] for part in parts if "variance" in part.bounds]
         if ends:
             rest = prod(part.variance for part in parts if "variance" not in part.bounds)
             bounds["variance"] = tuple(rest * prod(pair[side] for pair in ends) for side in (0, 1))
-        bare = tuple(factor.replace(variance=1.0, fixed=(), bounds={}) for factor in factors)
-        return cls(bare, variance, tuple(fixed), bounds)
+        return cls(factors, variance, tuple(fixed), bounds)
 
     @property
     def components(self) -> tuple[Any, ...]:

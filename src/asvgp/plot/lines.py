@@ -40,13 +40,14 @@ def series(
     X, y : array-like, optional
         Observations to draw, as in `GPRegressor.fit`.
     interval : pair, optional
-        What to show, in the units of X; by default the domain and the forecast.
+        What to show, in the units of X; by default the domain. A forecast is shown too.
     level : float
         Probability that the band holds at every place.
     include_noise : bool
         Band of new observations rather than of f.
     forecast : number or duration
-        How far to go on beyond the end; a duration ("7 days") where X holds times.
+        How far to go on beyond the end of the domain, also where an interval ends before; a
+        duration ("7 days") where X holds times.
     components : bool
         Also the means of all components, as lines.
     width : number, duration or array-like, optional

@@ -23,6 +23,11 @@ def components(
     products over two inputs are maps of their mean. An intercept is written into the first
     panel.
 
+    In a model of several inputs a constant can be moved from one term to another, or to the
+    intercept, without a change of their sum. A smooth over one input is therefore shown less its
+    mean over the data, and the band is that of this difference: it says how well the shape is
+    known. Terms of a model of one input are shown as they are, as ``predict`` has them.
+
     Parameters
     ----------
     gp : GPRegressor
@@ -90,7 +95,8 @@ def components(
             else:
                 _effect(panel, view, part, over, columns, factor)
             if isinstance(over, Input) or not isinstance(over, tuple):
-                panel.set_ylabel("contribution")
+                centred = isinstance(over, Input) and number >= 0 and view.is_centred(number)
+                panel.set_ylabel("contribution, centred" if centred else "contribution")
             titled(panel, term_name(part) + where)
             if shared:
                 panel.label_outer()
@@ -124,7 +130,7 @@ def _of_term(view: View, number: int, over: Input, held, x):
     if number < 0:
         return view.effect(-1 - number, x)
     wide = {column: np.full(len(x), value) for column, value in held.items()}
-    return view.predict({over.column: x, **wide}, number)
+    return view.part({over.column: x, **wide}, number)
 
 
 def _others(view: View, shown: tuple[int, ...], at) -> dict[int, float]:

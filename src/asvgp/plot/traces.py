@@ -79,6 +79,7 @@ class Cloud:
 
     def __init__(self, ax, place: Input, x: Array, y: Array, what: str = "observations"):
         self.ax, self.place, self.x, self.y, self.what = ax, place, x, y, what
+        self.total = int(np.count_nonzero(~(np.isnan(x) | np.isnan(y))))
         self.dots: Any = None  # until something is drawn
         self.range: Any
         self.bulk: Any
@@ -103,9 +104,11 @@ class Cloud:
         ):
             patch.set_visible(not few)
             patch.set_data(high, edges, low)
-        total = f"{np.count_nonzero(~np.isnan(self.y)):,} {self.what}"
-        self.dots.set_label(total if few else "_")
-        self.range.set_label("_" if few else f"{total}: range per pixel")
+        seen, counted = int(found.count.sum()), f"{self.total:,} {self.what}"
+        if seen < self.total:
+            counted = f"{seen:,} of {counted}"
+        self.dots.set_label(counted if few else "_")
+        self.range.set_label("_" if few else f"{counted}: range per pixel")
         self.bulk.set_label("_" if few else f"central {percent(_CENTRAL)} of them")
 
     def _begin(self, edges: Array, found) -> Any:

@@ -91,7 +91,7 @@ class Input(NamedTuple):
         return numbers
 
     def interval(self, given, forecast) -> tuple[float, float]:
-        """What to show: the domain and a forecast beyond, or what was asked for."""
+        """What to show: the domain or what was asked for, and a forecast beyond the domain."""
         ahead = self._length(forecast)
         if given is None:
             return self.lower, self.upper + ahead
@@ -100,7 +100,7 @@ class Input(NamedTuple):
         start, stop = (float(end) for end in self.read(given, "interval"))
         if not start < stop:
             raise ValueError(f"interval must be in increasing order, got {given!r:.80}.")
-        return start, stop + ahead
+        return start, max(stop, self.upper + ahead) if ahead else stop
 
     def _length(self, forecast) -> float:
         duration = as_duration(forecast) if forecast else None
@@ -317,6 +317,19 @@ class View:
         """Mean and standard deviation of f, or of one component."""
         points = self.points(columns)
         mean, variance = self.structure.predict(self.posterior, points, True, component, 0)
+        return mean[self.output], np.sqrt(variance)
+
+    def is_centred(self, component: int) -> bool:
+        """Whether `part` takes off a component's mean: that of a smooth of an additive model."""
+        return not self.is_line and component in self.posterior.plan.smooths
+
+    def part(self, columns: Mapping[int, Array], component: int):
+        """Mean and standard deviation of a component as pictures show it, centred or as it is."""
+        if not self.is_centred(component):
+            return self.predict(columns, component)
+        smooth = self.posterior.plan.smooths.index(component)
+        x = columns[self.layout.kernel.components[component].factors[0].dim]
+        mean, variance = self.posterior.centred(smooth, np.asarray(x, dtype=float))
         return mean[self.output], np.sqrt(variance)
 
     def effect(self, number: int, values: Array) -> tuple[Array, Array]:

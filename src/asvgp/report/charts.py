@@ -12,7 +12,8 @@ from asvgp.basis import Array
 from asvgp.report.text import Html, fixed, safe, shown, tag
 
 _WIDTH, _HEIGHT = 320, 220
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 12, 10, 40
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 12, 10, 40
+_LETTER = 6.4  # the widest that one of a label is
 
 
 class Chart:
@@ -29,10 +30,14 @@ class Chart:
 
     def __init__(self, across, up, labels: tuple[str, str], ticks=None):
         self.across, self.up, self.parts = across, up, []
-        for at, text in ticks or _ticks(*across):
-            x = self.x(at)
+        free = float("inf")  # from the right, where the resolution that was chosen stands
+        for at, text in (ticks or _ticks(*across))[::-1]:
+            x, half = self.x(at), 0.5 * _LETTER * len(text)
+            if x + half > free:
+                continue
+            free = x - half - _LETTER
             self._line((x, _TOP), (x, _HEIGHT - _BOTTOM), "grid")
-            self._text(x, _HEIGHT - _BOTTOM + 14, text, "middle")
+            self._text(min(x, _WIDTH - half - 2), _HEIGHT - _BOTTOM + 14, text, "middle")
         for at, text in _ticks(*up):
             y = self.y(at)
             self._line((_LEFT, y), (_WIDTH - _RIGHT, y), "grid")
@@ -180,7 +185,7 @@ def resolution(counts: Sequence[int], lower: Array, upper: float) -> Html:
         (float(logs[0]) - edge, float(logs[-1]) + edge),
         (low - room, top + room),
         ("basis functions", "nats per observation"),
-        marks[:: -max(1, -(-len(marks) // 4))][::-1],
+        marks,
     )
     if top == upper:
         ends = np.array([logs[0] - edge, logs[-1] + edge])

@@ -182,17 +182,19 @@ def components(view: View, figures: Figures) -> Html:
         content = {
             "kind": "curve",
             "link": "x" if view.is_line else f"x{place.column}",
-            "target": "contribution",
+            "target": "contribution, centred" if view.is_centred(number) else "contribution",
             "axis": axis(place),
             "noise": None,
             "curve": curve(
                 _grid_of(view, number, place),
                 _degree(view, number),
-                of_input(place, held, own.predict, number),
+                of_input(place, held, own.part, number),
                 room,
             ),
             "data": None,
         }
+        if view.is_centred(number):
+            caption = "Less its mean over the data, which the intercept and other terms share."
         panels.append(figures.curve(content, title, caption, True))
     return joined(panels)
 

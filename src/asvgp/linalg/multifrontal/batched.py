@@ -163,7 +163,10 @@ class BatchedFactor:
             if len(failed):
                 level, box = chunk.level, chunk.start + int(failed[0])
                 pivots = self.tree.levels[level].pivots[box]
-                return NotPositiveDefinite(level, box, pivots[pivots >= 0])
+                roots = self._panels[chunk][int(failed[0])].diagonal()
+                wrong = (~(roots > 0.0)).nonzero()  # where the libraries stopped
+                first = int(pivots[int(wrong[0])]) if len(wrong) else None
+                return NotPositiveDefinite(level, box, pivots[pivots >= 0], first)
         raise AssertionError("finite terms, infinite sum")
 
     # --- selected inversion ------------------------------------------------------------

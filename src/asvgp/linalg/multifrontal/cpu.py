@@ -10,7 +10,8 @@ start for itself do not take denormal numbers as zero (`asvgp.linalg.denormals`)
 **Memory.** The factor, 8 bytes a number with whole p x p blocks, plus for each thread and
 level two updates of q x q while factoring, or one inverse of (p + q) x (p + q) while
 inverting: at 1000 x 1000 cells of degree 2 on two threads 1.86 GB and 0.66 GB. Elements
-and blocks of the inverse come and go in chunks of about `CHUNK` numbers.
+and blocks of the inverse come and go in chunks of about `CHUNK` numbers. The factor may be
+on disk in place of memory: `asvgp.linalg.multifrontal.disk`.
 """
 
 import weakref
@@ -59,7 +60,10 @@ class Workspace:
         try:
             return self._free[size].pop()
         except (KeyError, IndexError):
-            return np.empty(size)
+            return self._fresh(size)
+
+    def _fresh(self, size: int) -> Array:
+        return np.empty(size)
 
     def give(self, values: Array) -> None:
         """Take an array back."""
@@ -98,6 +102,8 @@ class CpuFactor:
         All cores by default, one for small matrices.
     workspace : Workspace, optional
         Where memory comes from and goes to; fresh from the system by default.
+    panels : Workspace, optional
+        The same for the factor itself: `asvgp.linalg.multifrontal.disk` has one on disk.
 
     Attributes
     ----------
@@ -116,6 +122,7 @@ class CpuFactor:
         elements: Callable[[int, int], Array],
         threads: int | None = None,
         workspace: Workspace | None = None,
+        panels: Workspace | None = None,
     ) -> None:
         if threads is None:
             threads = cores() if tree.factor_flops > _SERIAL else 1
@@ -125,14 +132,19 @@ class CpuFactor:
         depth += 2 if threads > 2**depth else 0
         self._top = max(len(tree.levels) - 1 - depth, 0)
         self._plan = plan(tree)
+        self._updates, *updates = self._slots(2, self._plan.largest_q**2)
+        self._inverses, *inverses = self._slots(1, self._plan.largest_m**2)
+        # The same arrays do for both: a workspace would keep those of either size.
+        self._own_size, self._shared_size = map(max, updates, inverses)
         self._workspace = workspace or _Nothing()
-        self._panels = self._workspace.take(int(self._plan.panel_start[-1]))
-        weakref.finalize(self, self._workspace.give, self._panels).atexit = False
+        panels = panels or self._workspace
+        self._panels = panels.take(int(self._plan.panel_start[-1]))
+        weakref.finalize(self, panels.give, self._panels).atexit = False
         self.log_det = self._factor(elements)
 
     @property
     def nbytes(self) -> int:
-        """Memory the factor takes."""
+        """Memory, or disk, the factor takes."""
         return self._panels.nbytes
 
     def solve(self, b: Array) -> Array:
@@ -163,7 +175,7 @@ class CpuFactor:
             afterwards. Called from several threads at once, on leaves that differ.
         """
         s = self.tree.leaf_index.shape[1]
-        slots, own_size, shared_size = self._slots(1, self._plan.largest_m**2)
+        slots, own_size, shared_size = self._inverses, self._own_size, self._shared_size
         work_size = MANY * int(self._plan.largest_m.max())
         space, none = self._workspace, np.empty((0, 0, 0))
 
@@ -190,7 +202,7 @@ class CpuFactor:
     def _factor(self, elements: Callable[[int, int], Array]) -> float:
         """Fill the panels; the logarithm of the determinant."""
         logs = np.empty(len(self._plan.p))
-        slots, own_size, shared_size = self._slots(2, self._plan.largest_q**2)
+        slots, own_size, shared_size = self._updates, self._own_size, self._shared_size
         none = np.empty((0, 0, 0))
 
         def above(shared: Array, level: int, box: int) -> None:

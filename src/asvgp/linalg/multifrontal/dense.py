@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs, solve_triangular
 
 from asvgp.basis import Array
+from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 
 _potrf, _potrs, _potri = get_lapack_funcs(("potrf", "potrs", "potri"), dtype=np.float64)
 
@@ -29,17 +30,24 @@ class DenseFactor:
     True
     >>> factor.solve(np.array([3.0, 3.0])).round(9).tolist()
     [1.0, 1.0]
+
+    Raises
+    ------
+    NotPositiveDefinite
+        With the function at which the elimination broke down.
     """
 
     def __init__(self, matrix: Array, leaf_index: np.ndarray | None = None):
-        scale = 1.0 / np.sqrt(np.diag(matrix))
-        self.scale = scale
-        self.index = np.arange(len(matrix))[None] if leaf_index is None else leaf_index
+        everything, diagonal = np.arange(len(matrix)), np.diag(matrix)
+        if not np.all(diagonal > 0.0):
+            raise NotPositiveDefinite(0, 0, everything, int(np.argmin(diagonal > 0.0)))
+        self.scale = scale = 1.0 / np.sqrt(diagonal)
+        self.index = everything[None] if leaf_index is None else leaf_index
         matrix *= scale[:, None]
         matrix *= scale
         self.root, info = _potrf(matrix, lower=1, clean=1, overwrite_a=1)
         if info:
-            raise np.linalg.LinAlgError(f"leading minor {info} is not positive definite")
+            raise NotPositiveDefinite(0, 0, everything, int(info) - 1)
         self.log_det = 2.0 * float(np.log(np.diag(self.root)).sum() - np.log(scale).sum())
 
     @classmethod

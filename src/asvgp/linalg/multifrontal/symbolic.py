@@ -65,8 +65,8 @@ class Cost(NamedTuple):
 
     A multiplication and an addition are two operations; of symmetric results one half is
     counted. The peaks are those of phases that go level by level, keep the factor with
-    whole p x p blocks and build the fronts in place: the leaves' elements come on top if
-    the caller holds them all at once.
+    whole p x p blocks (``factor_held``) and build the fronts in place: the leaves' elements
+    come on top if the caller holds them all at once.
     """
 
     factor_nonzeros: float
@@ -74,6 +74,7 @@ class Cost(NamedTuple):
     inverse_flops: float
     factor_peak: float
     inverse_peak: float
+    factor_held: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +117,8 @@ class Tree:
             inverse = front
         inverse_peak += factor
         peaks = float(factor_peak), float(inverse_peak)
-        return Cost(float(nonzeros), float(factor_flops), float(inverse_flops), *peaks)
+        flops = float(factor_flops), float(inverse_flops)
+        return Cost(float(nonzeros), *flops, *peaks, float(factor))
 
     @property
     def factor_nonzeros(self) -> float:

@@ -38,6 +38,15 @@ function numberTicks(low, high, count) {
   return ticks;
 }
 
+// The same numbers with powers of ten: shorter where all are small.
+function inPowers(ticks, step) {
+  return ticks.map(({ at }) => {
+    const digits = clamp(Math.round(Math.log10(Math.max(Math.abs(at), step) / step) - 0.3), 0, 8);
+    const text = Math.abs(at) < 0.5 * step ? "0" : Number(at.toExponential(digits)).toExponential();
+    return { at, text: text.replaceAll("-", "−").replace("+", "") };
+  });
+}
+
 // ---------------------------------------------------------------- times
 
 const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");

@@ -1,6 +1,7 @@
 // A posterior along one input: mean, band and observations, evaluated for what is visible.
 
 const Z95 = 1.959963984540054;
+const DOTS = 4; // observations a column of pixels up to which each is a dot
 
 // Polynomials on cells, by their values at Chebyshev's points.
 class Pieces {
@@ -122,7 +123,7 @@ class Cloud {
       ? [search(this.x, start), search(this.x, stop + 1e-12 * (upper - lower))]
       : [search(this.seen, Math.floor((start - lower) / width)), search(this.seen, Math.ceil((stop - lower) / width))];
     const step = (stop - start) / columns;
-    if (this.dots && last - first <= 3 * columns) {
+    if (this.dots && last - first <= DOTS * columns) {
       const dots = [];
       for (let i = first; i < last; i++) dots.push([this.x[i], this.value(this.y[i])]);
       return { dots, bars: [], number: last - first, width: 0 };
@@ -270,8 +271,8 @@ class CurvePanel {
       pen.fillRect(across(bar.x), top, wide, Math.max(up(bar.low) - top, 1));
     }
     pen.fillStyle = ink("dots");
-    for (const bar of cloud.bars) pen.fillRect(across(bar.x), up(bar.mean) - 0.75, wide, 1.5);
-    const size = cloud.dots.length > 600 ? 1.2 : 2;
+    for (const bar of cloud.bars) pen.fillRect(across(bar.x), up(bar.mean) - 1, wide, 2);
+    const size = cloud.dots.length > 600 ? 1.3 : 2;
     for (const [x, y] of cloud.dots) {
       pen.beginPath();
       pen.arc(across(x), up(y), size, 0, 7);
@@ -336,7 +337,13 @@ function drawFrame(pen, plot, ink, scale, [start, stop], [low, high], label) {
   pen.fillStyle = ink("soft");
   pen.textAlign = "right";
   pen.textBaseline = "middle";
-  for (const tick of numberTicks(low, high, plot.h / 45)) {
+  let levels = numberTicks(low, high, plot.h / 45);
+  const widest = (ticks) => Math.max(...ticks.map((tick) => pen.measureText(tick.text).width), 0);
+  if (levels.length > 1 && widest(levels) > EDGE.left - 28) { // or they would meet the label
+    const powers = inPowers(levels, levels[1].at - levels[0].at);
+    if (widest(powers) < widest(levels)) levels = powers;
+  }
+  for (const tick of levels) {
     if (tick.at < low || tick.at > high) continue;
     pen.beginPath();
     pen.moveTo(plot.x, up(tick.at));
@@ -361,7 +368,7 @@ function drawFrame(pen, plot, ink, scale, [start, stop], [low, high], label) {
   pen.fillStyle = ink("ink");
   pen.fillText(scale.label, plot.x + plot.w / 2, plot.y + plot.h + 23);
   pen.save();
-  pen.translate(11, plot.y + plot.h / 2);
+  pen.translate(8, plot.y + plot.h / 2);
   pen.rotate(-Math.PI / 2);
   pen.textBaseline = "middle";
   pen.fillText(label, 0, 0, plot.h);
