@@ -12,6 +12,11 @@ level two updates of q x q while factoring, or one inverse of (p + q) x (p + q) 
 inverting: at 1000 x 1000 cells of degree 2 on two threads 1.86 GB and 0.66 GB. Elements
 and blocks of the inverse come and go in chunks of about `CHUNK` numbers. The factor may be
 on disk in place of memory: `asvgp.linalg.multifrontal.disk`.
+
+**What bounds the factor.** At 300 x 300 cells of degree 2, on one thread, 60 % of the time is
+arithmetic, at two thirds of the rate of large matrix products since most fronts have few
+pivots; 31 % is extend-add, some 500 MB read and written at 11 GB/s; 8 % is gathering the
+elements. The whole comes to 36 to 38 % of that rate.
 """
 
 import weakref

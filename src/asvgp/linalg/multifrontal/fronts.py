@@ -19,8 +19,8 @@ SMALL = 256
 
 
 @numba.njit(cache=True, nogil=True)
-def eliminate(panel, update):
-    """Factor the pivots, F_pp = L_pp L_pp^T, and form L_bp and U.
+def eliminate(panel):
+    """Factor the pivots, F_pp = L_pp L_pp^T, and form L_bp.
 
     Returns the number of the pivot (from 1) that is not positive, or 0.
 
@@ -35,16 +35,12 @@ def eliminate(panel, update):
         stop = min(done + FEW, p)
         failed = _eliminate_rows(panel, done, stop)
         if failed or stop == p:
-            break
+            return failed
         done = stop
         width = (block & -block) * FEW
         a, c = first + 8 * ((done - width) * m + done), first + 8 * (done * m + done)
         gemm(-1, False, True, 1, m - done, min(width, p - done), width, a, m, a, m, c, m)
-    else:
-        failed = 0
-    if failed == 0:
-        _subtract_square(panel, update)
-    return failed
+    return 0
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
@@ -74,7 +70,7 @@ def _eliminate_rows(panel, first, stop):
 
 
 @numba.njit(cache=True, nogil=True)
-def _subtract_square(panel, update):
+def subtract_square(panel, update):
     """U := F_bb - L_bp L_bp^T, the upper half (and, of small fronts, a bit more)."""
     p, m = panel.shape
     q = m - p

@@ -42,6 +42,12 @@ class Plan(NamedTuple):
         holds both pivots and boundary rows of the parent.
     run_start : (fronts + 1,) array
         Where a front's runs begin.
+    pieces : (pieces, 4) array
+        The same seen from above: neighbouring rows of a front which are neighbours in its
+        children's boundaries too. The first of them, its row in either child's boundary
+        (-1: not from there), and how many. No piece holds both pivots and boundary rows.
+    piece_start : (fronts + 1,) array
+        Where a front's pieces begin; leaves have none.
     level_start : (levels + 1,) array
         First front of each level.
     largest_q, largest_m : (levels,) arrays
@@ -60,6 +66,8 @@ class Plan(NamedTuple):
     order: Index
     runs: Index
     run_start: Offset
+    pieces: Index
+    piece_start: Offset
     level_start: Offset
     largest_q: Offset
     largest_m: Offset
@@ -83,26 +91,30 @@ def _lay_out(tree: Tree) -> Plan:
     levels = tree.levels
     p = np.concatenate([level.num_pivots for level in levels])
     q = np.concatenate([level.num_boundary for level in levels])
-    runs, num_runs = [np.empty((0, 3), dtype=np.int32)], []
+    found_runs, num_runs = [np.empty((0, 3), dtype=np.int32)], []
     for child, parent in pairwise(levels):
         # the parent's boundary follows its pivots at once, not at row parent.p
         shift = parent.p - parent.num_pivots
         place = parent.scatter, parent.num_summed, shift, child.num_boundary
         counts = np.zeros(len(child.rows), dtype=np.int32)
-        _find_runs(*place, counts, runs[0])
+        _find_runs(*place, counts, found_runs[0])
         found = np.empty((counts.sum(), 3), dtype=np.int32)
         _find_runs(*place, counts, found)
-        runs.append(found)
+        found_runs.append(found)
         num_runs.append(counts)
     level_start = _starts([len(level.rows) for level in levels])
+    runs, run_start = np.concatenate(found_runs), _starts(np.concatenate([*num_runs, [0]]))
+    pieces, num_pieces = _find_pieces(p, q, level_start[1], runs, run_start)
     return Plan(
         p=p,
         q=q,
         pivot_start=_starts(p),
         panel_start=_starts(p.astype(np.int64) * (p + q)),
         order=np.concatenate([level.pivots[level.pivots >= 0] for level in levels]),
-        runs=np.concatenate(runs),
-        run_start=_starts(np.concatenate([*num_runs, [0]])),
+        runs=runs,
+        run_start=run_start,
+        pieces=pieces,
+        piece_start=_starts(num_pieces),
         level_start=level_start,
         largest_q=np.maximum.reduceat(q, level_start[:-1]).astype(np.int64),
         largest_m=np.maximum.reduceat(p + q, level_start[:-1]).astype(np.int64),
@@ -134,3 +146,33 @@ def _find_runs(scatter, num_summed, shift, num_boundary, counts, runs):
                 begin = i
                 n += 1
             counts[child] = n - before
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_pieces(p, q, num_leaves, runs, run_start):
+    """The pieces of all fronts, and how many each has."""
+    # a piece begins where a run begins or ends, or with the boundary
+    pieces = np.empty((2 * len(runs) + len(p), 4), dtype=np.int32)
+    counts = np.zeros(len(p), dtype=np.int32)
+    source = np.empty((2, np.max(p + q)), dtype=np.int32)
+    n = 0
+    for front in range(num_leaves, len(p)):
+        before, begin, m = n, 0, p[front] + q[front]
+        source[:, :m] = -1
+        for c in range(2):
+            child = 2 * (front - num_leaves) + c
+            for first, place, length in runs[run_start[child] : run_start[child + 1]]:
+                for i in range(length):
+                    source[c, place + i] = first + i
+        for i in range(1, m + 1):
+            ends = i == m or i == p[front]
+            for c in range(2):
+                last = source[c, i - 1]
+                ends = ends or source[c, i] != (last + 1 if last >= 0 else -1)
+            if ends:
+                pieces[n, 0], pieces[n, 3] = begin, i - begin
+                pieces[n, 1], pieces[n, 2] = source[0, begin], source[1, begin]
+                begin = i
+                n += 1
+        counts[front] = n - before
+    return pieces[:n].copy(), counts

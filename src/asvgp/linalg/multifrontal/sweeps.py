@@ -13,7 +13,7 @@ import numpy as np
 
 from asvgp.linalg.blas import gemm, trsm
 from asvgp.linalg.denormals import flush_denormals, restore
-from asvgp.linalg.multifrontal.fronts import eliminate, invert
+from asvgp.linalg.multifrontal.fronts import eliminate, invert, subtract_square
 from asvgp.linalg.multifrontal.plan import Offset
 
 
@@ -52,6 +52,11 @@ def _runs(plan, front):
     return plan.runs[plan.run_start[front] : plan.run_start[front + 1]]
 
 
+@numba.njit(cache=True, nogil=True)
+def _pieces(plan, front):
+    return plan.pieces[plan.piece_start[front] : plan.piece_start[front + 1]]
+
+
 # --- factor ----------------------------------------------------------------------------
 
 
@@ -72,19 +77,21 @@ def factor(plan, slots, level, start, stop, limit, elements, panels, logs, own, 
             update = _square(_slot(slots, here, box, own, shared), plan.q[front])
             if here == 0:
                 _take_element(plan, box, elements[box - start], panel, update)
+                failed = eliminate(panel)
             else:
-                panel[:] = 0.0
-                for i in range(len(update)):
-                    update[i, i:] = 0.0
-                for child in range(2 * box, 2 * box + 2):
-                    below = plan.level_start[here - 1] + child
-                    part = _square(_slot(slots, here - 1, child, own, shared), plan.q[below])
-                    _extend_add(_runs(plan, below), part, panel, update)
-            failed = eliminate(panel, update)
+                pieces, below = _pieces(plan, front), plan.level_start[here - 1] + 2 * box
+                first = _square(_slot(slots, here - 1, 2 * box, own, shared), plan.q[below])
+                other = _slot(slots, here - 1, 2 * box + 1, own, shared)
+                second = _square(other, plan.q[below + 1])
+                _extend_add(pieces, first, second, panel, 0)
+                failed = eliminate(panel)
+                # not before: it would have left the caches
+                _extend_add(pieces, first, second, update, plan.p[front])
             if failed:
                 restore(word)
                 return front, failed - 1
             logs[front] = _log_det(panel)
+            subtract_square(panel, update)
             if box % 2 == 0:
                 break
             box //= 2
@@ -126,22 +133,66 @@ def _take_element(plan, leaf, element, panel, update):
 
 
 @numba.njit(cache=True, nogil=True)
-def _extend_add(runs, part, panel, update):
-    """Add a child's Schur complement to a front, run by run."""
-    p = len(panel)
-    for a in range(len(runs)):
-        for i in range(runs[a, 0], runs[a, 0] + runs[a, 2]):
-            row = runs[a, 1] + i - runs[a, 0]
-            if row < p:
-                target, left = panel[row], 0
+def _extend_add(pieces, first, second, rows, top):
+    """Sum of both children's Schur complements: the rows of a front from ``top`` on.
+
+    ``rows`` begin with column ``top`` too. Block by block, each of which comes from one
+    child, from both or from none: so everything is written once, and nothing cleared before.
+    """
+    stop, ld = top + len(rows), np.uint64(rows.shape[1])
+    ld_x, ld_y = np.uint64(len(first)), np.uint64(len(second))
+    to, x, y = rows.reshape(-1), first.reshape(-1), second.reshape(-1)
+    for a in range(len(pieces)):
+        if not top <= pieces[a, 0] < stop:
+            continue
+        height = pieces[a, 3]
+        for b in range(a, len(pieces)):
+            in_first = pieces[a, 1] >= 0 and pieces[b, 1] >= 0
+            in_second = pieces[a, 2] >= 0 and pieces[b, 2] >= 0
+            # unsigned numbers, which are no places counted from the end
+            width, slope = np.uint64(pieces[b, 3]), np.uint64(1 if a == b else 0)
+            at = _place(pieces[a, 0] - top, pieces[b, 0] - top, ld)
+            at_x = _place(pieces[a, 1], pieces[b, 1], ld_x)
+            at_y = _place(pieces[a, 2], pieces[b, 2], ld_y)
+            if in_first and in_second:
+                _sum_block(height, width, slope, to, at, ld, x, at_x, ld_x, y, at_y, ld_y)
+            elif in_first:
+                _copy_block(height, width, slope, to, at, ld, x, at_x, ld_x)
+            elif in_second:
+                _copy_block(height, width, slope, to, at, ld, y, at_y, ld_y)
             else:
-                target, left = update[row - p], p
-            for b in range(a, len(runs)):
-                begin, end = max(i, runs[b, 0]), runs[b, 0] + runs[b, 2]
-                shift = runs[b, 1] - runs[b, 0] - left
-                to, take = target[begin + shift : end + shift], part[i, begin:end]
-                for j in range(len(take)):
-                    to[j] += take[j]
+                _clear_block(height, width, to, at, ld)
+
+
+@numba.njit(cache=True, nogil=True)
+def _sum_block(height, width, slope, to, at, ld, x, at_x, ld_x, y, at_y, ld_y):
+    left = np.uint64(0)
+    for _ in range(height):
+        for j in range(left, width):
+            to[at + j] = x[at_x + j] + y[at_y + j]
+        at, at_x, at_y, left = at + ld, at_x + ld_x, at_y + ld_y, left + slope
+
+
+@numba.njit(cache=True, nogil=True)
+def _copy_block(height, width, slope, to, at, ld, x, at_x, ld_x):
+    left = np.uint64(0)
+    for _ in range(height):
+        for j in range(left, width):
+            to[at + j] = x[at_x + j]
+        at, at_x, left = at + ld, at_x + ld_x, left + slope
+
+
+@numba.njit(cache=True, nogil=True)
+def _clear_block(height, width, to, at, ld):
+    for _ in range(height):
+        for j in range(width):
+            to[at + j] = 0.0
+        at += ld
+
+
+@numba.njit(cache=True, nogil=True)
+def _place(row, column, ld):
+    return np.uint64(row) * ld + np.uint64(column)
 
 
 # --- selected inverse ------------------------------------------------------------------
