@@ -13,6 +13,7 @@ import importlib
 import os
 import sys
 import time
+import traceback
 from pathlib import Path
 
 from experiments.harness import results
@@ -63,6 +64,10 @@ def run(name: str, full: bool) -> bool:
     except Missing as error:
         print(f"  / {error}")
         return True  # said, and the rest runs
+    except Exception:
+        traceback.print_exc()
+        print(f"  {name} failed; the rest runs")
+        return False
     found.record["total_seconds"] = round(time.perf_counter() - begin, 1)
     path = found.save()
     path.with_suffix(".md").write_text(module.table(found))
