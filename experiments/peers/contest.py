@@ -23,7 +23,7 @@ class Entry:
     ----------
     method : Method
     most : int or None
-        Rows above which it is not run by default, found by trying; None: no such number.
+        Rows above which it is not run by default, an estimate; None: no such number.
     why : str
         What stands in the way there.
     always : bool
