@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -89,7 +90,7 @@ def _household(archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
     return {"minute": np.array(minutes), "global_active_power_kw": np.array(values)}
 
 
-_Convert = Callable[[zipfile.ZipFile], dict[str, np.ndarray]]
+_Convert = Callable[[zipfile.ZipFile], dict[str, Any]]
 _SOURCES: dict[str, tuple[str, _Convert]] = {
     "air_quality": ("360/air+quality.zip", _air_quality),
     "metro_traffic": ("492/metro+interstate+traffic+volume.zip", _traffic),

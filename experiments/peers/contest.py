@@ -13,6 +13,7 @@ from experiments.harness.splits import Split, split
 DEFAULT, TUNED = "asvgp, defaults", "asvgp, tuned"
 TESTS = 2000  # held-out rows that are predicted: some peers' variances cost N for each
 LIMIT, FULL_LIMIT = 60.0, 3600.0  # seconds a row
+SEED = 1  # of the split shown; methods were tried out on that of seed 0
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def contest(
             continue
         first_use(found, data)
         for size in case.sizes:
-            part = thinned(split(data, seed=0, rows=size))
+            part = thinned(split(data, SEED, rows=size))
             for entry in entries(case.dataset, part.size):
                 found.add(one(entry, part, limit, found.full))
 

@@ -84,8 +84,10 @@ def figure(found: Results) -> None:
 
 _INTRODUCTION = """Observations along one input, a tenth of the rows held out at random (2,000 of
 them are predicted), y scaled to variance 1. *asvgp, defaults* is `GPRegressor()`; *tuned* has
-a kernel and a number of functions chosen by hand, after a few tries on these same splits, so it
-is flattered a little. celerite2 and tinygp have the same Matérn-3/2
-as our defaults and no approximation to speak of, so where they run, ours should agree with them.
+a kernel and a number of functions chosen by hand, after a few tries on another split of the
+same data. celerite2 and tinygp have the same Matérn-3/2 as our defaults and no approximation to
+speak of, so where they run, ours should agree with them. To keep a row within a minute, SGPR is
+held to 50 steps, SVGP to 1,000, both to 200 inducing points; pyGAM and gamfit to 200 functions,
+mgcv to 1,000. With more time they would be more accurate.
 
 """
