@@ -112,8 +112,8 @@ default settings, where no number is chosen by hand.
 The same data, machine and run; every method in a process of its own, tuned as its documentation
 advises, as far as a minute a row allows (the scripts are in `experiments/methods`). Times begin
 after the imports and include what a method compiles, but not what Numba keeps on disk from an
-earlier run: our first fit on a machine compiles for longer, and that time is given. `make peers` installs the peers, `make experiment-one_input` and
-`make experiment-several_inputs` run them. A "/" is a row without a result, and the reason is
-given.
+earlier run: our first fit on a machine compiles for longer, and that time is given. `make peers`
+installs the peers, `make experiment-one_input` and `make experiment-several_inputs` run them. A
+"/" is a row without a result, and the reason is given.
 """,
 }
