@@ -38,6 +38,7 @@ from asvgp.times import TimeAxis
 from asvgp.validation import check_domain, finite_range
 
 MOST_CELLS = {2: 1 << 20, 3: 1 << 18, 4: 1 << 16}  # of an automatic grid, by inputs
+CHEAP_CELLS = 1 << 16  # of one, up to which there may be sixteen a row instead of four
 SMOOTH_CELLS = 64, 256  # of an automatic smooth: of few rows, a stream may begin so, and of many
 MOST_COLUMNS = 4096  # of all smooths together
 
@@ -368,7 +369,7 @@ class Field:
         if isinstance(given, str) and given == "auto":
             cells = []
             if main:
-                most = min(MOST_CELLS[main], max(4 * rows, 4096))
+                most = min(MOST_CELLS[main], max(4 * rows, min(16 * rows, CHEAP_CELLS), 4096))
                 cells = [2 ** floor(log2(most) / main)] * main
             smooth = int(np.clip(2 ** floor(log2(max(rows / 2, 1))), *SMOOTH_CELLS))
             while smooth * (len(columns) - main) > MOST_COLUMNS:
