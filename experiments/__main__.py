@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
 import time
 import traceback
@@ -38,12 +39,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("names", nargs="*", choices=[*EXPERIMENTS, []], default=[])
-    parser.add_argument("--full", action="store_true", default=bool(os.environ.get("FULL")))
+    parser.add_argument(
+        "--full", action="store_true", default=os.environ.get("FULL", "0") not in ("", "0")
+    )
     parser.add_argument("--page", action="store_true", help="only write the pages")
     parser.add_argument("--compare", metavar="OLD", type=Path, help="folder of earlier results")
     asked = parser.parse_args(arguments)
     if asked.compare:
         return compare(asked.compare)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # so that no method is left running
+        signal.signal(number, lambda *_: sys.exit(1))
     failed = 0
     for name in [] if asked.page else asked.names or EXPERIMENTS:
         failed += not run(name, asked.full)
@@ -59,8 +64,15 @@ def run(name: str, full: bool) -> bool:
     print(f"{name}: {module.TITLE}", flush=True)
     begin = time.perf_counter()
     found = results.Results(name, module.TITLE, full)
+    if full:  # the pages show the results and pictures of the default sizes
+        results.FIGURES = results.FOLDER / "full"
     try:
         module.run(found)
+        found.record["total_seconds"] = round(time.perf_counter() - begin, 1)
+        path = found.save()
+        path.with_suffix(".md").write_text(module.table(found))
+        results.FIGURES.mkdir(parents=True, exist_ok=True)
+        module.figure(found)
     except Missing as error:
         print(f"  / {error}")
         return True  # said, and the rest runs
@@ -68,11 +80,6 @@ def run(name: str, full: bool) -> bool:
         traceback.print_exc()
         print(f"  {name} failed; the rest runs")
         return False
-    found.record["total_seconds"] = round(time.perf_counter() - begin, 1)
-    path = found.save()
-    path.with_suffix(".md").write_text(module.table(found))
-    results.FIGURES.mkdir(parents=True, exist_ok=True)
-    module.figure(found)
     print(f"  {found.record['total_seconds']} s, {path.relative_to(results.ROOT)}", flush=True)
     return True
 
@@ -85,6 +92,8 @@ def compare(old: Path) -> int:
     for path in sorted(old.glob("*.json")):
         now = results.read(path.stem)
         if now is None:
+            print(f"{path.stem}: not run now")
+            differing += 1
             continue
         lines = results.compare(results.Results(**json.loads(path.read_text())), now)
         print(f"{path.stem}: " + ("the same" if not lines else f"{len(lines)} differences"))

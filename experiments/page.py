@@ -50,7 +50,7 @@ def _made(found: Sequence[Found]) -> str:
     )
     lines = [
         [
-            f"`make experiment-{name}`" + (" with `FULL=1`" if known.full else ""),
+            f"`make experiment-{name}`",
             str(len(known.rows)),
             _seeds(known),
             results.seconds(known.record.get("total_seconds")),

@@ -139,7 +139,7 @@ def test_fourier_features_outside_the_domain(nu):
     kernel = MATERN[nu](0.3, 1.0)
     basis = vff.FourierBasis(0.0, 1.0, 3, nu)
     s = np.array([1e-9, 0.05, 0.4])
-    jets = basis.jets().numpy()
+    jets = feature_derivatives(basis, np.array([1.0]), round(nu - 0.5))[:, 0].T
     mirrored = jets * (-1.0) ** np.arange(jets.shape[1])
     length = torch.tensor(0.3, dtype=torch.float64)
     np.testing.assert_allclose(

@@ -70,7 +70,9 @@ def arrays(file: str, source: str) -> dict[str, np.ndarray]:
         path = download(file)
     if path is None:
         where = f"not in {folder}" if folder else "missing, and ASVGP_DATA is not set"
-        raise Missing(f"{file}.npz is {where}; its source: {source}")
+        raise Missing(
+            f"{file}.npz is {where}. Set ASVGP_DATA to a folder that has it; its source: {source}"
+        )
     with np.load(path, allow_pickle=False) as found:
         return {key: found[key] for key in found}
 

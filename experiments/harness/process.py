@@ -25,6 +25,7 @@ from experiments.harness.splits import Split
 
 ROOT = Path(__file__).resolve().parents[2]
 METHODS = ROOT / "experiments" / "methods"
+LATE = "more than"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,13 @@ class Method:
         return Method(self.label, self.script, self.environment, self.settings | settings)
 
 
-def run(method: Method, split: Split, limit: float, keep: bool = False) -> dict[str, Any]:
+def run(
+    method: Method,
+    split: Split,
+    limit: float,
+    keep: bool = False,
+    variables: dict[str, str] | None = None,
+) -> dict[str, Any]:
     """Train, predict, score: a row of a results file.
 
     Parameters
@@ -65,6 +72,8 @@ def run(method: Method, split: Split, limit: float, keep: bool = False) -> dict[
     keep : bool
         Whether the row has the predictions too ("mean" and "std"), for pictures; to be taken
         out before it is written.
+    variables : dict, optional
+        More environment variables of the process.
 
     Returns
     -------
@@ -89,9 +98,13 @@ def run(method: Method, split: Split, limit: float, keep: bool = False) -> dict[
         settings = json.dumps(method.settings)
         np.savez(job, x=split.x, y=split.y, x_test=split.x_test, settings=settings)
         command = [python, str(METHODS / method.script), str(job), str(answer)]
-        reason = _wait(command, limit)
+        reason = _wait(command, limit, variables or {})
+        if reason is not None and not answer.exists():
+            return row | {"reason": reason}
+        if reason is not None and reason.startswith(LATE):  # the answer may be half written
+            return row | {"reason": reason}
         if not answer.exists():
-            return row | {"reason": reason or "it ended without an answer"}
+            return row | {"reason": "it ended without an answer"}
         with np.load(answer, allow_pickle=False) as found:
             report = json.loads(str(found["report"]))
             if "reason" in report:
@@ -100,13 +113,16 @@ def run(method: Method, split: Split, limit: float, keep: bool = False) -> dict[
     if not np.all(np.isfinite(mean)) or len(mean) != len(split.y_test):
         return row | {"reason": "predictions are not finite"}
     known = std if len(std) else None
+    if known is not None and not (len(std) == len(mean) and np.all(std > 0.0)):
+        return row | {"reason": "standard deviations are missing, or not positive"}
     row |= scores(split.y_test, mean, known) | report
     return row | ({"mean": mean, "std": known} if keep else {})
 
 
-def _wait(command: list[str], limit: float) -> str | None:
+def _wait(command: list[str], limit: float, variables: dict[str, str]) -> str | None:
     """Run a command; why it failed, or None. Its children are stopped with it."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    environment |= variables
     child = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -121,7 +137,7 @@ def _wait(command: list[str], limit: float) -> str | None:
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
-        return f"more than {limit:.0f} s"
+        return f"{LATE} {limit:.0f} s"
     except BaseException:  # Ctrl-C as well: nothing is left running
         os.killpg(child.pid, signal.SIGKILL)
         raise

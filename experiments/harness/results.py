@@ -101,7 +101,7 @@ def compare(old: Results, new: Results, tolerance: float = 1e-6) -> list[str]:
     out = []
     for number, (a, b) in enumerate(zip(old.rows, new.rows, strict=True)):
         for key in sorted(set(a) | set(b)):
-            if any(word in key for word in TIMES) or key in ("info", "versions"):
+            if any(word in key for word in TIMES) or key in ("info", "versions", "warnings"):
                 continue
             if not _same(a.get(key), b.get(key), tolerance):
                 out.append(f"row {number} ({describe(b)}): {key} {a.get(key)} -> {b.get(key)}")

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.harness.results import FIGURES, Results, Row, reasons, summarise
+from experiments.harness import results
+from experiments.harness.results import Results, Row, reasons, summarise
 from experiments.harness.results import table as markdown
 from experiments.harness.scores import Array, scores
 
@@ -287,7 +288,7 @@ def figure(found: Results) -> None:
         panel.set(title=f"lengthscale {scale}", xlabel="functions an input")
     panels[0].set_ylabel("NLPD")
     panels[0].legend(fontsize="small")
-    drawn.savefig(FIGURES / "figure4.png", dpi=150)
+    drawn.savefig(results.FIGURES / "figure4.png", dpi=150)
     plt.close(drawn)
 
 

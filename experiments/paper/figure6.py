@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from experiments.harness import datasets
+from experiments.harness import datasets, results
 from experiments.harness.process import Method
 from experiments.harness.process import run as run_apart
-from experiments.harness.results import FIGURES, Results, Row, reasons, seconds
+from experiments.harness.results import Results, Row, reasons, seconds
 from experiments.harness.results import table as markdown
 from experiments.harness.scores import Array, scores
 from experiments.harness.splits import Split, split
@@ -216,5 +216,5 @@ def figure(found: Results) -> None:
             )
             panel.set_title(f"{label}: {title}", fontsize="medium")
             drawn.colorbar(image, ax=panel)
-    drawn.savefig(FIGURES / "figure6.png", dpi=120)
+    drawn.savefig(results.FIGURES / "figure6.png", dpi=120)
     plt.close(drawn)

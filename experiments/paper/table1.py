@@ -191,8 +191,9 @@ def _verdicts(found: Results) -> str:
         nlpd = float(np.mean([r["nlpd"] for r in good]))
         # In the units of the column, and never finer than its last digit
         reach = max(10 * printed.spread, 0.005)
+        literal = _place(mse - printed.mse, max(printed.spread, 0.005))
         words.append(
-            f"{name}: MSE {_place(mse - printed.mse, reach)}, "
+            f"{name}: MSE {_place(mse - printed.mse, reach)} (with the ± as printed: {literal}), "
             f"NLPD {_place(nlpd - printed.nlpd, 0.005)}"
         )
     spreads = [r["mse"] for r in found.where(dataset="traffic", method=OURS) if "mse" in r]
