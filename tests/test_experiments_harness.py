@@ -182,6 +182,7 @@ def test_coverage_counts_intervals():
 
 # ---------------------------------------------------------------- processes
 
+NO_STD = "standard deviations are missing, or not positive"
 MODEL = """
 import child
 import numpy as np
@@ -222,6 +223,20 @@ def test_a_method_gives_a_row(method):
     assert np.all(row["mean"] == np.mean(part.y))
 
 
+def test_memory_is_the_method_s_own(method):
+    held = np.ones(30_000_000)  # what this process has had must not count, nor hide anything
+    taken = "import warnings; warnings.warn('much'); big = np.ones(10_000_000)"
+    row = process.run(method(fit=taken), split(example(), 0), 60.0)
+    assert 60.0 < row["memory_mib"] < 150.0
+    assert row["warnings"] == ["much"]
+    assert len(held) == 30_000_000
+
+
+def test_half_an_answer_at_the_limit_is_none(method):
+    late = "import sys, time; open(sys.argv[2], 'w').write('PK'); time.sleep(300)"
+    assert process.run(method(fit=late), split(example(), 0), 2.0)["reason"] == "more than 2 s"
+
+
 def test_a_method_without_uncertainty(method):
     row = process.run(method(predict="np.zeros(len(x)), None"), split(example(), 0), 60.0)
     assert row["nlpd"] is None
@@ -238,6 +253,9 @@ def test_a_method_without_uncertainty(method):
         ({"fit": "import os; os.kill(os.getpid(), 9)"}, "killed: out of memory"),
         ({"predict": "np.full(len(x), np.nan), None"}, "predictions are not finite"),
         ({"predict": "np.zeros(3), None"}, "predictions are not finite"),
+        ({"predict": "np.zeros(len(x)), np.full(len(x), np.nan)"}, NO_STD),
+        ({"predict": "np.zeros(len(x)), -np.ones(len(x))"}, NO_STD),
+        ({"predict": "np.zeros(len(x)), np.ones(3)"}, NO_STD),
     ],
 )
 def test_what_goes_wrong_is_said_in_the_row(method, code, reason):

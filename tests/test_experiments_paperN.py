@@ -21,8 +21,7 @@ from experiments.paper import figure4, figure6, table3
 @pytest.fixture(autouse=True)
 def figures(tmp_path, monkeypatch):
     """Pictures go to a folder of the test."""
-    for module in (table3, figure4, figure6):
-        monkeypatch.setattr(module, "FIGURES", tmp_path)
+    monkeypatch.setattr(results, "FIGURES", tmp_path)
     return tmp_path
 
 
