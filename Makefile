@@ -10,7 +10,9 @@ RUNTIME := $(VENV)/.installed-plot
 TOOLS := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint docs clean
+.PHONY: help demo test bench lint docs clean experiments peers
+
+PEERS := $(basename $(notdir $(wildcard experiments/environments/*.txt)))
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
@@ -23,6 +25,18 @@ test: $(TOOLS) ## the whole test suite, with coverage
 
 bench: $(TOOLS) ## speed beside celerite2 and bare memory traffic, as ratios
 	$(BIN)/python benchmarks/one_input.py
+
+experiments: $(TOOLS) ## the paper's tables and figures, and the peers that are installed
+	$(BIN)/python -m experiments $(if $(FULL),--full)
+
+experiment-%: $(TOOLS)
+	$(BIN)/python -m experiments $* $(if $(FULL),--full)
+
+peers: $(addprefix peer-,$(PEERS)) ## environments for other packages, under .venvs
+
+peer-%: experiments/environments/%.txt
+	$(PYTHON) -m venv .venvs/$*
+	.venvs/$*/bin/python -m pip install --quiet --requirement $<
 
 lint: $(TOOLS) ## formatting, lint and types
 	$(BIN)/ruff format --check

@@ -1,0 +1,1 @@
+"""One script a method, run in the environment it needs; `child` is what they share."""

@@ -1,0 +1,51 @@
+# pyright: reportMissingImports=false
+"""celerite2: its Matern-3/2 term, hyperparameters by L-BFGS-B.
+
+As its tutorial "First steps" (celerite2.readthedocs.io): ``scipy.optimize.minimize`` of the
+negative log likelihood over logarithms. Variances of new points are asked for in portions:
+they take memory in proportion to the points and the data.
+"""
+
+import celerite2
+import child
+import numpy as np
+from celerite2 import terms
+from scipy.optimize import minimize
+
+PORTION = 200
+
+
+def fit(x, y, settings):
+    x = x[:, 0]
+    order = np.argsort(x, kind="stable")
+    x, y = x[order], y[order]
+    first = np.log([y.std(), 0.01 * np.ptp(x), 0.3 * y.std()])
+
+    def process(p):
+        sigma, rho, noise = np.exp(p)
+        gp = celerite2.GaussianProcess(terms.Matern32Term(sigma=sigma, rho=rho), mean=0.0)
+        gp.compute(x, diag=np.full(len(x), noise**2), quiet=True)
+        return gp
+
+    bounds = [(start - 10.0, start + 10.0) for start in first]
+    found = minimize(
+        lambda p: -process(p).log_likelihood(y), first, method="L-BFGS-B", bounds=bounds
+    )
+    info = {
+        "evaluations": found.nfev,
+        "log_likelihood": -found.fun,
+        "noise": np.exp(2 * found.x[2]),
+    }
+    return {"gp": process(found.x), "y": y, "noise": np.exp(2 * found.x[2]), "info": info}
+
+
+def predict(model, x):
+    order = np.argsort(x[:, 0], kind="stable")
+    mean, variance = np.empty(len(x)), np.empty(len(x))
+    for rows in np.array_split(order, 1 + len(x) // PORTION):
+        mean[rows], variance[rows] = model["gp"].predict(model["y"], t=x[rows, 0], return_var=True)
+    return mean, np.sqrt(variance + model["noise"])
+
+
+if __name__ == "__main__":
+    child.main(fit, predict, versions=["celerite2"])

@@ -1,0 +1,119 @@
+"""docs/paper.md and docs/benchmarks.md, from the results files and from nothing else."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from experiments.__main__ import EXPERIMENTS
+from experiments.harness import results
+
+DOCS = results.ROOT / "docs"
+PAGES = {"paper.md": "paper", "benchmarks.md": "peers"}
+Found = tuple[str, ModuleType, results.Results]
+
+
+def write(folder: Path = DOCS) -> None:
+    """Write both pages from whatever results there are."""
+    for file, package in PAGES.items():
+        (folder / file).write_text(text(package), encoding="utf-8")
+
+
+def text(package: str) -> str:
+    """The page about the experiments of a package, "paper" or "peers"."""
+    found: list[Found] = [
+        (name, importlib.import_module(module), known)
+        for name, module in EXPERIMENTS.items()
+        if f".{package}." in module and (known := results.read(name))
+    ]
+    parts = [_INTRODUCTION[package]]
+    if not found:
+        parts.append("There are no results yet: `make experiments` writes them, and this page.")
+    elif package == "peers":
+        comparison = importlib.import_module("experiments.peers.comparison")
+        parts.append(comparison.losses([known for _, _, known in found]))  # where we lose, first
+    parts += [f"## {module.TITLE}\n\n{module.table(known)}" for _, module, known in found]
+    if found:
+        parts.append(_made(found))
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _made(found: Sequence[Found]) -> str:
+    """Hardware, versions, seeds and times: what it takes to make the page again."""
+    records = [known.record for _, _, known in found]
+    machines = _each(
+        f"{r['cores']} cores of an {r['processor']} with {r['memory_gib']} GiB, Python "
+        f"{r['python']}, " + ", ".join(f"{k} {v}" for k, v in r["versions"].items() if v)
+        for r in records
+    )
+    lines = [
+        [
+            f"`make experiment-{name}`",
+            str(len(known.rows)),
+            _seeds(known),
+            results.seconds(known.record.get("total_seconds")),
+        ]
+        for name, _, known in found
+    ]
+    total = sum(r.get("total_seconds", 0.0) for r in records)
+    peers = _each(
+        f"{name} {version}"
+        for _, _, known in found
+        for row in known.rows
+        for name, version in row.get("versions", {}).items()
+        if version and name not in records[0]["versions"]
+    )
+    return "\n\n".join(
+        [
+            "## How these figures were made",
+            "On " + "; and on ".join(machines) + ".",
+            *(["Other packages: " + ", ".join(sorted(peers)) + "."] if peers else []),
+            results.table(["command", "rows", "seeds", "seconds"], lines).strip(),
+            f"Together {_duration(total)}. Every row, its settings and its seed are in "
+            "`experiments/results`, one JSON file an experiment; this page is generated from "
+            "them. Two runs give the same numbers, times and memory aside: `python -m "
+            "experiments --compare OLD` shows what differs from an earlier folder of results.",
+        ]
+    )
+
+
+def _each(lines: Iterable[str]) -> list[str]:
+    """Every line once, in order."""
+    return list(dict.fromkeys(lines))
+
+
+def _seeds(known: results.Results) -> str:
+    seeds = sorted({row["seed"] for row in known.rows if "seed" in row})
+    if not seeds:
+        return "–"
+    if len(seeds) > 1 and seeds == list(range(seeds[0], seeds[-1] + 1)):
+        return f"{seeds[0]} to {seeds[-1]}"
+    return ", ".join(str(seed) for seed in seeds)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120.0 else f"{seconds / 60.0:.0f} minutes"
+
+
+_INTRODUCTION = {
+    "paper": """# The paper's experiments
+
+Every table and figure of *Actually Sparse Variational Gaussian Processes* (Cunningham et al.,
+2023), by one command each: `make experiment-table1` and so on, `make experiments` for all. The
+paper's numbers stand beside ours, with a sentence on why they differ. Sizes are chosen so that
+all of them together take less than an hour on two cores; `FULL=1` runs the paper's. A "/" is a
+row without a result, and the reason is given. Every data set is also run with the library's
+default settings, where no number is chosen by hand.
+""",
+    "peers": """# Beside other packages
+
+The same data, machine and run; every method in a process of its own, tuned as its documentation
+advises, as far as a minute a row allows (the scripts are in `experiments/methods`). Times begin
+after the imports and include what a method compiles, but not what Numba keeps on disk from an
+earlier run: our first fit on a machine compiles for longer, and that time is given. `make peers`
+installs the peers, `make experiment-one_input` and `make experiment-several_inputs` run them. A
+"/" is a row without a result, and the reason is given.
+""",
+}

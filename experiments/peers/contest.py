@@ -1,0 +1,117 @@
+"""Every method on every data set and size: the rows that the comparisons are made of."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from experiments.harness import datasets, process
+from experiments.harness.process import Method
+from experiments.harness.results import Results
+from experiments.harness.splits import Split, split
+
+DEFAULT, TUNED = "asvgp, defaults", "asvgp, tuned"
+TESTS = 2000  # held-out rows that are predicted: some peers' variances cost N for each
+LIMIT, FULL_LIMIT = 60.0, 3600.0  # seconds a row
+SEED = 1  # of the split shown; methods were tried out on that of seed 0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method, and how far it goes.
+
+    Attributes
+    ----------
+    method : Method
+    most : int or None
+        Rows above which it is not run by default, an estimate; None: no such number.
+    why : str
+        What stands in the way there.
+    always : bool
+        Whether that is so in a full run too, because of memory and not of time.
+    """
+
+    method: Method
+    most: int | None = None
+    why: str = ""
+    always: bool = False
+
+    def beyond(self, size: int, full: bool) -> str | None:
+        """Why it is not run on so many rows, or None."""
+        if self.most is None or size <= self.most or (full and not self.always):
+            return None
+        return f"not run above N = {self.most:,}: {self.why}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A data set and the numbers of its rows to draw; None is all."""
+
+    dataset: str
+    sizes: Sequence[int | None]
+
+
+def contest(
+    found: Results, cases: Sequence[Case], entries: Callable[[str, int], Sequence[Entry]]
+) -> None:
+    """Add a row for each method, data set and size.
+
+    Parameters
+    ----------
+    found : Results
+    cases : sequence of Case
+    entries : callable
+        From the data set's name and the number of training rows to the methods.
+    """
+    limit = FULL_LIMIT if found.full else LIMIT
+    for case in cases:
+        try:
+            data = datasets.load(case.dataset)
+        except datasets.Missing as error:
+            for entry in entries(case.dataset, 0):
+                row = {"method": entry.method.label, "dataset": case.dataset, "n": 0}
+                found.add(row | {"reason": str(error)})
+            continue
+        first_use(found, data)
+        for size in case.sizes:
+            part = thinned(split(data, SEED, rows=size))
+            for entry in entries(case.dataset, part.size):
+                found.add(one(entry, part, limit, found.full))
+
+
+def first_use(found: Results, data: datasets.Dataset) -> None:
+    """Have our code for so many inputs compiled, which happens once a machine; note the time.
+
+    It is kept on disk, so what the first row would pay says nothing about the others.
+    """
+    inputs, seconds = str(data.x.shape[1]), found.record.setdefault("first_use_seconds", {})
+    if inputs not in seconds:
+        part = split(data, 0, rows=500)
+        with tempfile.TemporaryDirectory() as empty:
+            cache = {"NUMBA_CACHE_DIR": empty}
+            row = process.run(Method(DEFAULT, "asvgp_models.py"), part, 600.0, variables=cache)
+        process.run(Method(DEFAULT, "asvgp_models.py"), part, 600.0)
+        if "reason" not in row:
+            seconds[inputs] = row["fit_seconds"] + row["predict_seconds"]
+
+
+def one(entry: Entry, part: Split, limit: float, full: bool) -> dict:
+    """A method's row on a split, run or refused."""
+    reason = entry.beyond(part.size, full)
+    if reason is None:
+        return process.run(entry.method, part, limit)
+    return {
+        "method": entry.method.label,
+        "dataset": part.dataset,
+        "n": part.size,
+        "seed": part.seed,
+        "settings": entry.method.settings,
+        "reason": reason,
+    }
+
+
+def thinned(part: Split) -> Split:
+    """The same with at most `TESTS` rows held out, evenly taken."""
+    step = -(-len(part.y_test) // TESTS)
+    return replace(part, x_test=part.x_test[::step], y_test=part.y_test[::step])

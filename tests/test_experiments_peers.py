@@ -1,0 +1,192 @@
+"""Comparisons with other packages: on made-up rows, and by our own method on tiny data."""
+
+import numpy as np
+import pytest
+
+from experiments.harness import datasets, process, results
+from experiments.harness.datasets import Dataset, Missing
+from experiments.harness.process import METHODS, Method
+from experiments.harness.results import Results
+from experiments.harness.splits import split
+from experiments.peers import comparison, one_input, pictures, several_inputs
+from experiments.peers.contest import DEFAULT, TESTS, TUNED, Case, Entry, contest, thinned
+
+
+def row(method, n=900, **changed):
+    made = {
+        "method": method,
+        "dataset": "made up",
+        "n": n,
+        "seed": 0,
+        "settings": {},
+        "mse": 0.2,
+        "nlpd": 0.5,
+        "crps": 0.1,
+        "coverage": 0.95,
+        "fit_seconds": 1.0,
+        "predict_seconds": 0.5,
+        "memory_mib": 100.0,
+    }
+    return made | changed
+
+
+@pytest.fixture
+def found():
+    rows = [
+        row(DEFAULT),
+        row(TUNED, mse=0.1),
+        row("tinygp", mse=0.15, fit_seconds=4.0),
+        row("mgcv bam", nlpd=0.6, fit_seconds=0.1, memory_mib=300.0),
+        row("pyGAM", mse=0.3, nlpd=None, crps=None, coverage=None, fit_seconds=2.0),
+        row(DEFAULT, n=9000),
+        row("tinygp", n=9000, fit_seconds=30.0),
+        {"method": "pyGAM", "dataset": "made up", "n": 9000, "reason": "more than 60 s"},
+    ]
+    return Results("one_input", "One input", rows=rows)
+
+
+def lines(text, word):
+    return [line for line in text.splitlines() if line.startswith("|") and word in line]
+
+
+def test_losses_name_what_a_peer_does_better_and_by_how_much(found):
+    text = comparison.losses([found])
+    assert lines(text, "tinygp") == ["| made up | 900 | tinygp | 0.15 / 0.2 |  |  |  |  |"]
+    assert lines(text, "mgcv") == ["| made up | 900 | mgcv bam |  |  |  | 0.6 / 1.5 |  |"]
+    assert not lines(text, "pyGAM")
+    assert not lines(text, TUNED)  # ours, not a peer
+    assert "2 of 4 pairs" in text
+
+
+def test_a_hundredth_is_no_loss(found):
+    found.rows = [row(DEFAULT), row("tinygp", mse=0.199, nlpd=0.495)]
+    assert "In none of 1 pairs" in comparison.losses([found])
+
+
+def test_our_own_failure_is_a_loss(found):
+    found.rows = [
+        {"method": DEFAULT, "dataset": "made up", "n": 900, "reason": "more than 60 s"},
+        row("tinygp"),
+    ]
+    assert "ours has no result" in comparison.losses([found])
+    assert "Relative" in comparison.ratios(found)
+
+
+def test_losses_of_nothing_say_what_to_run():
+    assert "make peers" in comparison.losses([])
+
+
+def test_ratios_are_relative_to_the_defaults_on_the_same_rows(found):
+    text = comparison.ratios(found)
+    assert "| made up | 900 | tinygp | 0.75 | +0.000 | 1 | 3 | 1 |" in text
+    assert "| made up | 900 | mgcv bam | 1 | +0.100 | 1 | 0.4 | 3 |" in text
+    assert "| made up | 900 | pyGAM | 1.5 | / | / | 1.67 | 1 |" in text
+    assert len(lines(text, "9,000")) == 1
+
+
+def test_pages_have_values_reasons_and_pictures(found):
+    for module in (one_input, several_inputs):
+        text = module.table(found)
+        assert "| made up | 9,000 | pyGAM | / | / | / | / | / | / | / |" in text
+        assert "pyGAM, made up (N = 9,000): more than 60 s" in text
+        assert "images/experiments/one_input.png" in text
+        assert "images/experiments/one_input_growth.png" in text
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_pictures_are_drawn_from_rows(found, empty, tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "FIGURES", tmp_path)
+    if empty:
+        found.rows = [r for r in found.rows if "reason" in r]
+    one_input.figure(found)
+    assert {p.name for p in tmp_path.iterdir()} == {"one_input.png", "one_input_growth.png"}
+
+
+def test_every_method_has_a_script_a_colour_and_an_environment():
+    known = {p.stem for p in (METHODS.parent / "environments").glob("*.txt")} | {"asvgp", "r"}
+    for module in (one_input, several_inputs):
+        for case in (*module.CASES, *module.FULL):
+            assert case.dataset in datasets.NAMES
+            for entry in module.entries(case.dataset, 1000):
+                assert (METHODS / entry.method.script).exists()
+                assert entry.method.environment in known
+                assert entry.method.label in pictures.STYLES
+                assert entry.most is None or entry.why
+
+
+def test_colours_differ_within_a_comparison():
+    for module in (one_input, several_inputs):
+        labels = [e.method.label for e in module.entries(module.CASES[0].dataset, 1000)]
+        assert len({pictures.STYLES[label] for label in labels}) == len(labels)
+
+
+@pytest.fixture
+def data(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.0, 10.0, 400)
+    made = Dataset("tiny", x[:, None], np.sin(x) + 0.1 * rng.standard_normal(400), ("x",), "")
+
+    def load(name):
+        if name == "tiny":
+            return made
+        raise Missing(f"{name} is not here; get it")
+
+    monkeypatch.setattr(datasets, "load", load)
+    return made
+
+
+def test_contest_runs_refuses_and_says_what_is_missing(data, monkeypatch):
+    ran = []
+
+    def run(method, split, limit):
+        ran.append((method.label, split.size))
+        return row(method.label, n=split.size, dataset=split.dataset)
+
+    monkeypatch.setattr(process, "run", run)
+    some = [
+        Entry(Method("fast", "asvgp_models.py")),
+        Entry(Method("slow", "asvgp_models.py"), most=100, why="too slow"),
+        Entry(Method("exact", "asvgp_models.py"), most=100, why="too large", always=True),
+    ]
+    cases = [Case("tiny", [100, None]), Case("gone", [None])]
+    found = Results("one_input", "")
+    contest(found, cases, lambda name, n: some)
+    assert ran.pop(0) == (DEFAULT, 360)  # unrecorded: compiles
+    assert found.record["first_use_seconds"] == {"1": 1.5}
+    assert "2 s with 1 input." in one_input.table(found)
+    assert ran == [("fast", 90), ("slow", 90), ("exact", 90), ("fast", 360)]
+    reasons = [r["reason"] for r in found.rows if "reason" in r]
+    assert reasons[0] == "not run above N = 100: too slow"
+    assert reasons[2:] == ["gone is not here; get it"] * 3
+    ran.clear()
+    contest(Results("one_input", "", full=True), cases[:1], lambda name, n: some)
+    assert ("slow", 360) in ran
+    assert ("exact", 360) not in ran
+
+
+def test_our_method_and_an_absent_peer_in_a_contest(data):
+    found = Results("one_input", "")
+    entries = [
+        Entry(Method(DEFAULT, "asvgp_models.py")),
+        Entry(Method("nobody", "asvgp_models.py", "nowhere")),
+    ]
+    contest(found, [Case("tiny", [200])], lambda name, n: entries)
+    ours, peer = found.rows
+    assert ours["mse"] < 0.05
+    assert 0.8 < ours["coverage"] <= 1.0
+    assert peer["reason"] == "not installed: make peer-nowhere"
+
+
+def test_held_out_rows_are_thinned_evenly():
+    many = Dataset("m", np.arange(90_000.0)[:, None], np.ones(90_000), ("x",), "")
+    part = thinned(split(many, 0))
+    assert TESTS / 2 < len(part.y_test) <= TESTS
+    assert np.ptp(part.x_test) > 0.99 * 90_000
+    assert part.size == 81_000
+
+
+def test_nystroem_in_a_process_of_its_own(data):
+    method = Method("Nyström", "sklearn_models.py", settings={"components": 20})
+    found = process.run(method, split(data, 0), 100.0)
+    assert found["mse"] < 0.05
+    assert found["info"]["components"] == 20
