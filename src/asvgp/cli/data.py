@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from os.path import exists
 from zipfile import BadZipFile
 
 import click
@@ -64,6 +65,23 @@ def source_of(
         )
     except BadZipFile as error:
         raise ValueError(f"{data[0]} cannot be read as npz: {error}.") from None
+
+
+def spare_inputs(output: str, data: Sequence[str], *models: str) -> None:
+    """An error where the output would replace a file that it is made of."""
+    from asvgp.io.files import find, identity
+    from asvgp.io.grids import grid_files
+
+    if output == "-" or not exists(output):
+        return
+    own = identity(output)
+    files = (path for item in data for path in grid_files(item) or find(item))
+    for path in (*models, *files):
+        if identity(path) == own:
+            raise click.UsageError(
+                f"The output {output} is a file to be read, {path}, and would replace it: give it "
+                "another name."
+            )
 
 
 def rows_to_compare(gp, data: Sequence[str], target: Sequence[str], columns: dict) -> tuple:

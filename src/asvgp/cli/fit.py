@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from asvgp.cli.app import INTERRUPTED
-from asvgp.cli.data import data_argument, noise_option, source_of, weight_option, width_option
+from asvgp.cli.data import (
+    data_argument,
+    noise_option,
+    source_of,
+    spare_inputs,
+    weight_option,
+    width_option,
+)
 from asvgp.cli.session import Session, common, examples
 from asvgp.cli.values import ColumnName, KernelText, NumBasis, OutputFile, Span
 
@@ -110,6 +117,7 @@ def fit(
     from asvgp.interrupts import plain_interrupts
     from asvgp.regressor import GPRegressor
 
+    spare_inputs(output, data)
     source = source_of(data, target, inputs, weight, noise_variance, width)
     optimizer: Any = None if fixed else "lbfgs"
     gp = GPRegressor(

@@ -51,6 +51,7 @@ def open_source(data, roles: Roles) -> Source | None:
         folder, paths = None, [path for item in data for path in find(item)]
     else:
         return None
+    check_distinct(paths)
     kinds = {format_of(path) for path in paths}
     if len(kinds) > 1:
         raise ValueError(
@@ -101,6 +102,28 @@ def format_of(path: str) -> str:
             f"{path}: the ending says no kind of file; known are {', '.join(FORMATS)}."
         )
     return FORMATS[ending]
+
+
+def identity(path) -> object:
+    """What all paths to one file share; links lead to the same."""
+    try:
+        state = os.stat(path)
+    except OSError:  # elsewhere, or not there
+        return os.fspath(path)
+    return state.st_dev, state.st_ino
+
+
+def check_distinct(paths: Sequence[str]) -> None:
+    """An error where a file is there twice: what is in it would count twice."""
+    seen: dict[object, str] = {}
+    for path in paths:
+        own = identity(path)
+        if own in seen:
+            other = "" if seen[own] == path else f", the other time as {seen[own]}"
+            raise ValueError(
+                f"{path} is given twice{other}: what is in it would count twice. Leave one out."
+            )
+        seen[own] = path
 
 
 def stamps(paths: Sequence[str]) -> tuple:
