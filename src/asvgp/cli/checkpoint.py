@@ -60,9 +60,9 @@ class Kept(Source):
         """Smallest and largest inputs."""
         return self.inner.ranges()
 
-    def survey(self, progress=None):
+    def survey(self, progress=None, along: int | None = 0):
         """Outermost inputs."""
-        return self.inner.survey(progress)
+        return self.inner.survey(progress, along)
 
     def fingerprint(self) -> object:
         """What stays equal as long as the data do."""
