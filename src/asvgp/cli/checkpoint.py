@@ -20,6 +20,7 @@ from asvgp.interrupts import patient_interrupts
 from asvgp.io.blocks import in_blocks
 from asvgp.io.model_file import ModelFileError, read
 from asvgp.io.persistence import load, save
+from asvgp.io.reading import counted_from
 from asvgp.io.source import Chunk, Source, Stream
 from asvgp.progress import Progress
 
@@ -175,7 +176,8 @@ def added(gp, source: Source, done: int = 0) -> None:
         advance(done)
     try:
         for block in in_blocks(_after(source.chunks(), done)):
-            gp.partial_fit(*block)
+            with counted_from(done):
+                gp.partial_fit(*block)
             advance(block.rows)
             done += block.rows
     finally:

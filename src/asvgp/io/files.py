@@ -143,9 +143,9 @@ def _numpy(paths: Sequence[str], kind: str, roles: Roles) -> Source:
         raise ValueError(f"{len(paths)} NumPy files: give them one by one, or use Parquet.")
     try:
         if kind == "npy":
-            return ArraySource(np.load(paths[0], mmap_mode="r"), roles)
+            return ArraySource(np.load(paths[0], mmap_mode="r"), roles, paths)
         with open(paths[0], "rb") as file, np.load(file) as arrays:
-            return DictSource(dict(arrays), roles)
+            return DictSource(dict(arrays), roles, paths)
     except (ValueError, OSError, EOFError, BadZipFile, zlib.error) as error:
         raise ValueError(f"{paths[0]} cannot be read as {kind}: {error}") from None
 
