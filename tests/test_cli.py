@@ -425,6 +425,17 @@ def test_progress_shows_rate_and_what_is_left(files, tmp_path, monkeypatch):
     assert call(*arguments, "--quiet").stderr == ""
 
 
+@pytest.mark.parametrize("command", ["plot", "report"])
+def test_progress_of_reading_what_is_compared(files, tmp_path, monkeypatch, command):
+    clock = iter(range(10**6))
+    kind = {"plot": ("--kind", "check", "-o", tmp_path / "o.png")}
+    output = kind.get(command, ("-o", tmp_path / "o.html"))
+    with monkeypatch.context() as patch:
+        patch.setattr("asvgp.progress.time.perf_counter", lambda: float(next(clock)))
+        arguments = (files / "power.asvgp", files / "power.parquet", *output)
+        assert "reading: 1,000 of 1,000, " in call(command, *arguments, "--progress").stderr
+
+
 def test_debug_shows_where_an_error_came_from(files, tmp_path):
     arguments = ("fit", files / "power.csv", "--target", "time", "-o", tmp_path / "m.asvgp")
     assert "must hold numbers" in call(*arguments, "--input", "hours", code=1).stderr

@@ -16,6 +16,7 @@ from asvgp import Constant, GPRegressor, Linear, Matern32, scan
 from asvgp.basis import Grid
 from asvgp.field.stats import FieldStatistics
 from asvgp.inference.resolution import MANY
+from asvgp.io.dask import computed, tree
 from asvgp.io.reading import Reader
 from asvgp.io.sent import Predictor
 from asvgp.stats import Statistics
@@ -81,6 +82,12 @@ class TestFrames:
         assert_same(gp, expected)
         found, wanted = gp.predict(data).compute(), expected.predict(table)
         pd.testing.assert_frame_equal(found.sort_index(), wanted, rtol=0, atol=1e-12)
+
+    @pytest.mark.parametrize("count", [1, 2, 8, 9, 17, 65])
+    def test_none_is_lost_in_the_tree(self, count):
+        numbers = [dask.delayed(2**i) for i in range(count)]
+        (found,) = computed(tree(numbers, sum, fan_in=8))
+        assert found == 2**count - 1
 
     def test_train_as_well(self, table):
         expected = GPRegressor(Matern32(dim="x")).fit(table, "y")
@@ -401,7 +408,12 @@ def transferred(dask_worker):
 @pytest.fixture(scope="module")
 def cluster():
     distributed = pytest.importorskip("distributed")
-    settings = {"distributed.comm.timeouts.connect": "30s", "distributed.logging.distributed": 50}
+    settings = {
+        "distributed.comm.timeouts.connect": "30s",
+        "distributed.logging.distributed": 50,
+        # An idle worker may steal a task and fetch its rows: Dask's choice, by the clock.
+        "distributed.scheduler.work-stealing": False,
+    }
     with (
         dask.config.set(settings),
         distributed.LocalCluster(

@@ -170,6 +170,14 @@ class TestTheSameFit:
             assert_same(gp, GPRegressor(NUMBERED, **FIXED).fit(X, y, weights))
             assert gp.stats_.log_weights == pytest.approx(np.log(weights).sum())
 
+    def test_with_known_noise(self, sea):
+        sea["v"] = ("lat", "lon"), np.linspace(0.01, 0.09, 24 * 31).reshape(24, 31)
+        X, y = rows(sea)
+        expected = GPRegressor(NUMBERED, **FIXED).fit(X, y, noise_variance=sea.v.values.ravel())
+        for data in (sea, sea.chunk({"lat": 5})):
+            gp = GPRegressor(KERNEL, **FIXED).fit(data, "sst", noise_variance="v")
+            assert_same(gp, expected)
+
     def test_of_several_outputs(self, sea):
         sea["salt"] = 2.0 * sea.sst + 1.0
         X, y = rows(sea)

@@ -171,6 +171,37 @@ def test_a_full_disk_leaves_the_old_file(path, monkeypatch):
     assert same(asvgp.load(path).predict(X), gp.predict(X))
 
 
+@each_model
+def test_the_room_it_needs_is_not_more_than_is_said(case, path, monkeypatch):
+    told = []
+    honest = atomic.replacing
+
+    def replacing(path, what, size):
+        told.append(size())
+        return honest(path, what, size)
+
+    monkeypatch.setattr(model_file, "replacing", replacing)
+    monkeypatch.setattr(model_file, "_shrinks", lambda raw: False)
+    fitted(case)[0].save(path)
+    assert told[0] - 20_000 < path.stat().st_size <= told[0]
+
+
+def test_files_that_may_not_be_so_large(path):
+    resource = pytest.importorskip("resource")
+    gp = fitted(line)[0]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(
+            OSError, match=r"may not be larger than 4.0 KiB here.*ulimit -f"
+        ) as info:
+            gp.save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert info.value.errno == errno.EFBIG
+    assert os.listdir(path.parent) == []
+
+
 def test_an_interrupted_save_leaves_the_old_file(path, monkeypatch):
     gp = fitted(line)[0]
     gp.save(path)

@@ -147,6 +147,12 @@ def test_arrays_by_the_numbers_of_their_columns(in_memory, tmp_path):
     gp = GPRegressor(num_basis=60).fit(scan(tmp_path / "a.npy", target=0))
     same(gp, in_memory)
     assert gp.predict([5.0]).shape == (1,)
+    weighted = np.column_stack([DATA["w"], DATA["x"], DATA["y"]])
+    for role in ("weight", "noise_variance"):
+        argument = {"weight": "sample_weight"}.get(role, role)
+        gp = GPRegressor(num_basis=60).fit(scan(weighted, target=2, **{role: 0}))
+        twin = GPRegressor(num_basis=60).fit(DATA["x"], DATA["y"], **{argument: DATA["w"]})
+        same(gp, twin)
     chunks = [(part["x"], part["y"]) for part in parts()]
     same(GPRegressor(num_basis=60).fit(iter(chunks)), in_memory)
     with pytest.raises(ValueError, match="There is no column 7"):

@@ -164,11 +164,11 @@ def finest_uncut(
         ends = f"{_shown(grid.lower, axis)} to {_shown(grid.upper, axis)}"
         raise ValueError(
             f"No number of equidistant knots from {ends}, the domain given, leaves all intervals "
-            "whole that y is averaged over. " + _advice(x, width, grid.cells, degree, axis)
+            "whole that y is averaged over. " + _advice(x, width, grid, degree, axis)
         )
     found = aligned_grid(x, width, grid.lower, grid.upper, grid.cells)
     if found is None:
-        raise ValueError(_advice(x, width, grid.cells, degree, axis))
+        raise ValueError(_advice(x, width, grid, degree, axis))
     multiple = halvings(found.cells)
     cells = multiple * ceil(found.cells / multiple)
     return Grid(found.lower, found.lower + cells * found.spacing, cells)
@@ -185,13 +185,16 @@ def check_uncut(x: Array, width: Array, grid: Grid, degree: int, axis: TimeAxis 
         f"Knots cut {len(rows)} of {np.count_nonzero(width)} intervals that y is averaged over, "
         f"the first in row {rows[0]}, {first}: they are "
         f"{_length(grid.spacing, axis)} apart, from {_shown(grid.lower, axis)} to "
-        f"{_shown(grid.upper, axis)}. " + _advice(x, width, grid.cells, degree, axis)
+        f"{_shown(grid.upper, axis)}. " + _advice(x, width, grid, degree, axis)
     )
 
 
-def _advice(x: Array, width: Array, cells: int, degree: int, axis: TimeAxis | None) -> str:
-    """The knots to take, about as many, if there are such."""
-    better = aligned_grid(x, width, float(x.min()), float((x + width).max()), cells)
+def _advice(x: Array, width: Array, grid: Grid, degree: int, axis: TimeAxis | None) -> str:
+    """The knots to take, about as many, if there are such.
+
+    They cover the grid, which holds all data: these may be no more than a block of them.
+    """
+    better = aligned_grid(x, width, grid.lower, grid.upper, grid.cells)
     if better is not None:
         domain = ", ".join(_shown(end, axis, exact=True) for end in (better.lower, better.upper))
         return f"Take num_basis={better.cells + degree} and domain=({domain}), from the start."

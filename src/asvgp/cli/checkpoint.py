@@ -20,6 +20,7 @@ from asvgp.interrupts import patient_interrupts
 from asvgp.io.blocks import in_blocks
 from asvgp.io.model_file import ModelFileError, read
 from asvgp.io.persistence import load, save
+from asvgp.io.reading import counted_from
 from asvgp.io.source import Chunk, Source, Stream
 from asvgp.progress import Progress
 
@@ -60,9 +61,9 @@ class Kept(Source):
         """Smallest and largest inputs."""
         return self.inner.ranges()
 
-    def survey(self, progress=None):
+    def survey(self, progress=None, along: int | None = 0):
         """Outermost inputs."""
-        return self.inner.survey(progress)
+        return self.inner.survey(progress, along)
 
     def fingerprint(self) -> object:
         """What stays equal as long as the data do."""
@@ -175,7 +176,8 @@ def added(gp, source: Source, done: int = 0) -> None:
         advance(done)
     try:
         for block in in_blocks(_after(source.chunks(), done)):
-            gp.partial_fit(*block)
+            with counted_from(done):
+                gp.partial_fit(*block)
             advance(block.rows)
             done += block.rows
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from os.path import exists
 from zipfile import BadZipFile
 
 import click
@@ -82,6 +83,23 @@ def with_lines(source) -> Iterator[None]:
         before = re.match(r"From row (\d+) of the data on", text)
         where = source.line_of(int(found[1]) + (int(before[1]) if before else 0))
         raise ValueError(f"{text} The first is {where[2:-1]}." if where else text) from None
+
+
+def spare_inputs(output: str, data: Sequence[str], *models: str) -> None:
+    """An error where the output would replace a file that it is made of."""
+    from asvgp.io.files import find, identity
+    from asvgp.io.grids import grid_files
+
+    if output == "-" or not exists(output):
+        return
+    own = identity(output)
+    files = (path for item in data for path in grid_files(item) or find(item))
+    for path in (*models, *files):
+        if identity(path) == own:
+            raise click.UsageError(
+                f"The output {output} is a file to be read, {path}, and would replace it: give it "
+                "another name."
+            )
 
 
 def rows_to_compare(gp, data: Sequence[str], target: Sequence[str], columns: dict) -> tuple:

@@ -12,6 +12,7 @@ from asvgp.cli.data import (
     data_argument,
     noise_option,
     source_of,
+    spare_inputs,
     weight_option,
     width_option,
     with_lines,
@@ -118,6 +119,7 @@ def fit(
     from asvgp.interrupts import plain_interrupts
     from asvgp.regressor import GPRegressor
 
+    spare_inputs(output, data)
     source = source_of(data, target, inputs, weight, noise_variance, width)
     optimizer: Any = None if fixed else "lbfgs"
     gp = GPRegressor(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from asvgp.cli.data import spare_inputs
 from asvgp.cli.session import Session, common, examples
 from asvgp.cli.values import OutputFile
 
@@ -29,9 +30,12 @@ def merge(session: Session, models, output) -> None:
     """
     from asvgp.cli.fit import tell_trained
     from asvgp.interrupts import plain_interrupts
+    from asvgp.io.files import check_distinct
 
     if len(models) < 2:
         raise click.UsageError("Give at least two models to merge.")
+    spare_inputs(output, (), *models)
+    check_distinct(models)
     first, *others = models
     gp = session.load(first)
     for path in others:

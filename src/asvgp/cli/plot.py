@@ -8,6 +8,7 @@ from asvgp.cli.data import (
     data_argument,
     noise_option,
     rows_to_compare,
+    spare_inputs,
     weight_option,
     width_option,
 )
@@ -90,6 +91,7 @@ def plot(
     """
     from asvgp.plot.style import pyplot
 
+    spare_inputs(output, data, model)
     gp = session.load(model)
     count = len(inputs_of(gp))
     if kind == "auto":

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from asvgp.cli.data import data_argument, source_of
+from asvgp.cli.data import data_argument, source_of, spare_inputs
 from asvgp.cli.info import inputs_of
 from asvgp.cli.session import Session, common, examples
 from asvgp.cli.values import ColumnName, OutputFile
@@ -109,6 +109,7 @@ def predict(
         raise click.UsageError("--noise-variance is for --include-noise.")
     if places and (keep or inputs or noise_variance):
         raise click.UsageError("--keep, --input and --noise-variance are columns of DATA.")
+    spare_inputs(output, data, model)
     begin = time.perf_counter()
     gp = session.load(model)
     if places:

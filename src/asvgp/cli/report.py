@@ -8,6 +8,7 @@ from asvgp.cli.data import (
     data_argument,
     noise_option,
     source_of,
+    spare_inputs,
     targets_of,
     weight_option,
     width_option,
@@ -46,6 +47,7 @@ def report(session: Session, model, data, target, weight, noise_variance, width,
     from asvgp.report.checks import headline
     from asvgp.report.page import compose
 
+    spare_inputs(output, data, model)
     gp = session.load(model)
     source = None
     if data:

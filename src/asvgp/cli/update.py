@@ -8,6 +8,7 @@ from asvgp.cli.data import (
     data_argument,
     noise_option,
     source_of,
+    spare_inputs,
     targets_of,
     weight_option,
     width_option,
@@ -48,8 +49,9 @@ def update(session: Session, model, data, target, weight, noise_variance, width,
     from asvgp.cli.fit import tell_trained
     from asvgp.interrupts import plain_interrupts
 
-    gp = session.load(model)
     output = model if output is None else output
+    spare_inputs(output, data)
+    gp = session.load(model)
     before = gp.stats_.count
     source = source_of(data, target or targets_of(gp), (), weight, noise_variance, width)
     try:

@@ -11,7 +11,8 @@ import numpy as np
 from asvgp.columns import Columns, Gridded, Table
 from asvgp.io.blocks import joined
 from asvgp.io.convert import arrow
-from asvgp.io.source import Source, open_source, source_for
+from asvgp.io.source import Chunk, Source, open_source, source_for
+from asvgp.progress import Progress
 
 Predict = Callable[[Any], dict[str, np.ndarray]]
 
@@ -52,9 +53,22 @@ def rows_of(model, X, y=None, sample_weight=None, noise_variance=None, width=Non
     source = source_for(X, y, sample_weight, noise_variance, width)
     if source is None:
         if (own := source_to_predict(model, X)) is not None:
-            X = joined(list(own.chunks(inputs_only=True))).X
+            X = _in_memory(model, own, inputs_only=True).X
         return with_names(model, X), y, sample_weight, noise_variance, width
-    return tuple(joined(list(source.prepared(model.kernel, input_names(model)).chunks())))
+    return tuple(_in_memory(model, source.prepared(model.kernel, input_names(model))))
+
+
+def _in_memory(model, source: Source, inputs_only: bool = False) -> Chunk:
+    """All rows of a source at once, read with the progress that a model shows."""
+    progress, found = Progress(model.progress), []
+    advance = progress.passing(source.rows, "reading")
+    try:
+        for chunk in source.chunks(inputs_only):
+            found.append(chunk)
+            advance(chunk.rows)
+    finally:
+        progress.close()
+    return joined(found)
 
 
 def with_names(model, X):

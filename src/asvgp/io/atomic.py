@@ -6,7 +6,7 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -15,11 +15,13 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def replacing(path, what: str = "file", size: int | None = None) -> Iterator[BinaryIO]:
+def replacing(
+    path, what: str = "file", size: Callable[[], int] | None = None
+) -> Iterator[BinaryIO]:
     """A new file beside ``path``, which takes its place when all is written and on the disk.
 
     Whatever goes wrong before, the file that was there stays and nothing else is left. ``what``
-    and ``size``, in bytes, are for the message where the disk is full.
+    and ``size``, which counts its bytes at most, are for the message where there is no room.
 
     Examples
     --------
@@ -50,19 +52,38 @@ def replacing(path, what: str = "file", size: int | None = None) -> Iterator[Bin
         with suppress(OSError):
             beside.unlink()
         if isinstance(error, OSError) and error.errno in _FULL:
-            raise OSError(error.errno, _full(path, what, size), str(path)) from error
+            told = _full(path, what, size, error.errno == errno.EFBIG)
+            raise OSError(error.errno, told, str(path)) from error
         raise
 
 
-def _full(path: Path, what: str, size: int | None) -> str:
+def _full(path: Path, what: str, size: Callable[[], int] | None, limited: bool) -> str:
+    """What to say where the disk has no room, or files are limited in size."""
     from asvgp.field.memory import in_words  # needed in trouble only
 
+    needed = "does not fit" if size is None else f"needs up to {in_words(size())}"
+    kept = "; the file that was there before is as it was" if path.exists() else ""
+    if limited:
+        limit = _file_limit()
+        most = "be so large" if limit is None else f"be larger than {in_words(limit)}"
+        return (
+            f"The {what} {needed}, and files may not {most} here{kept}. Raise the limit (ulimit "
+            "-f) or write to a file system that takes larger files"
+        )
     free = "too little is left"
     with suppress(OSError):
         free = f"{in_words(shutil.disk_usage(path.parent).free)} are left in {path.parent}"
-    needed = "does not fit" if size is None else f"needs up to {in_words(size)}"
-    kept = "; the file that was there before is as it was" if path.exists() else ""
     return f"The {what} {needed}, and {free}{kept}. Free space and try again"
+
+
+def _file_limit() -> int | None:
+    """Bytes that a file of this process may have; None where it is the file system that says."""
+    try:
+        import resource
+    except ImportError:  # as on Windows
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def _sync_folder(folder: Path) -> None:

@@ -188,17 +188,17 @@ class BlockStream(Stream):
 
 
 def outermost(
-    source: Source, progress: Callable[[int], None] | None = None
+    source: Source, progress: Callable[[int], None] | None = None, along: int | None = 0
 ) -> tuple[Columns | np.ndarray, int]:
     """Smallest and largest of every input, in two rows, by a pass over them; number of rows.
 
-    Where y is averaged over intervals, the largest is the end of one.
+    Where y is averaged over intervals ``along`` an input, its largest is the end of one.
     """
     ends, rows = None, 0
     for chunk in source.chunks(inputs_only=True):
         if not chunk.rows:
             continue
-        new = extremes(chunk.X, chunk.width)
+        new = extremes(chunk.X, chunk.width, along)
         ends = new if ends is None else extremes(joined([Chunk(ends), Chunk(new)]).X)
         rows += chunk.rows
         if progress is not None:
@@ -208,8 +208,10 @@ def outermost(
     return ends, rows
 
 
-def extremes(X: Columns | np.ndarray, width=None) -> Columns | np.ndarray:
+def extremes(X: Columns | np.ndarray, width=None, along: int | None = 0) -> Columns | np.ndarray:
     """Smallest and largest of every column, in two rows; what is missing is passed over.
+
+    Rows may be intervals, as wide as given ``along`` the column of that number.
 
     Examples
     --------
@@ -220,14 +222,16 @@ def extremes(X: Columns | np.ndarray, width=None) -> Columns | np.ndarray:
     [2.0, 3.5]
     """
     if isinstance(X, Columns):
-        return Columns(X.columns, [_two(array, width) for array in X.arrays])
+        arrays = enumerate(X.arrays)
+        return Columns(X.columns, [_two(a, width if i == along else None) for i, a in arrays])
     if X.ndim == 1:
         return _two(X, width)
-    return np.stack([_two(column, width) for column in X.T], axis=1)
+    columns = enumerate(X.T)
+    return np.stack([_two(c, width if i == along else None) for i, c in columns], axis=1)
 
 
 def _two(column, width) -> Any:
-    """Smallest and largest of a column; where there are widths it is the only one."""
+    """Smallest and largest of a column, or of intervals that begin there."""
     if isinstance(column, Zoned):
         return Zoned(_two(column.times, width), column.tz)
     ends = [np.fmin.reduce(column), np.fmax.reduce(column)]

@@ -119,9 +119,9 @@ def added(parts: Sequence):
     return reduce(add, parts) if parts else None
 
 
-def ends_of(chunk: Chunk):
+def ends_of(chunk: Chunk, along: int | None):
     """Outermost inputs of a partition and its number of rows."""
-    return (extremes(chunk.X, chunk.width), chunk.rows) if chunk.rows else None
+    return (extremes(chunk.X, chunk.width, along), chunk.rows) if chunk.rows else None
 
 
 def outermost_of(parts: Sequence):
@@ -241,9 +241,9 @@ class DaskSource(Source):
         parts = self.parts()
         return DaskStream(parts, *first_look(parts, self.rows, _look_rows(self.roles)))
 
-    def survey(self, progress=None):
+    def survey(self, progress=None, along: int | None = 0):
         """Outermost inputs and the number of rows, by a tree of partitions."""
-        ends = [part.task(ends_of) for part in self.parts(inputs_only=True)]
+        ends = [part.task(ends_of, along) for part in self.parts(inputs_only=True)]
         (found,) = computed(tree(ends, outermost_of))
         if found is None:
             raise ValueError("There are no data: 0 rows.")

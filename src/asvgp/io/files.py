@@ -53,6 +53,7 @@ def open_source(data, roles: Roles) -> Source | None:
         folder, paths = None, [path for item in data for path in find(item)]
     else:
         return None
+    check_distinct(paths)
     kinds = {format_of(path) for path in paths}
     if len(kinds) > 1:
         raise ValueError(
@@ -105,6 +106,28 @@ def format_of(path: str) -> str:
     return FORMATS[ending]
 
 
+def identity(path) -> object:
+    """What all paths to one file share; links lead to the same."""
+    try:
+        state = os.stat(path)
+    except OSError:  # elsewhere, or not there
+        return os.fspath(path)
+    return state.st_dev, state.st_ino
+
+
+def check_distinct(paths: Sequence[str]) -> None:
+    """An error where a file is there twice: what is in it would count twice."""
+    seen: dict[object, str] = {}
+    for path in paths:
+        own = identity(path)
+        if own in seen:
+            other = "" if seen[own] == path else f", the other time as {seen[own]}"
+            raise ValueError(
+                f"{path} is given twice{other}: what is in it would count twice. Leave one out."
+            )
+        seen[own] = path
+
+
 def stamps(paths: Sequence[str]) -> tuple:
     """Size and time of writing of files; None of those that are elsewhere."""
     found = []
@@ -122,9 +145,9 @@ def _numpy(paths: Sequence[str], kind: str, roles: Roles) -> Source:
         raise ValueError(f"{len(paths)} NumPy files: give them one by one, or use Parquet.")
     try:
         if kind == "npy":
-            return ArraySource(np.load(paths[0], mmap_mode="r"), roles)
+            return ArraySource(np.load(paths[0], mmap_mode="r"), roles, paths)
         with open(paths[0], "rb") as file, np.load(file) as arrays:
-            return DictSource(dict(arrays), roles)
+            return DictSource(dict(arrays), roles, paths)
     except (ValueError, OSError, EOFError, BadZipFile, zlib.error) as error:
         raise ValueError(f"{paths[0]} cannot be read as {kind}: {error}") from None
 

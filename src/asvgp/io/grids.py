@@ -77,6 +77,8 @@ def _is_store(path: str) -> bool:
 
 
 def _from_files(paths: Sequence[str], roles: Roles) -> Source:
+    from asvgp.io.files import check_distinct
+
     try:
         import xarray as xr
     except ImportError:
@@ -86,6 +88,7 @@ def _from_files(paths: Sequence[str], roles: Roles) -> Source:
     for path in paths:
         if "://" not in path and not os.path.exists(path):
             raise FileNotFoundError(f"There is no file {path!r} (in {os.getcwd()}).")
+    check_distinct(paths)
     zarr = [p for p in paths if _is_store(p) or p.lower().rstrip("/").endswith(".zarr")]
     if zarr and len(zarr) < len(paths):
         raise ValueError("NetCDF files and Zarr stores at once: give one kind.")

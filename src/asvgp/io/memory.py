@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -32,9 +32,9 @@ def open_source(data, roles: Roles) -> Source | None:
 class DictSource(TableSource):
     """Columns by name; a structured array is one, too."""
 
-    def __init__(self, data, roles: Roles):
+    def __init__(self, data, roles: Roles, paths: Sequence[str] = ()):
         super().__init__(roles)
-        self.data = data
+        self.data, self.paths = data, tuple(paths)
         lengths = {len(data[name]) for name in self.names()}
         if len(lengths) > 1:
             raise ValueError(f"Columns have different lengths: {sorted(lengths)}.")
@@ -50,22 +50,25 @@ class DictSource(TableSource):
             yield {name: self.data[name][begin : begin + ROWS] for name in names}
 
     def fingerprint(self) -> object:
-        """Lengths."""
-        return tuple(len(self.data[name]) for name in self.names())
+        """Lengths, and of files when they were written."""
+        from asvgp.io.files import stamps
+
+        return tuple(len(self.data[name]) for name in self.names()), stamps(self.paths)
 
 
 class ArraySource(Source):
     """A two-dimensional array, its columns by number; a vector of inputs."""
 
-    def __init__(self, data: np.ndarray, roles: Roles):
+    def __init__(self, data: np.ndarray, roles: Roles, paths: Sequence[str] = ()):
         self.data, self.roles, self.rows = data, roles, len(data) if data.ndim else 0
+        self.paths = tuple(paths)
         if data.ndim not in (1, 2):
             raise ValueError(f"An array of data must have rows and columns, not {data.shape}.")
 
     def prepared(self, kernel, inputs=None) -> Source:
         """The source with its columns chosen."""
         if self.data.dtype.names:
-            return DictSource(self.data, self.roles).prepared(kernel, inputs)
+            return DictSource(self.data, self.roles, self.paths).prepared(kernel, inputs)
         new = copy(self)
         width = self.data.shape[1] if self.data.ndim == 2 else 1
         new.roles = self.roles.resolved(range(width))
@@ -96,8 +99,10 @@ class ArraySource(Source):
                 yield Chunk(X, pick(y), pick(roles.weight), pick(roles.noise_variance), width)
 
     def fingerprint(self) -> object:
-        """Its shape."""
-        return self.data.shape
+        """Its shape, and of files when they were written."""
+        from asvgp.io.files import stamps
+
+        return self.data.shape, stamps(self.paths)
 
 
 class ChunkSource(Source):

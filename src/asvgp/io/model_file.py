@@ -36,6 +36,7 @@ _DTYPE = re.compile(r"[<|][fiub][1248]|<[mM]8\[\d{0,9}\w{1,7}\]")
 _CHUNK = 1 << 20
 _SAMPLES, _SAMPLE = 16, 1 << 14  # pieces, and bytes of each, by which compression is judged
 _WORTH = 0.75  # of its size: what an array must shrink to for the time to pay
+_ENTRY = 512  # bytes around an array: its header, two of the archive, and a line of the list
 _EXPANSION = 1100  # more than deflate can do
 
 
@@ -55,9 +56,15 @@ def write(path, model: Any, arrays: Mapping[str, Array]) -> None:
     model : what JSON can hold
     arrays : mapping from names to arrays
     """
-    size = sum(array.nbytes for array in arrays.values())
-    with replacing(path, "model", size) as stream:
+    with replacing(path, "model", lambda: _room(model, arrays)) as stream:
         _write(stream, model, arrays)
+
+
+def _room(model: Any, arrays: Mapping[str, Array]) -> int:
+    """Bytes that a file takes at most: arrays as they are, their headers and entries, the text."""
+    entries = sum(_ENTRY + 3 * len(name.encode()) for name in arrays)
+    text = len(json.dumps(model, allow_nan=False, separators=(",", ":")))
+    return sum(array.nbytes for array in arrays.values()) + entries + text + 2 * _ENTRY
 
 
 def _write(stream: BinaryIO, model: Any, arrays: Mapping[str, Array]) -> None:

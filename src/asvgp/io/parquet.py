@@ -58,6 +58,7 @@ def _pair(column, kind) -> list | None:
     if types.is_date32(kind):
         return [np.datetime64(value, "s") for value in (told.min, told.max)]
     if types.is_floating(kind) or types.is_integer(kind):
-        pair = [told.min, told.max]
-        return pair if all(np.isfinite(pair)) else None
+        pair = [told.min, told.max]  # as bytes where they are of half precision
+        numbers = all(isinstance(end, int | float) for end in pair)
+        return pair if numbers and all(np.isfinite(pair)) else None
     return None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from asvgp.columns import Table, match
 from asvgp.inputs import Seen, read_targets, read_weights
 from asvgp.io.source import Chunk, Source, Stream
 from asvgp.structure import structure_of
@@ -101,7 +102,10 @@ def absorb(estimator, source: Source, stream: Stream, progress) -> tuple[Seen, A
                     "function that returns a new iterator; or call partial_fit, by which the "
                     "domain grows as data come."
                 )
-            extent, counted = source.survey(progress.passing(source.rows, "range of the data"))
+            layout = match(estimator.kernel, Table(head.X))
+            along = layout.input if layout.single else None  # only one input has intervals
+            advance = progress.passing(source.rows, "range of the data")
+            extent, counted = source.survey(advance, along)
     untrained = estimator.optimizer is None
     seen = head.X if extent is None else extent
     structure = structure_of(estimator.kernel, seen, untrained, estimator.domain)

@@ -153,15 +153,18 @@ class Source(ABC):
 
         return BlockStream(self)
 
-    def survey(self, progress: Callable[[int], None] | None = None) -> tuple[Any, int | None]:
-        """Outermost inputs, in two rows or three, and the number of rows if it was counted.
+    def survey(
+        self, progress: Callable[[int], None] | None = None, along: int | None = 0
+    ) -> tuple[Any, int | None]:
+        """Outermost inputs, in two rows, and the number of rows if it was counted.
 
-        Where `ranges` does not know, it takes a pass over the inputs.
+        Where `ranges` does not know, it takes a pass over the inputs. Intervals that y is
+        averaged over lie along one input, given by its number.
         """
         from asvgp.io.blocks import outermost
 
         found = self.ranges() if self.roles.width is None else None
-        return (found, self.rows) if found is not None else outermost(self, progress)
+        return (found, self.rows) if found is not None else outermost(self, progress, along)
 
     def answer(self, predict: Callable[[Any], dict[str, np.ndarray]]) -> Any:
         """Predictions in kind, from a function that answers a chunk's X by named columns.
