@@ -41,8 +41,8 @@ from asvgp.cli.values import ColumnName, OutputFile
 def report(session: Session, model, data, target, weight, noise_variance, width, output) -> None:
     """Write a page about MODEL that stands alone: what was fitted, and is it good.
 
-    With DATA it also has residuals and calibration; their columns are read into memory. --json answers with the findings: question,
-    verdict, words, and the number that decides.
+    With DATA it also has residuals and calibration; their columns are read into memory. --json
+    answers with the findings: question, verdict, words, and the number that decides.
     """
     from asvgp.report.checks import headline
     from asvgp.report.page import compose
