@@ -11,8 +11,8 @@ TITLE = "Two and three inputs"
 
 CASES = (
     Case("sea level", [1_000, 10_000, 100_000]),
-    Case("heights", [10_000, 100_000]),
-    Case("temperature", [10_000, 100_000]),
+    Case("heights", [10_000]),
+    Case("temperature", [10_000]),
 )
 FULL = (
     Case("sea level", [1_000, 10_000, 100_000, None]),
