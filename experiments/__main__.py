@@ -2,7 +2,7 @@
 
 python -m experiments                      all of them
 python -m experiments table1 figure3       some
-python -m experiments --page               only docs/benchmarks.md from the results there are
+python -m experiments --page               only the pages of the documentation, anew
 python -m experiments --compare OLD        compare the results with an earlier folder of them
 """
 
@@ -15,6 +15,7 @@ import signal
 import sys
 import time
 import traceback
+from difflib import get_close_matches
 from pathlib import Path
 
 from experiments.harness import results
@@ -38,14 +39,26 @@ def main(arguments: list[str] | None = None) -> int:
     """Run what was asked for; the number of experiments that failed."""
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("names", nargs="*", choices=[*EXPERIMENTS, []], default=[])
+    parser.add_argument("names", nargs="*", metavar="NAME", default=[], help=", ".join(EXPERIMENTS))
     parser.add_argument(
-        "--full", action="store_true", default=os.environ.get("FULL", "0") not in ("", "0")
+        "--full",
+        action="store_true",
+        default=os.environ.get("FULL", "0") not in ("", "0"),
+        help="full sizes, as FULL=1 does",
     )
     parser.add_argument("--page", action="store_true", help="only write the pages")
     parser.add_argument("--compare", metavar="OLD", type=Path, help="folder of earlier results")
     asked = parser.parse_args(arguments)
+    for name in asked.names:
+        if name not in EXPERIMENTS:
+            near = get_close_matches(name, EXPERIMENTS, 1)
+            hint = (
+                f": did you mean {near[0]!r}?" if near else f"; there are {', '.join(EXPERIMENTS)}"
+            )
+            parser.error(f"there is no experiment {name!r}{hint}")
     if asked.compare:
+        if not any(asked.compare.glob("*.json")):
+            parser.error(f"no results (*.json) in {asked.compare}")
         return compare(asked.compare)
     for number in (signal.SIGTERM, signal.SIGHUP):  # so that no method is left running
         signal.signal(number, lambda *_: sys.exit(1))

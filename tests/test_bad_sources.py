@@ -46,7 +46,7 @@ def test_names_that_are_not_there(tmp_path):
     with pytest.raises(ValueError, match=r"no column 'POWER'.*Did you mean 'power'"):
         gp().fit(path, "POWER")
     semicolons = written(tmp_path, csv(hours=X, power=Y).replace(",", ";"))
-    with pytest.raises(ValueError, match=r"no column 'power'.*separated by another mark"):
+    with pytest.raises(ValueError, match=r"no column 'power'.*separated by ';'"):
         gp().fit(semicolons, "power")
     path = written(tmp_path, csv(hours=X, power=Y))
     with pytest.raises(ValueError, match=r"kernel is over 'hour'.*Did you mean 'hours'"):

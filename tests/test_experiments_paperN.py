@@ -73,7 +73,7 @@ def test_table3_has_every_method_and_size_beside_the_papers(monkeypatch, figures
     assert "(0.95 ± 0.17)" in line
     assert "(1.33 ± 0.00)" in line
     assert "| VISH, 610 | / (0.90 ± 0.16) |" in text
-    assert "- / VISH, 610, flights (N = 20): more than 120 s" in text
+    assert "- / VISH, 610, flights (N = 20): more than 300 s" in text
     assert "3,000 of the rows" in text
     table3.figure(found)
     assert is_picture(figures / "table3.png")

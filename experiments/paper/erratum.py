@@ -174,8 +174,9 @@ def table(found: Results) -> str:
 
 _ABOUT = f"""The derivation is on [a page of its own](erratum.md). The appendix of the paper prints
 ℓ²/2σ² where ℓ²/6σ² is right, and lacks the cross terms. With quadratic splines on 100 cells,
-noise variance {NOISE} and data drawn from the model itself, the exact form gives a bound just below
-the evidence. The printed one loses hundreds of nats where data lie within a few lengthscales of
+noise variance {NOISE} and data drawn from the model itself, the exact form gives a bound below
+the evidence, within a few nats of it unless ℓ is so short that 100 cells are too few. The
+printed one loses hundreds of nats where data lie within a few lengthscales of
 the ends, and where they lie at the ends and ℓ is shorter than the domain it is above the evidence:
 no bound at all.
 """
