@@ -101,7 +101,7 @@ def test_table3_without_its_data_says_so(monkeypatch):
 @pytest.mark.parametrize(
     ("script", "settings"),
     [
-        ("vff_fields", {"num_frequencies": 4, "max_iterations": 30}),
+        ("vff_models", {"num_frequencies": 4, "max_iterations": 30}),
         ("vish_models", {"num_features": 45, "max_iterations": 30}),
     ],
 )

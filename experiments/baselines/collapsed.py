@@ -11,7 +11,7 @@ Everything is float64 on the CPU; gradients are torch's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import log, pi
 
@@ -88,6 +88,14 @@ class Posterior:
         left = torch.linalg.solve_triangular(self._root, white.T, upper=False)
         variance = (kff - prior.square().sum(0)) + left.square().sum(0)
         return (white @ self._weights).numpy(), variance.numpy()
+
+    def predict_parts(
+        self, parts: Iterable[tuple[Tensor, Tensor]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`predict` for one part of the rows after another, put together."""
+        found = [self.predict(Kfu, kff) for Kfu, kff in parts]
+        mean, variance = zip(*found, strict=True) if found else ((np.empty(0),),) * 2
+        return np.concatenate(mean), np.concatenate(variance)
 
 
 def _whitened(kuu: Kuu, sums: Sums, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -227,14 +227,9 @@ class VFF:
             raise ValueError(f"X has {X.shape[1]} inputs, the model {len(self.bases)}")
         lengthscale = torch.tensor(self.hyperparameters["lengthscale"])
         prior = torch.tensor(self.hyperparameters["variance"].sum())
-        mean, variance = np.empty(len(X)), np.empty(len(X))
-        done = 0
-        for (rows,) in chunks(self._chunk(), X):
-            to = slice(done, done + len(rows))
-            features = self._features(rows, lengthscale)
-            mean[to], variance[to] = self._posterior.predict(features, prior)
-            done += len(rows)
-        return mean, variance
+        return self._posterior.predict_parts(
+            (self._features(rows, lengthscale), prior) for (rows,) in chunks(self._chunk(), X)
+        )
 
     @property
     def noise_variance(self) -> float:

@@ -165,16 +165,9 @@ class VISH:
         weights = torch.tensor(self.hyperparameters["weights"])
         if X.shape[1] != len(weights):
             raise ValueError(f"X has {X.shape[1]} inputs, the model {len(weights)}")
-        mean, variance = np.empty(len(X)), np.empty(len(X))
-        done = 0
-        for (rows,) in chunks(self._chunk(), X):
-            to = slice(done, done + len(rows))
-            zonal, squares = self._zonal(rows, weights)
-            prior = self.hyperparameters["variance"] * squares
-            features = zonal @ self.harmonics.transform.T
-            mean[to], variance[to] = self._posterior.predict(features, prior)
-            done += len(rows)
-        return mean, variance
+        scale, turn = self.hyperparameters["variance"], self.harmonics.transform.T
+        zonals = (self._zonal(rows, weights) for (rows,) in chunks(self._chunk(), X))
+        return self._posterior.predict_parts((zonal @ turn, scale * sq) for zonal, sq in zonals)
 
     @property
     def noise_variance(self) -> float:

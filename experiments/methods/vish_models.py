@@ -5,27 +5,16 @@ the kernel asks for.
 """
 
 import child
+import scaled
 
 from experiments.baselines import VISH
 
 
 def fit(x, y, settings):
-    centre, scale = x.mean(axis=0), x.std(axis=0)
-    model = VISH(**settings).fit((x - centre) / scale, y)
-    info = {
-        "bound": float(model.bound),
-        "noise": float(model.noise_variance),
-        "iterations": model.iterations,
-        "converged": model.converged,
-    }
-    return {"model": model, "centre": centre, "scale": scale, "info": info}
+    return scaled.fit(VISH(**settings), x, y, x.mean(axis=0), x.std(axis=0))
 
 
-def predict(fitted, x):
-    model = fitted["model"]
-    mean, variance = model.predict((x - fitted["centre"]) / fitted["scale"])
-    return mean, (variance + model.noise_variance) ** 0.5
-
+predict = scaled.predict
 
 if __name__ == "__main__":
     child.main(fit, predict, versions=["torch"])

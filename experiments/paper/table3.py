@@ -19,7 +19,7 @@ KERNEL = " + ".join(f"matern32(dim={d})" for d in range(8))
 
 METHODS = (
     Method("VISH, 610", "vish_models.py", settings={"num_features": 610}),
-    Method("VFF, 31/dim", "vff_fields.py", settings={"num_frequencies": 15}),
+    Method("VFF, 31/dim", "vff_models.py", settings={"num_frequencies": 15}),
     Method("AS-VGP, 30/dim", "asvgp_models.py", settings={"kernel": KERNEL, "num_basis": 30}),
     Method("AS-VGP, 200/dim", "asvgp_models.py", settings={"kernel": KERNEL, "num_basis": 200}),
     Method("AS-VGP, defaults", "asvgp_models.py"),

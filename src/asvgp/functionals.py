@@ -26,7 +26,7 @@ from asvgp.linalg.covariance import add_covariance
 from asvgp.linalg.sweep import assemble, stretches
 from asvgp.parallel import each_share
 from asvgp.posterior import Posterior
-from asvgp.validation import finite_range
+from asvgp.validation import finite_range, non_negative_integer
 
 _EPS = float(np.finfo(float).eps)
 _CHUNK = 1 << 13  # rows at a time where temporaries are a small matrix a row
@@ -265,12 +265,7 @@ def _involved(posterior: Posterior, component: int | None) -> list[int]:
 def _check_order(posterior: Posterior, order: int, component: int | None) -> int:
     """The order of a derivative that every component involved has."""
     _check_component(posterior, component)
-    try:
-        order = index(order)
-    except TypeError:
-        raise TypeError(f"order must be a non-negative integer, got {order!r}.") from None
-    if order < 0:
-        raise ValueError(f"order must be a non-negative integer, got {order}.")
+    order = non_negative_integer(order, "order")
     components = posterior.kernel.components
     for number in _involved(posterior, component):
         part = components[number]

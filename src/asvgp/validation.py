@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
+from operator import index
 
 import numpy as np
 
@@ -17,6 +18,18 @@ from asvgp.times import TimeAxis
 
 WIDEST = 1e100  # range of X: its powers must not overflow
 BYTES_PER_BASIS = 400.0  # what a fit takes at its peak, measured
+
+
+def non_negative_integer(value, what: str) -> int:
+    """The value as an int; errors name it as ``what``."""
+    error = f"{what} must be a non-negative integer, got {value!r}."
+    try:
+        number = index(value)
+    except TypeError:
+        raise TypeError(error) from None
+    if number < 0:
+        raise ValueError(error)
+    return number
 
 
 def check_settings(estimator) -> None:

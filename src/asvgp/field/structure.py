@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import floor, log2, prod
-from operator import add, index
-from typing import Any
+from operator import add
 
 import numpy as np
 
@@ -36,7 +35,7 @@ from asvgp.kernels import Constant, Kernel, in_time
 from asvgp.progress import Progress
 from asvgp.summary import Facts
 from asvgp.times import TimeAxis
-from asvgp.validation import check_domain, finite_range
+from asvgp.validation import check_domain, finite_range, non_negative_integer
 
 MOST_CELLS = {2: 1 << 20, 3: 1 << 18, 4: 1 << 16}  # of an automatic grid, by inputs
 CHEAP_CELLS = 1 << 16  # of one, up to which there may be sixteen a row instead of four
@@ -112,18 +111,6 @@ class FieldSums:
             new = FieldStatistics.of_grid(self.grid)
             parts.append(new.with_intercept() if self.stats.linear else new)
         return reduce(add, parts) if parts else self.stats.emptied()
-
-
-def _order(wanted: Any, column: int | str) -> int:
-    """The order of a derivative along a column."""
-    error = f"derivative: the order along {column!r} must be a non-negative integer, got {wanted!r}"
-    try:
-        order = index(wanted)
-    except TypeError:
-        raise TypeError(f"{error}.") from None
-    if order < 0:
-        raise ValueError(f"{error}.")
-    return order
 
 
 def _room(estimator) -> Room:
@@ -491,7 +478,8 @@ class Field:
             if column not in columns:
                 inputs = ", ".join(repr(names[c] if names else c) for c in columns)
                 raise ValueError(f"derivative: {given!r} is no input; they are {inputs}.")
-            orders[column] = _order(wanted, given)
+            what = f"derivative: the order along {given!r}"
+            orders[column] = non_negative_integer(wanted, what)
         orders = {column: wanted for column, wanted in orders.items() if wanted}
         for column, wanted in orders.items():
             name = names[column] if names else column
