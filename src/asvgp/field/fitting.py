@@ -19,6 +19,7 @@ from asvgp.field.digits import check_digits, fewer_than_asked, wide_deviations
 from asvgp.field.engine import Batched, Cpu
 from asvgp.field.memory import Room
 from asvgp.field.objective import FieldObjective, Nearby
+from asvgp.field.pilot import cell_lengths
 from asvgp.field.plan import Plan
 from asvgp.field.posterior import FieldPosterior
 from asvgp.field.resolution import (
@@ -49,6 +50,7 @@ from asvgp.interrupts import plain_interrupts
 from asvgp.kernels import Kernel, Sum
 
 _STAGES = 12
+MANY = 2_000  # functions from which on only starts near to what neighbours suggest are tried
 DEAR = 20_000  # functions from which on a bound takes a good part of a second
 POLISH = 1.5e11  # operations of factors to spend on the last steps on everything
 LATE = 1e-3  # nats per datum that the last iterations may gain if they are to be the last
@@ -98,7 +100,7 @@ def _fit_field(
         state = (problem.kernel, noise)
     schedule = _Schedule(problem, stats, plan, auto, engine or Cpu(), room)
     report, levels, seen, bound = Report(), [], [], None
-    factors = first_factors(plan) if trained and warm is None else schedule.target(state)
+    factors = schedule.first() if trained and warm is None else schedule.target(state)
     assembly = None
     if trained and state is None and auto and problem.objective == "evidence":
         state, report, assembly = schedule.explore()
@@ -177,8 +179,20 @@ class _Schedule:
         self.engine, self.room = engine, room
         self.widths: list[int] | None = None  # of the smooths' cells, since lengths are known
         self.marginals = marginal_moments(plan, stats)
-        self.nearby = Nearby.of(problem.kernel, plan, stats)
+        self.nearby = Nearby.of(plan, stats)
         self.scatter = self.nearby.scatter
+
+    def first(self) -> tuple[int, ...]:
+        """Factors to begin with. Neighbouring cells tell of lengths that wide ones do not show."""
+        if not self.plan.inputs:
+            return ()
+        along = cell_lengths(without_effects(self.plan, self.stats))
+        factors = first_factors(self.plan)
+        if not np.isfinite(along).all():
+            return factors
+        lengths = dict(zip(self.plan.inputs, map(float, along), strict=True))
+        self.nearby = replace(self.nearby, lengths=lengths)
+        return self._within_memory(factors, first_factors(self.plan, lengths))
 
     def target(self, state: State | None) -> tuple[int, ...]:
         """Factors to end with, for known hyperparameters."""
@@ -187,7 +201,7 @@ class _Schedule:
         finest = tuple(10**9 for _ in self.plan.grids)
         wanted = tuple(
             min(f, 2**20)
-            for f in next_factors(finest, self._levels(state), self.plan, state[0], at_once=False)
+            for f in next_factors(finest, self._levels(state), self.plan, state[0], at_once=True)
         )
         return self._within_memory((2**20,) * len(wanted), wanted, state)
 
@@ -199,13 +213,13 @@ class _Schedule:
         return tuple(max(1, f // 4) for f in factors)
 
     def _within_memory(
-        self, factors: tuple[int, ...], wanted: tuple[int, ...], state: State
+        self, factors: tuple[int, ...], wanted: tuple[int, ...], state: State | None = None
     ) -> tuple[int, ...]:
         """The wanted factors, or as near to them, from those before, as memory allows."""
         if self.room is None or not self.plan.terms:
             return wanted
-        allowed = wanted
-        while allowed != factors and not self.room.fits(self._plan(allowed, state), state[0]):
+        allowed, kernel = wanted, state[0] if state else self.problem.kernel
+        while allowed != factors and not self.room.fits(self._plan(allowed, state), kernel):
             allowed = tuple(min(2 * a, f) for a, f in zip(allowed, factors, strict=True))
         if allowed != wanted:
             self.room.stopped()
@@ -229,7 +243,7 @@ class _Schedule:
         lose nothing on the whole field. Nothing is returned where boxes are of no use.
         """
         kernel, report = self.problem.kernel, Report()
-        finest = finest_levels(kernel, self.plan, self.marginals, self.stats.count)
+        finest = finest_levels(None, self.plan, self.marginals, self.stats.count)
         factors = tuple(2**level for level in finest)
         plan = coarsened(self.plan, factors)
         parts = self._parts(plan, factors)
@@ -427,7 +441,9 @@ def _ranked(
     problem: Problem, target: FieldObjective, assembly: Assembly, nearby: Nearby
 ) -> list[State]:
     """Distinct starting states by their bound on one assembly, the best first."""
-    proposals = candidates(problem.kernel, problem.noise, assembly.plan, assembly.stats)
+    kernel, noise, along = problem.kernel, problem.noise, nearby.lengths
+    near = assembly.size >= MANY
+    proposals = candidates(kernel, noise, assembly.plan, assembly.stats, along, near)
     if len(target.assemblies) > 1:
         target = FieldObjective(problem, [assembly], nearby, target.known_noise)
     states = list(dict.fromkeys(target.decode(target.encode(state)) for state in proposals))

@@ -34,16 +34,20 @@ PRICE = 0.3  # of missed variance on wide cells, under evidence, in units of the
 
 @dataclass(frozen=True)
 class Nearby:
-    """How data lie: variance between neighbours, and widths of cells as fine as the data."""
+    """How data lie: variance between neighbours, and widths of cells as fine as the data.
+
+    ``lengths`` are those along which neighbours tell of each other, by input, where known.
+    """
 
     scatter: float
     spacing: tuple[float, ...]
+    lengths: dict[int, float] | None = None
 
     @classmethod
-    def of(cls, kernel: Kernel, plan: Plan, stats: FieldStatistics) -> Nearby:
+    def of(cls, plan: Plan, stats: FieldStatistics) -> Nearby:
         """From statistics on the finest grids, which are the plan's."""
         scatter = noise_estimate(plan, without_effects(plan, stats))
-        floor = finest_levels(kernel, plan, marginal_moments(plan, stats), stats.count)
+        floor = finest_levels(None, plan, marginal_moments(plan, stats), stats.count)
         widths = zip(plan.grids, floor, strict=True)
         return cls(scatter, tuple(grid.spacing * 2**level for grid, level in widths))
 

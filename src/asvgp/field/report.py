@@ -34,7 +34,7 @@ def field_facts(posterior: FieldPosterior, objective: str, stats: FieldStatistic
             levels=tuple((0,) * len(stats.grids) for _ in plan.terms),
             smooth_grids=tuple(grid for grid, _ in stats.smooths),
         )
-        nearby = Nearby.of(posterior.kernel, finest, stats)
+        nearby = Nearby.of(finest, stats)
         prices = nearby.prices(posterior.kernel, plan, assembly.outputs)
 
     def trained(kernel: Kernel, noise: float) -> Bound:

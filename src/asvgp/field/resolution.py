@@ -16,9 +16,9 @@ much finer than the data are of no use.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from math import ceil, log2
+from math import ceil, log2, prod
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from asvgp.field.plan import Plan
 from asvgp.kernels import SHO, Component, Kernel
 
 COARSEST = 4.0  # lengthscale in cells, at least
+SEEN = 2.0  # the same, for a length to show at all
 CONDITION = 1e11
 TOLERANCE = 2e-3  # nats per datum that the bound may lose to one term along one input
 SHARE = 0.1  # of the scatter of neighbours, that one term may miss along one input
@@ -144,14 +145,18 @@ def levels_for(
     return tuple(levels)
 
 
-def finest_levels(kernel: Kernel, plan: Plan, moments: list[Array], count: int) -> tuple[int, ...]:
+def finest_levels(
+    kernel: Kernel | None, plan: Plan, moments: list[Array], count: int
+) -> tuple[int, ...]:
     """Levels below which there are more cells than data: wider first where lengths allow.
 
-    Data on a grid leave cells empty along an input that are narrower than its spacing.
+    Data on a grid leave cells empty along an input that are narrower than its spacing. Where
+    there is no kernel yet, lengths are taken to be alike in cells.
     """
-    lengths = np.full(len(plan.grids), np.inf)
-    for term in plan.terms:
-        for factor in kernel.components[term].factors:
+    lengths = np.full(len(plan.grids), np.inf if kernel else 1.0)
+    parts = [kernel.components[term] for term in plan.terms] if kernel else []
+    for part in parts:
+        for factor in part.factors:
             d = plan.inputs.index(factor.dim)
             lengths[d] = min(lengths[d], scale_of(factor) / plan.grids[d].spacing)
     levels = [0] * len(plan.grids)
@@ -177,10 +182,25 @@ def coarsened(plan: Plan, factors: tuple[int, ...]) -> Plan:
     return replace(plan, grids=grids, levels=tuple((0,) * len(grids) for _ in plan.terms))
 
 
-def first_factors(plan: Plan) -> tuple[int, ...]:
-    """Factors that leave few enough cells to explore on."""
-    few = {1: 64, 2: 24, 3: 10, 4: 6}[max(len(plan.inputs), 1)]
-    return tuple(2 ** max(0, ceil(log2(grid.cells / few))) for grid in plan.grids)
+def first_factors(plan: Plan, along: Mapping[int, float] | None = None) -> tuple[int, ...]:
+    """Factors that leave few enough cells to explore on, as many more along one as in the plan.
+
+    More where lengths are known, ``along`` inputs, that such cells would not show.
+    """
+    inputs = len(plan.grids)
+    few = {0: 1, 1: 64, 2: 24, 3: 10, 4: 6}[inputs] ** inputs
+    cells = [grid.cells for grid in plan.grids]
+    factors = [1] * inputs
+    while prod(ceil(n / f) for n, f in zip(cells, factors, strict=True)) > few:
+        wide = [d for d in range(inputs) if cells[d] > 4 * factors[d]]
+        if not wide:
+            break
+        for d in wide:
+            factors[d] *= 2
+    for d, (column, grid) in enumerate(zip(plan.inputs, plan.grids, strict=True)):
+        while along and factors[d] > 1 and along[column] < SEEN * factors[d] * grid.spacing:
+            factors[d] //= 2
+    return tuple(factors)
 
 
 def next_factors(
@@ -188,9 +208,14 @@ def next_factors(
     levels: tuple[tuple[int, ...], ...],
     plan: Plan,
     kernel: Kernel,
-    at_once: bool = True,
+    at_once: bool = False,
 ) -> tuple[int, ...]:
-    """Factors to go on with, towards the finest that some term wants; at most four at once."""
+    """Factors to go on with, towards the finest that some term wants, if not ``at_once`` stepwise.
+
+    A step is to cells a quarter as wide, or of more than two inputs half: work on them grows so
+    fast that the step before is next to nothing, and starts the last one nearer to its end.
+    """
+    step = 4 if len(factors) < 3 else 2
     out = []
     for d, (column, factor) in enumerate(zip(plan.inputs, factors, strict=True)):
         involved = [
@@ -199,5 +224,5 @@ def next_factors(
             if column in [f.dim for f in kernel.components[term].factors]
         ]
         finest = 2 ** min(involved)
-        out.append(max(min(factor, finest), factor // 4 if at_once else 1, 1))
+        out.append(max(min(factor, finest), 1 if at_once else factor // step, 1))
     return tuple(out)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -14,6 +16,7 @@ from asvgp.inference.start import State, mean_weight, signal_power
 from asvgp.kernels import Kernel, Product, Sum
 
 FRACTIONS = (0.04, 0.12, 0.4, 1.2)  # correlation lengths to try, in units of the domain
+SHORTER = 0.15  # the next of several terms that are alike
 
 
 def without_effects(plan: Plan, stats: FieldStatistics) -> FieldStatistics:
@@ -74,12 +77,19 @@ def grids_by_input(kernel: Kernel, plan: Plan) -> dict[int, Grid]:
 
 
 def candidates(
-    kernel: Kernel, noise: float | None, plan: Plan, stats: FieldStatistics
+    kernel: Kernel,
+    noise: float | None,
+    plan: Plan,
+    stats: FieldStatistics,
+    along: Mapping[int, float] | None = None,
+    near: bool = False,
 ) -> list[State]:
     """States worth trying, the given kernel first.
 
-    Lengths are fractions of the domain, the same along every input; where several terms are
-    alike, their scales are spread, the longest first or last. ``noise`` is the user's own start.
+    Lengths are those that neighbours suggest, ``along`` inputs of the main block, and unless
+    only states ``near`` to them are wanted, fractions of the domain; in the same proportions, or
+    the same along every input. Where several terms are alike, their scales are spread, the
+    longest first or last. ``noise`` is the user's own start.
     """
     plain = without_effects(plan, stats)
     power, rough = signal_power(plain), noise_estimate(plan, plain)
@@ -90,22 +100,47 @@ def candidates(
     kernels = [kernel, _with(kernel, [None] * len(kernel.components), spans, share)]
     over = [tuple(f.dim for f in part.factors) for part in kernel.components]
     same = {key: [i for i, other in enumerate(over) if other == key] for key in over}
-    for fraction in FRACTIONS:
-        lengths: list[float | None] = [fraction] * len(over)
+    for shape in _shapes(spans, along or {}, max(map(len, same.values())), near):
+        lengths: list[float | None] = [1.0] * len(over)
         backwards = list(lengths)
         for members in same.values():
             if len(members) > 1:
                 for place, number in enumerate(members):
-                    lengths[number] = fraction * 0.15**place
-                    backwards[members[-1 - place]] = fraction * 0.15**place
-        kernels.append(_with(kernel, lengths, spans, share))
+                    lengths[number] = SHORTER**place
+                    backwards[members[-1 - place]] = SHORTER**place
+        kernels.append(_with(kernel, lengths, shape, share))
         if backwards != lengths:
-            kernels.append(_with(kernel, backwards, spans, share))
+            kernels.append(_with(kernel, backwards, shape, share))
     return [(k, value) for k in kernels for value in sorted(set(noises))]
 
 
+def _shapes(
+    spans: dict[int, float], along: Mapping[int, float], alike: int, near: bool
+) -> list[dict[int, float]]:
+    """The longest lengths to try, by input.
+
+    Of so many terms that are ``alike``, the longest or the shortest is as long as neighbours
+    suggest.
+    """
+    middle = {dim: 0.4 * span for dim, span in spans.items()}
+    shapes = []
+    if along:
+        for times in sorted({1.0, SHORTER ** (1 - alike)}):
+            shapes.append(middle | {dim: times * length for dim, length in along.items()})
+        if near:
+            return shapes
+    forms = [spans]
+    if along:
+        shares = np.array([length / spans[dim] for dim, length in along.items()])
+        shares /= np.exp(np.log(shares).mean())
+        forms.append(spans | {d: s * spans[d] for d, s in zip(along, shares, strict=True)})
+    for fraction, form in product(FRACTIONS, forms):
+        shapes.append({dim: fraction * span for dim, span in form.items()})
+    return shapes
+
+
 def _with(kernel: Kernel, fractions, spans: dict[int, float], variance: float) -> Kernel:
-    """The kernel with lengths that are fractions of the spans, None to keep a term's own."""
+    """The kernel with lengths that are fractions of spans, None to keep a term's own."""
     parts = []
     for part, fraction in zip(kernel.components, fractions, strict=True):
         if fraction is None:

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
-from math import floor, log2, prod
-from operator import add
+from dataclasses import replace
+from math import prod
 
 import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.checking import LeaveOneOut
 from asvgp.columns import Gridded, Layout, spread
-from asvgp.field.accumulator import FieldAccumulator
 from asvgp.field.engine import engine_for
+from asvgp.field.finest import doublings, shared_out, smooth_cells
 from asvgp.field.fitting import fit_field
 from asvgp.field.functionals import Points
-from asvgp.field.gridded import GridSums
 from asvgp.field.memory import FOR_SUMS, Need, Room, as_bytes, copies, fitting_cells, require_joint
+from asvgp.field.pilot import lengths
 from asvgp.field.plan import Plan
+from asvgp.field.points import FieldPoints, FieldSums
 from asvgp.field.posterior import FieldPosterior
 from asvgp.field.report import field_facts
-from asvgp.field.resolution import least_levels
+from asvgp.field.resolution import least_levels, scale_of
 from asvgp.field.sampling import FieldPath, sample
 from asvgp.field.stats import FieldStatistics
 from asvgp.field.verdict import stopped_short
@@ -36,81 +35,6 @@ from asvgp.progress import Progress
 from asvgp.summary import Facts
 from asvgp.times import TimeAxis
 from asvgp.validation import check_domain, finite_range, non_negative_integer
-
-MOST_CELLS = {2: 1 << 20, 3: 1 << 18, 4: 1 << 16}  # of an automatic grid, by inputs
-CHEAP_CELLS = 1 << 16  # of one, up to which there may be sixteen a row instead of four
-SMOOTH_CELLS = 64, 256  # of an automatic smooth: of few rows, a stream may begin so, and of many
-MOST_COLUMNS = 4096  # of all smooths together
-
-
-@dataclass(frozen=True, eq=False)
-class FieldPoints:
-    """Columns of the main block, of the smooths and of the effects, each a list of arrays.
-
-    Of points on a grid, ``shape`` is the grid's and the main block's columns are its axes.
-    """
-
-    main: list[Array]
-    smooths: list[Array]
-    effects: list[Array]
-    shape: tuple[int, ...] | None = None
-
-    @property
-    def count(self) -> int:
-        """Number of rows."""
-        if self.shape is not None:
-            return prod(self.shape)
-        return len((*self.main, *self.smooths)[0])
-
-    def expanded(self) -> FieldPoints:
-        """The same points with their coordinates written out."""
-        if self.shape is None:
-            return self
-        return FieldPoints(spread(self.main, self.shape), self.smooths, self.effects)
-
-
-class FieldSums:
-    """Sums over blocks of points, of rows or of grids.
-
-    Parameters
-    ----------
-    stats : FieldStatistics
-        Whose grids they are on.
-    """
-
-    def __init__(self, stats: FieldStatistics):
-        self.stats = stats
-        self.rows: FieldAccumulator | None = None
-        self.grid: GridSums | None = None
-
-    def add(self, points: FieldPoints, y, weights, progress=None) -> None:
-        """One block."""
-        stats, shape = self.stats, points.shape
-        y = np.asarray(y).reshape(points.count, -1)
-        if shape is None:
-            if self.rows is None:
-                self.rows = FieldAccumulator(stats.emptied())
-            self.rows.add(points.main, y, weights, points.smooths, points.effects, progress)
-            return
-        if self.grid is None:
-            self.grid = GridSums(stats.grids, stats.degrees, stats.outputs, stats.centre)
-        weights = None if weights is None else np.asarray(weights).reshape(shape)
-        self.grid.add(y.T.reshape(-1, *shape), points.main, weights)
-        if progress is not None:
-            progress(points.count)
-
-    @property
-    def squares(self) -> Array:
-        """Weighted sums of y squared so far."""
-        return np.sum([part.squares for part in (self.rows, self.grid) if part is not None], axis=0)
-
-    def statistics(self) -> FieldStatistics:
-        """Of all blocks."""
-        parts = [] if self.rows is None else [self.rows.statistics()]
-        if self.grid is not None:  # beside which at most an intercept stands
-            new = FieldStatistics.of_grid(self.grid)
-            parts.append(new.with_intercept() if self.stats.linear else new)
-        return reduce(add, parts) if parts else self.stats.emptied()
 
 
 def _room(estimator) -> Room:
@@ -259,7 +183,10 @@ class Field:
             max(own[column] for own in by_term if column in own) for column in self.layout.used
         ]
         rows = points.count if whole else max(points.count, MANY)
-        cells = self._cells(estimator, (*main, *smooths), domains, degrees, rows)
+        if isinstance(estimator.num_basis, str) and estimator.num_basis == "auto":
+            cells = self._automatic_cells(estimator, points, y, domains, rows)
+        else:
+            cells = self._asked_cells(estimator, degrees)
         cells = self._within_memory(estimator, cells, degrees, len(effects), outputs)
         grids = [Grid(*domain, n) for domain, n in zip(domains, cells, strict=True)]
         stats = FieldStatistics.empty(
@@ -351,18 +278,27 @@ class Field:
                 raise ValueError(f"{self._name(place)}: {error}") from None
         return out
 
-    def _cells(self, estimator, columns, domains, degrees, rows: int) -> list[int]:
-        """Cells of every input: as asked, or the finest that are worth accumulating."""
-        main, given = len(self.layout.inputs), estimator.num_basis
-        if isinstance(given, str) and given == "auto":
-            cells = []
-            if main:
-                most = min(MOST_CELLS[main], max(4 * rows, min(16 * rows, CHEAP_CELLS), 4096))
-                cells = [2 ** floor(log2(most) / main)] * main
-            smooth = int(np.clip(2 ** floor(log2(max(rows / 2, 1))), *SMOOTH_CELLS))
-            while smooth * (len(columns) - main) > MOST_COLUMNS:
-                smooth //= 2
-            return [*cells, *([smooth] * (len(columns) - main))]
+    def _automatic_cells(self, estimator, points: FieldPoints, y, domains, rows) -> list[int]:
+        """The finest cells that are worth accumulating, more where the data vary faster."""
+        split, cells = len(points.main), []
+        if split:
+            trained = estimator.optimizer is not None
+            along = lengths(*points.sampled(y)) if trained else self._shortest()
+            widths = [upper - lower for lower, upper in domains[:split]]
+            cells = shared_out(doublings(split, rows), widths, along)
+        smooths = len(points.smooths)
+        return [*cells, *([smooth_cells(rows, smooths)] * smooths)]
+
+    def _shortest(self) -> Array:
+        """The kernel's own shortest length along every input of the main block."""
+        factors = [f for part in self.layout.kernel.components for f in part.factors]
+        return np.array(
+            [min(scale_of(f) for f in factors if f.dim == column) for column in self.layout.inputs]
+        )
+
+    def _asked_cells(self, estimator, degrees) -> list[int]:
+        """Cells of every input for the number of functions that is asked for."""
+        given = estimator.num_basis
         over = self.layout.over
         counts = given if isinstance(given, Sequence | np.ndarray) else [given] * len(over)
         if len(counts) != len(over) or isinstance(given, str):
@@ -419,19 +355,20 @@ class Field:
             room=room,
         )
         ends = fitted.posterior.plan.grids  # pyright: ignore[reportAttributeAccessIssue]
-        if auto and self._cut_short(estimator, stats, ends):
+        if auto and self._cut_short(stats, ends):
             room.stopped()
             fitted.report.notes += [note for note in room.notes if note not in fitted.report.notes]
         elif auto and problem.objective == "elbo" and not (room.notes or fitted.report.interrupted):
             fitted.report.notes += stopped_short(fitted.posterior, stats)  # pyright: ignore[reportArgumentType]
         return fitted
 
-    def _cut_short(self, estimator, stats: FieldStatistics, ends: tuple[Grid, ...]) -> bool:
+    def _cut_short(self, stats: FieldStatistics, ends: tuple[Grid, ...]) -> bool:
         """Whether training ended on the finest cells, which memory had made wider."""
-        grids = [*stats.grids, *(grid for grid, _ in stats.smooths)]
-        ideal = self._cells(estimator, grids, [], [], stats.count + stats.missing)
-        pairs = zip(stats.grids, ends, ideal, strict=False)
-        return any(grid == end and grid.cells < cells // 2 for grid, end, cells in pairs)
+        inputs = len(stats.grids)
+        if not any(grid == end for grid, end in zip(stats.grids, ends, strict=True)):
+            return False
+        fewer = doublings(inputs, stats.count + stats.missing) - 2 * inputs
+        return prod(grid.cells for grid in stats.grids) <= 2**fewer
 
     # ------------------------------------------------------------ what can be asked
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.columns import Gridded
-from asvgp.field.structure import FieldPoints
+from asvgp.field.points import FieldPoints
 from asvgp.inputs import as_rows, read_targets
 from asvgp.kernels import Constant, Linear
 from asvgp.line import LinePoints
