@@ -90,7 +90,7 @@ def test_many_rows_at_one_place_are_no_neighbours_of_themselves():
     rng = np.random.default_rng(3)
     x = np.repeat(rng.uniform(0, 1, (300, 2)), 20, axis=0)
     y = np.repeat(rng.standard_normal(300), 20) + 0.1 * rng.standard_normal(6000)
-    boxes = pilot._boxes(list(x.T), y[:, None])
+    boxes = pilot._boxes(*pilot._chosen(list(x.T), y[:, None]))
     places, values = pilot._neighbourhoods(boxes, np.ones(2))
     (own, observed), count = boxes[0], len(places)
     np.testing.assert_array_equal(places[:, 0], own[:count])

@@ -5,6 +5,9 @@ predict a few hundred points best: Vecchia's likelihood, which needs no grid. Wh
 are near is a matter of the lengths, too, so both are found in turns. Lengths are good to a
 factor of two, as cells are.
 
+On a lattice much finer than the lengths, points are foretold by their line alone, and nothing is
+learnt of the other inputs: so a part of the rows, at random, is looked at first.
+
 Rows are chosen by a hash of their values, not by their order: permuted data have the same grid.
 """
 
@@ -24,11 +27,14 @@ BOXES, BOX = 4, 4096  # of how many rows, where there are more than in all of th
 CENTRES = 384  # points that are predicted
 NEIGHBOURS = 12
 FEWEST = 48  # rows from which anything is learnt
+SHARES, MANY = (0.25, 1.0), 2048  # of the rows, but no fewer; all where some tell nothing
 CLEARLY = 0.02  # nats per datum by which neighbours must help
 SHORTEST, LONGEST = -14.0, 2.0  # lengths in units of the range, as powers of two
 LEAST, MOST = -16.0, 4.0  # noise in units of the signal, the same
 ROUNDS = 6  # of neighbours and lengths in turns
 _GAIN = 1e-4
+
+Rows = tuple[Array, Array]  # places (rows, D) and values (rows, outputs)
 
 
 def lengths(columns: Sequence[Array], y: Array) -> Array:
@@ -49,26 +55,34 @@ def lengths(columns: Sequence[Array], y: Array) -> Array:
     >>> bool(along[0] < along[1] / 4)
     True
     """
-    nothing = np.full(len(columns), np.inf)
-    boxes = _boxes(columns, np.asarray(y).reshape(len(y), -1))
+    y = np.asarray(y).reshape(len(y), -1)
     ranges = np.array([float(np.max(x)) - float(np.min(x)) for x in columns])
-    few = sum(len(values) for _, values in boxes) < FEWEST
-    if few or boxes[0][1].shape[1] == 0 or not ranges.all():
+    nothing = np.full(len(columns), np.inf)
+    if not ranges.all():
         return nothing
-    boxes = [(places / ranges, values) for places, values in boxes]
-    gaps = np.array([_gap(boxes, d) for d in range(len(columns))])
-    shortest = np.maximum(SHORTEST, np.log2(0.5 * gaps))
+    places, values = _chosen(columns, y)
+    for share in SHARES:
+        rows = max(int(share * len(places)), min(len(places), MANY))
+        found = _lengths(_boxes(places[:rows] / ranges, values[:rows]))
+        if found is not None:
+            return found * ranges
+    return nothing
 
-    lower, upper = np.append(shortest, LEAST), np.full(len(columns) + 1, LONGEST)
-    upper[-1] = MOST
-    best, found = -np.inf, None
-    for start in _starts(len(columns)):
-        score, state = _climb(boxes, np.clip(start, lower, upper), lower, upper)
+
+def _lengths(boxes: list[Rows]) -> Array | None:
+    """Lengths in units of the range, if neighbours tell of each other."""
+    D = boxes[0][0].shape[1]
+    if sum(len(values) for _, values in boxes) < FEWEST or boxes[0][1].shape[1] == 0:
+        return None
+    gaps = np.array([_gap(boxes, d) for d in range(D)])
+    lower = np.append(np.maximum(SHORTEST, np.log2(0.5 * gaps)), LEAST)
+    upper = np.append(np.full(D, LONGEST), MOST)
+    best, found = CLEARLY, None
+    for start in _starts(D):
+        score, state = _climb(boxes, np.clip(start, lower, upper), lower, upper, gaps)
         if score > best:
-            best, found = score, state
-    if found is None or best < CLEARLY:
-        return nothing
-    return np.exp2(found[:-1]) * ranges
+            best, found = score, np.exp2(state[:-1])
+    return found
 
 
 def cell_lengths(stats: FieldStatistics) -> Array:
@@ -95,11 +109,11 @@ def _starts(D: int) -> list[Array]:
     return starts
 
 
-def _climb(boxes, state: Array, lower: Array, upper: Array) -> tuple[float, Array]:
+def _climb(boxes, state: Array, lower: Array, upper: Array, gaps: Array) -> tuple[float, Array]:
     """Neighbours and the best lengths for them, in turns, as long as predictions improve."""
     best, kept = -np.inf, state
     for _ in range(ROUNDS):
-        score = _score_of(*_neighbourhoods(boxes, np.exp2(state[:-1])))
+        score = _score_of(*_neighbourhoods(boxes, np.exp2(state[:-1]), gaps))
         value = score(state)
         if value <= best + _GAIN:
             break
@@ -111,19 +125,25 @@ def _climb(boxes, state: Array, lower: Array, upper: Array) -> tuple[float, Arra
 
 
 def _ascend(score: Callable, state: Array, value: float, lower: Array, upper: Array) -> Array:
-    """One number doubled or halved at a time, until none of that helps."""
+    """Numbers doubled or halved, one or two at a time or all lengths, until none of that helps."""
     moved = True
     while moved:
         moved = False
-        for i in range(len(state)):
-            for step in (1.0, -1.0):
-                while True:
-                    trial = state.copy()
-                    trial[i] = np.clip(trial[i] + step, lower[i], upper[i])
-                    if trial[i] == state[i] or (new := score(trial)) <= value + _GAIN:
-                        break
-                    state, value, moved = trial, new, True
+        for move in _moves(len(state)):
+            while True:
+                trial = np.clip(state + move, lower, upper)
+                if np.array_equal(trial, state) or (new := score(trial)) <= value + _GAIN:
+                    break
+                state, value, moved = trial, new, True
     return state
+
+
+def _moves(count: int) -> list[Array]:
+    """Steps in powers of two: the last number is the noise, the others are lengths."""
+    each = np.eye(count)
+    lengths = 1.0 - each[-1]
+    pairs = [each[i] - each[j] for i in range(count - 1) for j in range(i)]
+    return [sign * move for move in (lengths, *each, *pairs) for sign in (1.0, -1.0)]
 
 
 def _score_of(places: Array, values: Array) -> Callable[[Array], float]:
@@ -140,25 +160,35 @@ def _score_of(places: Array, values: Array) -> Callable[[Array], float]:
     return score
 
 
-def _neighbourhoods(boxes, along: Array) -> tuple[Array, Array]:
-    """Points to predict, and behind each its neighbours as these lengths see it."""
+def _neighbourhoods(boxes, *metrics: Array) -> tuple[Array, Array]:
+    """Points to predict, and behind each its neighbours, as many as each of the metrics sees.
+
+    By the lengths alone, neighbours on a lattice could all lie along one input, and nothing
+    would be learnt of the others.
+    """
     share, places, values = CENTRES // len(boxes), [], []
     for own, y in boxes:
-        points = own / along
-        count = min(NEIGHBOURS + 1, len(points))
-        _, near = KDTree(points).query(points[:share], k=count)
-        # Of points at one place, any may come out first: the point itself is the one to predict.
-        near = np.asarray(near)
-        this = np.arange(len(near))[:, None]
-        late = near[:, 1:]
-        near = np.concatenate([this, np.where(late == this, near[:, :1], late)], axis=1)
+        count = min(NEIGHBOURS + 1, len(own))
+        seen = []
+        for metric in metrics:
+            points = own / metric
+            seen.append(np.asarray(KDTree(points).query(points[:share], k=count)[1]))
+        near = np.array([_first(i, each) for i, each in enumerate(zip(*seen, strict=True))])
         places.append(own[near])
         values.append(y[near])
     return np.concatenate(places), np.concatenate(values)
 
 
-def _boxes(columns: Sequence[Array], y: Array) -> list[tuple[Array, Array]]:
-    """All rows, or of many those in a few boxes: places (rows, D) and scaled values."""
+def _first(point: int, rankings: Sequence[Array]) -> list[int]:
+    """A point and its first neighbours by each of several rankings in turn, as many as in one."""
+    chosen = {point: None}
+    for neighbours in zip(*rankings, strict=True):
+        chosen |= dict.fromkeys(neighbours)
+    return list(chosen)[: len(rankings[0])]
+
+
+def _chosen(columns: Sequence[Array], y: Array) -> Rows:
+    """Places (rows, D) and scaled values, in an order that is of the values alone."""
     marks = _marks(columns, y)
     rows = np.flatnonzero(~np.isnan(y).any(axis=1))
     if len(rows) > ROWS:
@@ -170,12 +200,16 @@ def _boxes(columns: Sequence[Array], y: Array) -> list[tuple[Array, Array]]:
         values -= values.mean(axis=0)
         scales = values.std(axis=0)
         values = values[:, scales > 0.0] / scales[scales > 0.0]
-    if len(rows) <= BOXES * BOX:
+    return places, values
+
+
+def _boxes(places: Array, values: Array) -> list[Rows]:
+    """All rows, or of many those in a few boxes."""
+    if len(places) <= BOXES * BOX:
         return [(places, values)]
-    ranges = np.ptp(places, axis=0)
     boxes = []
     for centre in places[:BOXES]:
-        distance = np.max(np.abs(places - centre) / ranges, axis=1)
+        distance = np.max(np.abs(places - centre), axis=1)
         near = np.flatnonzero(distance <= np.partition(distance, BOX)[BOX])[:BOX]
         boxes.append((places[near], values[near]))
     return boxes
