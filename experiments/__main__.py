@@ -115,7 +115,9 @@ def stoppable() -> Iterator[None]:
     def stop(number: int, _: object) -> None:
         raise KeyboardInterrupt(number)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    signals = [signal.SIGTERM, signal.SIGHUP]
+    signals = [each for each in signals if signal.getsignal(each) != signal.SIG_IGN]  # nohup
+    before = {number: signal.signal(number, stop) for number in signals}
     try:
         yield
     finally:

@@ -25,9 +25,9 @@ class Difference:
     Attributes
     ----------
     row : str
-        Which row, in words.
+        Which row: its place in the file (from 0), and what it is.
     key : str
-        Which value of it; of values inside others, "info.noise" or "lengths[2]".
+        Which value of it, "mse"; inside other values, "info.noise" or "lengths[2]"; or "the row".
     old, new : object
     size : float
         Relative to the larger; infinite where they are not both numbers.
@@ -53,29 +53,29 @@ def compare(old: Results, new: Results) -> list[Difference]:
     before, now = _named(old.rows), _named(new.rows)
     out: list[Difference] = []
     for name in before | now:
+        place = f"row {now.get(name, before.get(name, (0,)))[0]}, {name[0]}"
         if name not in now:
-            out.append(Difference(name, "row", "there", "gone", math.inf))
+            out.append(Difference(place, "the row", "there", "absent", math.inf))
         elif name not in before:
-            out.append(Difference(name, "row", "not there", "new", math.inf))
+            out.append(Difference(place, "the row", "absent", "there", math.inf))
         else:
-            found = _differences("", before[name], now[name])
-            out += [Difference(name, key, a, b, size) for key, a, b, size in found]
+            found = _differences("", before[name][1], now[name][1])
+            out += [Difference(place, key, a, b, size) for key, a, b, size in found]
     return sorted(out, key=lambda each: -each.size)
 
 
-def _named(rows: list[Row]) -> dict[str, Row]:
-    """Rows by what they are, in words."""
-    out: dict[str, Row] = {}
-    for row in rows:
+def _named(rows: list[Row]) -> dict[tuple[str, int], tuple[int, Row]]:
+    """Rows and their places, by what they are and which of those they are."""
+    out: dict[tuple[str, int], tuple[int, Row]] = {}
+    for place, row in enumerate(rows):
         parts = [str(row[key]) for key in ("method", "dataset") if key in row]
         parts += [f"{key} = {row[key]}" for key in ("n", "seed") if key in row]
         if row.get("settings"):
             parts.append(json.dumps(row["settings"], sort_keys=True))
-        name, number = ", ".join(parts), 2
-        unique = name
-        while unique in out:
-            unique, number = f"{name}, the {number}th", number + 1
-        out[unique] = row
+        name, number = ", ".join(parts), 0
+        while (name, number) in out:
+            number += 1
+        out[name, number] = place, row
     return out
 
 

@@ -92,7 +92,7 @@ def arrays(file: str, source: str) -> Arrays:
             f"and set ASVGP_DATA to the folder. Its source: {source}"
         )
     try:
-        with np.load(path, allow_pickle=False) as found:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as found:
             return Arrays(file, {key: found[key] for key in found})
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise Missing(
