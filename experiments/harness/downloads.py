@@ -14,6 +14,7 @@ import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,12 @@ import numpy as np
 UCI = "https://archive.ics.uci.edu/static/public/"
 
 
+class Failed(Exception):
+    """A download that did not come, or is not what it should be; the text says which and why."""
+
+
 def download(file: str) -> Path | None:
-    """Path of the file, fetched and converted if it is not there yet; None if it can't be had."""
+    """Path of the file, fetched and converted if it is not there yet; None if it has no address."""
     if file not in _SOURCES:
         return None
     cache = Path(os.environ.get("ASVGP_CACHE") or Path.home() / ".cache" / "asvgp")
@@ -31,18 +36,18 @@ def download(file: str) -> Path | None:
     if path.exists():
         return path
     address, convert = _SOURCES[file]
-    base = os.environ.get("ASVGP_SOURCE", UCI)
+    whole = os.environ.get("ASVGP_SOURCE", UCI) + address
     try:
-        with urllib.request.urlopen(base + address, timeout=60) as answer:
+        with urllib.request.urlopen(whole, timeout=60) as answer:
             archive = zipfile.ZipFile(io.BytesIO(answer.read()))
         values = convert(archive)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        print(f"could not get {file} from {base + address}: {error}")
-        return None
-    cache.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part.npz")
-    np.savez_compressed(part, **values)
-    part.replace(path)  # whole or not at all
+        cache.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part.npz")
+        np.savez_compressed(part, **values)
+        part.replace(path)  # whole or not at all
+    except (OSError, HTTPException, ValueError, KeyError, zipfile.BadZipFile) as error:
+        said = f"{type(error).__name__}: {error}"
+        raise Failed(f"downloading {whole} failed ({said[:200]})") from error
     return path
 
 

@@ -13,17 +13,17 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments.harness.environments import Absent, interpreter
+from experiments.harness.environments import ROOT, Absent, interpreter
 from experiments.harness.scores import scores
 from experiments.harness.splits import Split
 
-ROOT = Path(__file__).resolve().parents[2]
 METHODS = ROOT / "experiments" / "methods"
 LATE = "more than"
 
@@ -135,11 +135,10 @@ def _wait(command: list[str], limit: float, variables: dict[str, str]) -> str | 
     try:
         output, _ = child.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)
-        child.communicate()
+        _kill(child)
         return f"{LATE} {limit:.0f} s"
     except BaseException:  # Ctrl-C as well: nothing is left running
-        os.killpg(child.pid, signal.SIGKILL)
+        _kill(child)
         raise
     if child.returncode == 0:
         return None
@@ -148,3 +147,10 @@ def _wait(command: list[str], limit: float, variables: dict[str, str]) -> str | 
     lines = [line for line in output.strip().splitlines() if line.strip()]
     print("\n".join(lines[-15:]), file=sys.stderr)
     return lines[-1][:300] if lines else f"exit code {child.returncode}"
+
+
+def _kill(child: subprocess.Popen[str]) -> None:
+    """End a process and its children."""
+    with suppress(ProcessLookupError):  # it may have ended just now
+        os.killpg(child.pid, signal.SIGKILL)
+    child.communicate()

@@ -1,24 +1,28 @@
-"""Results files: rows, and the record of what made them."""
+"""Results files: rows, and the record of what made them.
+
+An experiment that runs keeps its rows in ``NAME.part.json``, written anew after every row; at
+its end that becomes ``NAME.json``. So a run that is stopped or fails loses no row, and leaves the
+results of the one before as they were.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments.harness.process import ROOT
+from experiments.harness.environments import ROOT
 
 FOLDER = ROOT / "experiments" / "results"
 FIGURES = ROOT / "docs" / "images" / "experiments"
-# Keys of a row that differ from run to run; everything else must not.
-TIMES = "seconds", "memory", "rate"
 Row = dict[str, Any]
 
 
@@ -35,7 +39,7 @@ class Results:
     full : bool
         Whether the sizes are the full ones.
     record : dict
-        Versions, hardware, seeds.
+        Versions, hardware, load of the machine and seconds in all; whether it is "finished".
     """
 
     name: str
@@ -43,11 +47,21 @@ class Results:
     full: bool = False
     rows: list[Row] = field(default_factory=list)
     record: dict[str, Any] = field(default_factory=dict)
+    _begun: float | None = field(default=None, init=False, repr=False, compare=False)
+
+    def begin(self) -> None:
+        """Note the machine and the time; from now on every row is kept on disk."""
+        self.part.unlink(missing_ok=True)  # of a run before
+        self.record |= record() | {"load_average": {"start": load()}, "finished": False}
+        self._begun = time.perf_counter()
 
     def add(self, row: Row) -> Row:
         """Keep a row, and show it."""
         self.rows.append({k: v for k, v in row.items() if not isinstance(v, np.ndarray)})
         print("  " + describe(row), flush=True)
+        if self._begun is not None:
+            self._note_end(self._begun)
+            self._write(self.part)
         return row
 
     def where(self, **wanted: Any) -> list[Row]:
@@ -55,19 +69,52 @@ class Results:
         return [r for r in self.rows if all(_value(r, k) == v for k, v in wanted.items())]
 
     def save(self) -> Path:
-        """Write the file, whole or not at all."""
-        self.record = self.record | record()
-        path = FOLDER / ("full" if self.full else "") / f"{self.name}.json"
+        """Write the file, whole or not at all; the experiment is finished."""
+        if self._begun is not None:
+            self._note_end(self._begun)
+            self._begun = None
+        self.record = record() | self.record | {"finished": True}
+        self._write(self.path)
+        self.part.unlink(missing_ok=True)
+        return self.path
+
+    @property
+    def path(self) -> Path:
+        """Where the results of a finished run are."""
+        return FOLDER / ("full" if self.full else "") / f"{self.name}.json"
+
+    @property
+    def part(self) -> Path:
+        """Where the rows are before the end, and where they stay if it does not come."""
+        return self.path.with_suffix(".part.json")
+
+    @property
+    def finished(self) -> bool:
+        """Whether these are all the rows there should be."""
+        return self.record.get("finished", True)
+
+    def _note_end(self, begun: float) -> None:
+        self.record["load_average"]["end"] = load()
+        self.record["total_seconds"] = round(time.perf_counter() - begun, 1)
+
+    def _write(self, path: Path) -> None:
+        known = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        text = json.dumps(known, indent=1, default=_plain) + "\n"
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps(vars(self), indent=1, default=_plain) + "\n")
-        part.replace(path)
-        return path
+        new = path.with_suffix(".new")
+        new.write_text(text)
+        new.replace(path)
 
 
 def read(name: str, full: bool = False) -> Results | None:
-    """Results of an earlier run, if there are any."""
-    path = FOLDER / ("full" if full else "") / f"{name}.json"
+    """Results of an earlier run that was finished, if there are any."""
+    path = Results(name, "", full).path
+    return Results(**json.loads(path.read_text())) if path.exists() else None
+
+
+def unfinished(name: str, full: bool = False) -> Results | None:
+    """Rows of a run that was stopped, or is under way, if there are any."""
+    path = Results(name, "", full).part
     return Results(**json.loads(path.read_text())) if path.exists() else None
 
 
@@ -85,6 +132,11 @@ def record() -> dict[str, Any]:
     }
 
 
+def load() -> list[float] | None:
+    """Processes that want to run, over the last 1, 5 and 15 minutes; None where not known."""
+    return [round(value, 2) for value in os.getloadavg()] if hasattr(os, "getloadavg") else None
+
+
 def describe(row: Row) -> str:
     """One line about a row, for the terminal."""
     head = f"{row.get('method', ''):<26} {row.get('dataset', '')}"
@@ -92,20 +144,6 @@ def describe(row: Row) -> str:
         return f"{head}: / {row['reason']}"
     shown = [f"{k} {_number(v)}" for k, v in row.items() if isinstance(v, float | int)]
     return f"{head}: " + ", ".join(shown)
-
-
-def compare(old: Results, new: Results, tolerance: float = 1e-6) -> list[str]:
-    """What differs between two runs, times and memory aside; empty if nothing does."""
-    if len(old.rows) != len(new.rows):
-        return [f"{len(old.rows)} rows before, {len(new.rows)} now"]
-    out = []
-    for number, (a, b) in enumerate(zip(old.rows, new.rows, strict=True)):
-        for key in sorted(set(a) | set(b)):
-            if any(word in key for word in TIMES) or key in ("info", "versions", "warnings"):
-                continue
-            if not _same(a.get(key), b.get(key), tolerance):
-                out.append(f"row {number} ({describe(b)}): {key} {a.get(key)} -> {b.get(key)}")
-    return out
 
 
 def summarise(rows: Iterable[Row], key: str, digits: int = 3) -> str:
@@ -148,12 +186,6 @@ def _number(value: float) -> str:
 
 def _value(row: Row, key: str) -> Any:
     return row[key] if key in row else row.get("settings", {}).get(key)
-
-
-def _same(a: Any, b: Any, tolerance: float) -> bool:
-    if isinstance(a, float) and isinstance(b, float):
-        return abs(a - b) <= tolerance * max(abs(a), abs(b), 1.0)
-    return a == b
 
 
 def _plain(value: Any) -> Any:
