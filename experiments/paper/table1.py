@@ -279,15 +279,16 @@ def figure(found: Results) -> None:
                 printed = PAPER.get((name, label))
                 if printed:
                     value = printed.mse if key == "mse" else printed.nlpd
-                    axis.plot(at, value, "o", mfc="none", color=f"C{i}", ms=9)
+                    axis.plot(at, value, "o", mfc="none", color=f"C{i}", ms=11, zorder=3)
                 values = [
                     factor * r[key] for r in found.where(dataset=name, method=label) if key in r
                 ]
                 if values:
                     spread = np.std(values, ddof=1) if len(values) > 1 else 0.0
                     axis.errorbar(at, np.mean(values), spread, fmt=".", color=f"C{i}", capsize=3)
-        axis.set_xticks(range(len(NUM_BASIS)), list(NUM_BASIS))
-        axis.set_title("MSE (×10⁻¹)" if key == "mse" else "NLPD")
+        names = ["pressure\n(paper: rainfall)" if n == "pressure" else n for n in NUM_BASIS]
+        axis.set_xticks(range(len(NUM_BASIS)), names)
+        axis.set_ylabel("MSE (×10⁻¹)" if key == "mse" else "NLPD")
         axis.grid(axis="y", alpha=0.3)
     axes[0].set_yscale("log")
     marks = [Line2D([], [], ls="", marker=".", color=f"C{i}") for i in range(len(labels))]
