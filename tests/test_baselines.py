@@ -426,6 +426,27 @@ def test_training_raises_the_bound_and_is_deterministic(kind):
     np.testing.assert_array_equal(a.predict(X), b.predict(X))
 
 
+@pytest.mark.parametrize("kind", ["additive", "harmonics"])
+def test_threads_do_not_matter(kind):
+    """To the last digit, and both packages have their threads again afterwards."""
+    X, y = data(3000, 2)
+    found = []
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            with threadpool_limits(threads):
+                model = VFF(60) if kind == "additive" else VISH(max_degree=14)
+                model.max_iterations = 3
+                model.fit(X, y)
+                found.append((model.bound, model.predict(X)))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert found[0][0] == found[1][0]
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_chunks_do_not_matter(kind, monkeypatch):
     X, y = data(50, 2)

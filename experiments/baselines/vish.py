@@ -26,7 +26,7 @@ from torch import Tensor
 from experiments.baselines.collapsed import Posterior, Sums, bound, maximise, with_gradient
 from experiments.baselines.harmonics import Harmonics, funk_hecke, multiplicity
 from experiments.baselines.kuu import DiagonalPlusLowRank
-from experiments.baselines.rows import checked, checked_inputs, chunks
+from experiments.baselines.rows import checked, checked_inputs, chunks, one_thread
 
 CHUNK_BYTES = 2**22  # of features
 ROUNDING = 1e-12  # quadrature knows eigenvalues to about 1e-14
@@ -121,6 +121,7 @@ class VISH:
         self.max_iterations = max_iterations if train else 0
         self.train_rows = train_rows
 
+    @one_thread()
     def fit(self, X, y) -> VISH:
         """Training, then the posterior."""
         X, y = checked(X, y)
@@ -167,6 +168,7 @@ class VISH:
         self._posterior = Posterior(self._kuu(variance), sums, noise)
         return self
 
+    @one_thread()
     def predict(self, X) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of f."""
         X = checked_inputs(X)
