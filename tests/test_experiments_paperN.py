@@ -167,6 +167,7 @@ def test_both_methods_come_nearer_to_the_exact_posterior():
         assert many < 0.5 * best_std.mean()
         few, many = (np.abs(std / best_std - 1.0).max() for _, std in answers)
         assert many < 0.25 * few
+        assert all((std >= np.sqrt(figure4.NOISE)).all() for _, std in answers)  # of observations
 
 
 def test_figure4_renders_and_says_what_is_missing(monkeypatch, figures):
@@ -174,7 +175,7 @@ def test_figure4_renders_and_says_what_is_missing(monkeypatch, figures):
         raise ImportError("No module named 'torch'")
 
     monkeypatch.setattr(figure4, "LENGTHSCALES", (0.3,))
-    monkeypatch.setattr(figure4, "SAMPLES", 2)
+    monkeypatch.setattr(figure4, "SAMPLES", {False: 2})
     monkeypatch.setattr(figure4, "SIDES", {False: (12, 5)})
     monkeypatch.setattr(figure4, "FREQUENCIES", (3, 5))
     monkeypatch.setattr(figure4, "fourier", no_torch)

@@ -150,7 +150,7 @@ def figure(found: Results) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     import numpy as np
-    from matplotlib.ticker import NullFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     sizes = sorted({r["rows"] for r in found.rows if "nlpd" in r})
     if not sizes:
@@ -171,7 +171,10 @@ def figure(found: Results) -> None:
                 time, np.mean(nlpd), spread, fmt="osD^v"[number % 5], capsize=3, label=label
             )
         panel.set(xscale="log", xlabel="training, s", title=f"N = {size:,}")
+        panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         panel.xaxis.set_minor_formatter(NullFormatter())
+        panel.grid(alpha=0.25)
     panels[0, 0].set_ylabel("NLPD")
     panels[0, -1].legend(fontsize="small")
     drawn.savefig(results.FIGURES / "table3.png", dpi=150)
