@@ -247,6 +247,30 @@ def test_figure6_trains_on_at_most_what_is_asked_for(monkeypatch):
     assert (parts.size, len(parts.y_test)) == (500, 100)
 
 
+def test_figure6_thins_the_defaults_rows_alone(monkeypatch):
+    monkeypatch.setattr(datasets, "load", field)
+    monkeypatch.setattr(figure6, "CASES", (figure6.Case("globe", "sea level", held_out=100),))
+    monkeypatch.setattr(figure6, "ROWS", {False: 300, True: None})
+    seen = []
+
+    def measure(method, case, parts, limit):
+        seen.append(parts)
+        return {"method": method.label, "dataset": "globe", "n": parts.size, "reason": "-"}, None
+
+    monkeypatch.setattr(figure6, "measure", measure)
+    found = Results("figure6", figure6.TITLE)
+    figure6.run(found)
+    whole, part = seen
+    assert (whole.size > 1000, part.size) == (True, 300)
+    np.testing.assert_array_equal(part.x_test, whole.x_test)
+    rows = {(*x, y) for x, y in zip(whole.x.tolist(), whole.y, strict=True)}
+    assert all((*x, y) in rows for x, y in zip(part.x.tolist(), part.y, strict=True))
+    assert "at most 300 rows" in figure6.table(found)
+    full = Results("figure6", figure6.TITLE, full=True)
+    figure6.run(full)
+    assert [r["n"] for r in full.rows] == [whole.size] * 2
+
+
 # The pages
 
 
