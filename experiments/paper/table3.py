@@ -155,7 +155,7 @@ def figure(found: Results) -> None:
     sizes = sorted({r["rows"] for r in found.rows if "nlpd" in r})
     if not sizes:
         return
-    size = 3.4 * len(sizes), 3.2
+    size = 3.4 * len(sizes) + 1.4, 3.2
     drawn, panels = plt.subplots(
         1, len(sizes), figsize=size, squeeze=False, sharex=True, layout="constrained"
     )
@@ -168,7 +168,13 @@ def figure(found: Results) -> None:
             nlpd = [r["nlpd"] for r in rows]
             spread = np.std(nlpd, ddof=1) if len(nlpd) > 1 else 0.0
             panel.errorbar(
-                time, np.mean(nlpd), spread, fmt="osD^v"[number % 5], capsize=3, label=label
+                time,
+                np.mean(nlpd),
+                spread,
+                fmt="osD^v"[number % 5],
+                color=f"C{number}",
+                capsize=3,
+                label=label,
             )
         panel.set(xscale="log", xlabel="training, s", title=f"N = {size:,}")
         panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -176,6 +182,9 @@ def figure(found: Results) -> None:
         panel.xaxis.set_minor_formatter(NullFormatter())
         panel.grid(alpha=0.25)
     panels[0, 0].set_ylabel("NLPD")
-    panels[0, -1].legend(fontsize="small")
+    known = {}
+    for panel in panels[0]:
+        known |= dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
+    drawn.legend(known.values(), known.keys(), loc="outside right center", fontsize="small")
     drawn.savefig(results.FIGURES / "table3.png", dpi=150)
     plt.close(drawn)
