@@ -395,7 +395,8 @@ def test_gradients_against_finite_differences(kind, monkeypatch):
     right = collapsed.maximise
 
     def catch(function, start, rows, max_iterations):
-        caught["function"], caught["start"] = function, np.log(start)
+        if not caught:  # VISH's second call is of the variances alone
+            caught["function"], caught["start"] = function, np.log(start)
         return right(function, start, rows, max_iterations)
 
     monkeypatch.setattr(vff, "maximise", catch)
@@ -425,6 +426,27 @@ def test_training_raises_the_bound_and_is_deterministic(kind):
     np.testing.assert_array_equal(a.predict(X), b.predict(X))
 
 
+@pytest.mark.parametrize("kind", ["additive", "harmonics"])
+def test_threads_do_not_matter(kind):
+    """To the last digit, and both packages have their threads again afterwards."""
+    X, y = data(3000, 2)
+    found = []
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            with threadpool_limits(threads):
+                model = VFF(60) if kind == "additive" else VISH(max_degree=14)
+                model.max_iterations = 3
+                model.fit(X, y)
+                found.append((model.bound, model.predict(X)))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert found[0][0] == found[1][0]
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_chunks_do_not_matter(kind, monkeypatch):
     X, y = data(50, 2)
@@ -446,6 +468,34 @@ def test_training_on_some_rows():
     fixed = VISH(max_degree=4, train=False, **some.hyperparameters).fit(X, y)
     np.testing.assert_allclose(some.bound, fixed.bound)
     assert some.bound <= everything.bound + 1e-3
+
+
+def test_variances_are_trained_on_all_rows():
+    """However the part differs from the whole: here by noise ten times as large."""
+    X, y = data(300, 2)
+    chosen = np.random.default_rng(0).choice(300, 60, replace=False)  # as the model draws them
+    y[chosen] += 3.0 * np.random.default_rng(1).standard_normal(60)
+    some = VISH(max_degree=4, train_rows=60).fit(X, y)
+    found = some.hyperparameters
+    for key in ("variance", "noise_variance"):
+        for factor in (0.97, 1.03):
+            other = found | {key: factor * found[key]}
+            assert VISH(max_degree=4, train=False, **other).fit(X, y).bound < some.bound
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_observations_scatter_by_both_variances(kind):
+    """With many rows f is known well, and new observations scatter by the noise."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (1200, 2))
+    y = np.sin(X[:, 0]) + X[:, 1] + 0.3 * rng.standard_normal(1200)
+    model = models()[kind].fit(X[:800], y[:800])
+    assert model.noise_variance == pytest.approx(0.09, rel=0.15)
+    mean, variance = model.predict(X[800:])
+    assert np.median(variance) < 0.1 * model.noise_variance  # of f alone
+    z = (y[800:] - mean) / np.sqrt(variance + model.noise_variance)
+    assert np.mean(np.abs(z) < 1.96) == pytest.approx(0.95, abs=0.03)
+    assert np.mean(z**2) == pytest.approx(1.0, abs=0.25)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,11 +1,13 @@
-"""Rows of data: checked once, then handed on in chunks."""
+"""Rows of data: checked once, then handed on in chunks, to one thread."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 
 def checked_inputs(X) -> np.ndarray:
@@ -39,3 +41,19 @@ def chunks(size: int, *arrays: np.ndarray) -> Iterator[tuple[torch.Tensor, ...]]
     """Consecutive blocks of at most ``size`` rows, as tensors."""
     for first in range(0, len(arrays[0]), size):
         yield tuple(torch.tensor(array[first : first + size]) for array in arrays)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Sums in one order, so the digits do not depend on the machine's cores.
+
+    The matrices are small, too: PyTorch's threads and those of NumPy's BLAS mostly wait for
+    each other.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)

@@ -39,7 +39,7 @@ from torch import Tensor
 
 from experiments.baselines.collapsed import Posterior, Sums, bound, maximise, with_gradient
 from experiments.baselines.kuu import DiagonalPlusLowRank, Kronecker, Kuu
-from experiments.baselines.rows import checked, checked_inputs, chunks
+from experiments.baselines.rows import checked, checked_inputs, chunks, one_thread
 
 ORDERS = {0.5: 0, 1.5: 1, 2.5: 2}
 CHUNK_BYTES = 2**25  # of features
@@ -193,6 +193,7 @@ class VFF:
         self.start = (lengthscale, variance, noise_variance)
         self.max_iterations = max_iterations if train else 0
 
+    @one_thread()
     def fit(self, X, y) -> VFF:
         """One pass over the rows, then training."""
         X, y = checked(X, y)
@@ -220,6 +221,7 @@ class VFF:
         self._posterior = Posterior(self._kuu(lengthscale, variance), sums, noise)
         return self
 
+    @one_thread()
     def predict(self, X) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of f, inside the domain and outside."""
         X = checked_inputs(X)

@@ -23,10 +23,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from experiments.baselines.collapsed import Posterior, Sums, bound, maximise
+from experiments.baselines.collapsed import Posterior, Sums, bound, maximise, with_gradient
 from experiments.baselines.harmonics import Harmonics, funk_hecke, multiplicity
 from experiments.baselines.kuu import DiagonalPlusLowRank
-from experiments.baselines.rows import checked, checked_inputs, chunks
+from experiments.baselines.rows import checked, checked_inputs, chunks, one_thread
 
 CHUNK_BYTES = 2**22  # of features
 ROUNDING = 1e-12  # quadrature knows eigenvalues to about 1e-14
@@ -81,8 +81,9 @@ class VISH:
     max_iterations : int
         Of L-BFGS; `converged` says after `fit` whether they were enough.
     train_rows : int, optional
-        Train the hyperparameters on that many rows, drawn without replacement with a fixed
-        seed; the posterior and `bound` are those of all rows at these hyperparameters.
+        Train the weights on that many rows, drawn without replacement with a fixed seed. Both
+        variances, which need no further pass, are then trained on all rows; so are the
+        posterior and `bound`.
 
     Notes
     -----
@@ -120,6 +121,7 @@ class VISH:
         self.max_iterations = max_iterations if train else 0
         self.train_rows = train_rows
 
+    @one_thread()
     def fit(self, X, y) -> VISH:
         """Training, then the posterior."""
         X, y = checked(X, y)
@@ -146,19 +148,27 @@ class VISH:
             self.max_iterations,
         )
         self.iterations, self.converged = trained.iterations, trained.converged
-        parameters = torch.tensor(trained.parameters)
+        weights, scales = trained.parameters[:-2], trained.parameters[-2:]
+        zonals, squares = self._sums(X, y, torch.tensor(weights))
+        sums = self._orthonormal(zonals)
+
+        def of_scales(logs: Tensor) -> Tensor:
+            variance, noise = logs.exp()
+            return bound(self._kuu(variance), sums, variance * squares, noise)
+
+        most = self.max_iterations if len(some_y) < len(y) else 0
+        whole = maximise(with_gradient(of_scales), scales, len(y), most)
+        self.bound = whole.bound
+        variance, noise = torch.tensor(whole.parameters)
         self.hyperparameters = {
-            "weights": trained.parameters[:-2],
-            "variance": float(parameters[-2]),
-            "noise_variance": float(parameters[-1]),
+            "weights": weights,
+            "variance": float(variance),
+            "noise_variance": float(noise),
         }
-        sums, squares = self._sums(X, y, parameters[:-2])
-        kuu, variance, noise = self._kuu(parameters[-2]), parameters[-2], parameters[-1]
-        sums = self._orthonormal(sums)
-        self.bound = float(bound(kuu, sums, variance * squares, noise))
-        self._posterior = Posterior(kuu, sums, noise)
+        self._posterior = Posterior(self._kuu(variance), sums, noise)
         return self
 
+    @one_thread()
     def predict(self, X) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of f."""
         X = checked_inputs(X)

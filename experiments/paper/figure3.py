@@ -116,17 +116,17 @@ def figure(found: Results) -> None:
     from matplotlib.figure import Figure
 
     picture = Figure(figsize=(9.0, 3.6), layout="constrained")
-    for axis, against in zip(picture.subplots(1, 2, sharey=True), ("M", "N"), strict=True):
+    words = {"M": "M, functions", "N": "N, observations"}
+    for axis, against in zip(picture.subplots(1, 2, sharey=True), words, strict=True):
         for method, style in (("pass", "C0o-"), ("bound and gradient", "C3s-")):
             sizes, seconds = curve(found, method, against)
             if len(sizes) > 1:
-                label = f"{method}: {against}^{exponent(sizes, seconds):.2f}"
-                axis.loglog(sizes, seconds, style, ms=4, label=label)
-        if against == "M":
-            axis.loglog(
-                list(PAPER), list(PAPER.values()), "k^:", ms=4, label="the paper's whole fits"
-            )
-        axis.set(xlabel=against, ylabel="seconds" if against == "M" else "")
+                label = f"{method}: ${against}^{{{exponent(sizes, seconds):.2f}}}$"
+                axis.loglog(sizes, [1e3 * s for s in seconds], style, ms=4, label=label)
+        axis.set(xlabel=words[against], ylabel="milliseconds" if against == "M" else "")
+        fixed = "N" if against == "M" else "M"
+        at = max((r[fixed.lower()] for r in found.where(against=against)), default=0)
+        axis.set_title(f"at {fixed} = {at:,}", fontsize="medium")
         axis.grid(which="both", alpha=0.25)
         axis.legend(frameon=False, fontsize="small")
     picture.savefig(results.FIGURES / "figure3.png", dpi=120)

@@ -81,13 +81,16 @@ def figure(found: Results) -> None:
         reach = float(np.abs(matrix).max())
         empty = np.ma.masked_equal(matrix, 0.0)
         axis.imshow(empty, cmap="RdBu_r", norm=TwoSlopeNorm(0.0, -reach, reach), aspect="equal")
-        axis.set(xticks=[], yticks=[], title=name)
+        axis.set(title=name, ylabel="number of the function")
+        axis.set_xlabel("number of the " + ("observation" if name == "Kuf" else "function"))
     picture.savefig(results.FIGURES / "figures12_matrices.png", dpi=120)
 
     rows = [r for r in found.rows if "overlaps" in r]
     picture = Figure(figsize=(10.0, 2.6), layout="constrained")
     x = np.linspace(0.0, 1.0, 1001)
-    for axis, row in zip(picture.subplots(1, len(rows), sharey=True), rows, strict=True):
+    axes = picture.subplots(1, len(rows), sharey=True)
+    axes[0].set_ylabel("value of the spline")
+    for axis, row in zip(axes, rows, strict=True):
         values = design(x, row["cells"], degree=row["degree"])
         for m, column in enumerate(values.T):
             middle = m == values.shape[1] // 2

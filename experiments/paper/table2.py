@@ -46,7 +46,7 @@ def beyond(data: Dataset) -> list[int]:
 
 def run(found: Results) -> None:
     """Household power, then the seismogram."""
-    limit = 3600.0 if found.full else 120.0
+    limit = 3600.0 if found.full else 180.0
     for name, jobs in (("household", household), ("seismogram", seismogram)):
         try:
             data = datasets.load(name)
