@@ -35,9 +35,11 @@ def text(package: str) -> str:
         comparison = importlib.import_module("experiments.peers.comparison")
         parts.append(comparison.losses([known for _, _, known in found]))  # where we lose, first
     parts += [f"## {module.TITLE}\n\n{module.table(known)}" for _, module, known in found]
+    if found and package == "peers" and (series := results.read("table2")):
+        parts.append(importlib.import_module("experiments.peers.growth").section(series))
     if found:
         parts.append(_made(found))
-    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
 def _made(found: Sequence[Found]) -> str:
