@@ -45,7 +45,8 @@ def entries(name: str, n: int, full: bool = False) -> list[Entry]:
     inducing = 50 if name == "synthetic" else 200
     gpflow = {"num_inducing": inducing, "kernel": "matern32"}
     sgpr = {"model": "sgpr", **gpflow, "iterations": 50}
-    svgp = {"model": "svgp", **gpflow, "iterations": 1000 if full else 600, "batch": 256}
+    steps = 1000 if full or name == "synthetic" else 600
+    svgp = {"model": "svgp", **gpflow, "iterations": steps, "batch": 256}
     functions = 100 if name == "synthetic" else 1000 if full else 500
     few = min(functions, 200)
     return [
