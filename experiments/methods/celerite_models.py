@@ -11,9 +11,11 @@ import child
 import numpy as np
 import starts
 from celerite2 import terms
+from celerite2.driver import LinAlgError
 from scipy.optimize import minimize
 
 PORTION = 200
+WORST = 1e25
 
 
 def fit(x, y, settings):
@@ -24,15 +26,21 @@ def fit(x, y, settings):
     def process(p):
         sigma, rho, noise = np.exp(p)
         gp = celerite2.GaussianProcess(terms.Matern32Term(sigma=sigma, rho=rho), mean=0.0)
-        gp.compute(x, diag=np.full(len(x), noise**2), quiet=True)
+        gp.compute(x, diag=np.full(len(x), noise**2))
         return gp
+
+    def loss(p):
+        try:
+            return -process(p).log_likelihood(y)
+        except LinAlgError:  # hardly any noise, and rows at the same place
+            return WORST
 
     tried = []
     for length in starts.lengthscales(x):
         first = np.log([y.std(), length, 0.3 * y.std()])
         tried.append(
             minimize(
-                lambda p: -process(p).log_likelihood(y),
+                loss,
                 first,
                 method="L-BFGS-B",
                 bounds=[(start - 10.0, start + 10.0) for start in first],
