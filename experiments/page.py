@@ -36,9 +36,11 @@ def text(package: str) -> str:
         parts.append(comparison.losses([known for _, _, known in found]))  # where we lose, first
     parts += [f"## {module.TITLE}\n\n{_section(module, known)}" for _, module, known in found]
     parts += _only_begun(package)
+    if found and package == "peers" and (series := results.read("table2")):
+        parts.append(importlib.import_module("experiments.peers.growth").section(series))
     if found:
         parts.append(_made(found))
-    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
 def _section(module: ModuleType, known: results.Results) -> str:

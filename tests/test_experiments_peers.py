@@ -8,7 +8,8 @@ from experiments.harness.datasets import Dataset, Missing
 from experiments.harness.process import METHODS, Method
 from experiments.harness.results import Results
 from experiments.harness.splits import split
-from experiments.peers import comparison, one_input, pictures, several_inputs
+from experiments.peers import comparison, growth, one_input, pictures, several_inputs
+from experiments.peers import contest as contest_module
 from experiments.peers.contest import DEFAULT, TESTS, TUNED, Case, Entry, contest, thinned
 
 
@@ -69,6 +70,7 @@ def test_our_own_failure_is_a_loss(found):
         row("tinygp"),
     ]
     assert "ours has no result" in comparison.losses([found])
+    assert "1 of 1 pairs" in comparison.losses([found])
     assert "Relative" in comparison.ratios(found)
 
 
@@ -96,10 +98,60 @@ def test_pages_have_values_reasons_and_pictures(found):
 @pytest.mark.parametrize("empty", [False, True])
 def test_pictures_are_drawn_from_rows(found, empty, tmp_path, monkeypatch):
     monkeypatch.setattr(results, "FIGURES", tmp_path)
+    monkeypatch.setattr(results, "FOLDER", tmp_path / "none")
     if empty:
         found.rows = [r for r in found.rows if "reason" in r]
     one_input.figure(found)
     assert {p.name for p in tmp_path.iterdir()} == {"one_input.png", "one_input_growth.png"}
+
+
+def test_what_is_left_out_is_told_from_the_rows_of_the_same_run(data):
+    slow = Entry(Method("slow", "asvgp_models.py"), most=1000, power=2.0)
+    found = Results("one_input", "", rows=[row("slow", n=900), row("slow", n=90, dataset="tiny")])
+    part = split(data, 0)
+    assert "smaller_n" not in contest_module.one(slow, part, 1.0, found)  # it can be run
+    few = Entry(slow.method, most=100, power=2.0)
+    left_out = contest_module.one(few, part, 1.0, found)
+    assert left_out["smaller_n"] == 90  # of the same data set, before more rows of another
+    found.rows = [left_out]
+    (text,) = comparison.reasons(found)
+    assert text.endswith(
+        "left out above N = 100: to keep the run short; FULL=1 runs it. It took 1.5 s on 90 rows; "
+        "in proportion to N to the power 2 that is 24 s here"
+    )
+    assert not results.compare(found, Results("", "", rows=[left_out | {"smaller_seconds": 9.0}]))
+    unknown = contest_module.one(few, part, 1.0, Results("one_input", ""))
+    assert comparison.reasons(Results("", "", rows=[unknown]))[0].endswith("FULL=1 runs it")
+
+
+def test_what_splines_miss_is_the_bound_beside_the_higher_likelihood():
+    ours = row(DEFAULT, info={"num_basis": 1026, "bound": -90.0, "noise": 0.2})
+    low = row("celerite2", info={"log_likelihood": -80.0, "noise": 0.3})
+    high = row("tinygp", info={"log_likelihood": -45.0, "noise": 0.1})
+    text = one_input.missed(Results("one_input", "", rows=[ours, low, high]))
+    assert "| made up | 900 | 1,026 | -0.100 | -0.050 | 0.050 | 0.2 | 0.1 |" in text
+    assert one_input.missed(Results("one_input", "", rows=[ours])) == ""
+
+
+def test_growth_with_m_from_the_rows_of_table_2(tmp_path, monkeypatch):
+    rows = [
+        row("AS-VGP", settings={"num_basis": 10}, nlpd=2.0),
+        row("AS-VGP", settings={"num_basis": 1000}, nlpd=1.0, fit_seconds=3.0),
+        row("AS-VGP", settings={"num_basis": 1000}, nlpd=1.2, fit_seconds=3.0),
+        row("SVGP", settings={"num_inducing": 20}, fit_seconds=50.0),
+        row(DEFAULT, info={"num_basis": 5000}),
+        {"method": "SVGP", "dataset": "made up", "n": 900, "settings": {}, "reason": "late"},
+        {"method": "piece", "n": 9, "settings": {"num_basis": 3}, "mse": 0.1},
+    ]
+    found = Results("table2", "", rows=rows)
+    assert growth.points(found, "made up", "AS-VGP") == [(10, 2.0, 1.0), (1000, 1.1, 3.0)]
+    text = growth.section(found)
+    assert "from M = 10 to 1,000, 100 times as many, our NLPD goes from 2.00 to 1.10" in text
+    assert "SVGP with 20 inducing points: NLPD 0.50 in 50 s." in text
+    monkeypatch.setattr(results, "FIGURES", tmp_path / "figures")
+    growth.draw(found)
+    assert (tmp_path / "figures" / growth.FILE).exists()
+    assert growth.section(Results("table2", "", rows=rows[3:])) == ""
 
 
 def test_every_method_has_a_script_a_colour_and_an_environment():
@@ -157,7 +209,7 @@ def test_contest_runs_refuses_and_says_what_is_missing(data, monkeypatch):
     assert "2 s with 1 input." in one_input.table(found)
     assert ran == [("fast", 90), ("slow", 90), ("exact", 90), ("fast", 360)]
     reasons = [r["reason"] for r in found.rows if "reason" in r]
-    assert reasons[0] == "not run above N = 100: too slow"
+    assert reasons[0] == "left out above N = 100: too slow"
     assert reasons[2:] == ["gone is not here; get it"] * 3
     ran.clear()
     contest(Results("one_input", "", full=True), cases[:1], lambda name, n: some)

@@ -5,12 +5,12 @@ import pytest
 from scipy.linalg import expm
 from scipy.optimize import minimize
 
-from asvgp import LBFGS, SHO, Matern12, Matern32, Matern52, Matern72
+from asvgp import LBFGS, SHO, GPRegressor, Matern12, Matern32, Matern52, Matern72
 from asvgp.basis import Grid
 from asvgp.inference import optimise
 from asvgp.inference.bound import lower_bound, upper_bound
 from asvgp.inference.optimise import Objective, maximise
-from asvgp.inference.resolution import FEWEST, MOST, choose, finest_cells
+from asvgp.inference.resolution import FEWEST, HELD, MANY, MOST, choose, finest_cells
 from asvgp.inference.start import noise_estimate, signal_power, spectral_peaks
 from asvgp.inference.train import Problem, train
 from asvgp.stats import Statistics
@@ -222,10 +222,20 @@ def test_white_noise_needs_no_resolution():
 def test_the_finest_grid_follows_the_gaps_not_the_count():
     rng = np.random.default_rng(12)
     even = finest_cells(rng.uniform(0, 1, 50_000), 0.0, 1.0)
-    assert 100_000 <= even <= MOST
+    assert 100_000 <= even <= HELD
     assert finest_cells(np.array([0.0, 0.5, 1.0]), 0.0, 1.0) == FEWEST
     clusters = np.concatenate([rng.uniform(0, 10, 200), rng.uniform(1e5, 1e5 + 10, 200)])
-    assert finest_cells(clusters, clusters.min(), clusters.max()) == MOST
+    assert finest_cells(clusters, clusters.min(), clusters.max()) == HELD
+    assert finest_cells(np.empty(MANY + 1), 0.0, 1.0) == MOST  # without a look at them
+
+
+def test_what_splines_miss_of_a_rough_field_is_not_taken_for_noise():
+    """Hardly any noise, and a lengthscale of a gap or two: a few cells a gap are too few."""
+    n, truth, noise = 1500, Matern32(1.5, 1.0), 0.004
+    x, y = sample(truth, noise, n, span=n)
+    gp = GPRegressor(progress=False).fit(x, y)
+    assert gp.noise_variance_ == pytest.approx(noise, rel=0.5)
+    assert ExactGP(truth, noise, x, y).evidence() - gp.elbo_ < 0.01 * n
 
 
 @pytest.mark.parametrize("kernel", [Matern32(), Matern52(), Matern72()])

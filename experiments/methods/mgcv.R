@@ -1,4 +1,4 @@
-# Told by lines on standard input: "hello", "fit K,K,... BASIS", "predict"; one line of JSON
+# Told by lines on standard input: "hello", "fit K,K,... BASIS FORM", "predict"; one line of JSON
 # answers each. Numbers are raw doubles in the folder named on the command line.
 suppressPackageStartupMessages(library(mgcv))
 
@@ -18,11 +18,16 @@ frame <- function(name, dim) {
   as.data.frame(structure(x, dimnames = list(NULL, paste0("x", seq_len(dim)))))
 }
 
-fit <- function(k, basis) {
+fit <- function(k, basis, form) {
   inputs <- paste0("x", seq_along(k))
-  smooth <- if (length(k) == 1) "s" else "te"
-  text <- sprintf("y ~ %s(%s, bs = '%s', k = c(%s))", smooth, paste(inputs, collapse = ", "),
-                  basis, paste(k, collapse = ", "))
+  if (form == "sum") {
+    text <- paste("y ~", paste(sprintf("s(%s, bs = '%s', k = %d)", inputs, basis, k),
+                               collapse = " + "))
+  } else {
+    smooth <- if (length(k) == 1) "s" else "te"
+    text <- sprintf("y ~ %s(%s, bs = '%s', k = c(%s))", smooth, paste(inputs, collapse = ", "),
+                    basis, paste(k, collapse = ", "))
+  }
   data <- frame("x", length(k))
   data$y <- doubles("y")
   bins <- if (max(k) > 250) 4 * max(k) else TRUE  # TRUE is 1,000 a covariate at most
@@ -42,6 +47,6 @@ input <- file("stdin", "r")
 while (length(line <- readLines(input, 1)) > 0) {
   words <- strsplit(line, " ")[[1]]
   if (words[1] == "hello") answer('{"ready": 1}')
-  if (words[1] == "fit") fit(as.numeric(strsplit(words[2], ",")[[1]]), words[3])
+  if (words[1] == "fit") fit(as.integer(strsplit(words[2], ",")[[1]]), words[3], words[4])
   if (words[1] == "predict") foretell()
 }

@@ -4,7 +4,8 @@ As its help pages ``bam``, ``choose.k`` and ``te`` (cran.r-project.org/package=m
 what the data need, cubic regression splines for many rows, a tensor product for several inputs.
 The R process, mgcv.R beside this file, is started with the imports and answers line by line.
 
-Settings: "k" (functions along each input, a list), "basis" ("cr", "ps", "ad"; default "cr").
+Settings: "k" (functions along each input, a list), "basis" ("cr", "ps", "ad"; default "cr"),
+"additive" (a smooth for each input, summed).
 """
 
 import json
@@ -52,8 +53,15 @@ def main():
         def fit(x, y, settings):
             write(Path(folder, "x"), x)
             write(Path(folder, "y"), y)
-            k = ",".join(str(min(k, len(y) // 4)) for k in settings["k"])
-            return {"info": r.ask(f"fit {k} {settings.get('basis', 'cr')}")}
+            k = [min(k, len(y) // 4) for k in settings["k"]]
+            form = "product"
+            if settings.get("additive"):  # no more functions than values
+                form, k = (
+                    "sum",
+                    [min(k, len(np.unique(one))) for k, one in zip(k, x.T, strict=True)],
+                )
+            basis = settings.get("basis", "cr")
+            return {"info": r.ask(f"fit {','.join(map(str, k))} {basis} {form}")}
 
         def predict(model, x):
             write(Path(folder, "test"), x)

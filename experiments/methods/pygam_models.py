@@ -1,5 +1,5 @@
 # pyright: reportMissingImports=false
-"""pyGAM: a penalised spline, its penalty by grid search.
+"""pyGAM: a penalised spline for each input, summed, their penalty by grid search.
 
 As its tour (pygam.readthedocs.io, "Regression"): ``LinearGAM(s(0, n_splines=...)).gridsearch``,
 prediction intervals by ``prediction_intervals``.
@@ -15,7 +15,10 @@ from scipy.stats import norm
 
 def fit(x, y, settings):
     number = min(settings.get("splines", 200), len(y) // 2)
-    gam = LinearGAM(s(0, n_splines=number))
+    terms = s(0, n_splines=number)
+    for i in range(1, x.shape[1]):
+        terms += s(i, n_splines=number)
+    gam = LinearGAM(terms)
     gam.gridsearch(x, y, lam=np.logspace(-5, 3, 9), progress=False)
     return {"gam": gam, "info": {"splines": number, "penalty": float(gam.lam[0][0])}}
 

@@ -39,15 +39,15 @@ def losses(found: Sequence[Results]) -> str:
         for row in rows:
             if ours is None or row["method"].startswith("asvgp"):
                 continue
+            pairs += 1
             if "reason" in ours:
                 lines.append([*_place(row), row["method"], "ours has no result", *[""] * 4])
                 continue
-            pairs += 1
             cells = [_lost(name, row, ours) for name in MEASURES]
             if any(cells):
                 lines.append([*_place(row), row["method"], *cells])
     text = "## Where we lose\n\n"
-    if not pairs and not lines:
+    if not pairs:
         return text + "No peer has been run beside us yet: `make peers`, `make experiments`.\n"
     if not lines:
         return text + f"In none of {pairs} pairs is a peer better than our defaults.\n"
@@ -104,7 +104,7 @@ def values(found: Results) -> str:
 
 def page(found: Results) -> str:
     """What both comparisons show: pictures, values, ratios, reasons."""
-    name, reasons = found.name, results.reasons(found.rows)
+    name, why = found.name, reasons(found)
     parts = [
         f"![Accuracy against time](images/experiments/{name}.png)\n",
         f"![Time against N](images/experiments/{name}_growth.png)\n",
@@ -118,9 +118,28 @@ def page(found: Results) -> str:
             + ", ".join(f"{s:.0f} s with {d} input{'s'[: d != '1']}" for d, s in first.items())
             + ". The other rows do not have it.\n"
         )
-    if reasons:
-        parts.append('Why "/":\n\n' + "".join(f"- {reason}\n" for reason in reasons))
+    if why:
+        parts.append('Why "/":\n\n' + "".join(f"- {reason}\n" for reason in why))
     return "\n".join(parts)
+
+
+def reasons(found: Results) -> list[str]:
+    """Why rows have no result, with what the method took on fewer rows where that is known."""
+    said = []
+    for row in (r for r in found.rows if "reason" in r):
+        (text,) = results.reasons([row])
+        if "smaller_seconds" in row:
+            took, n, power = row["smaller_seconds"], row["smaller_n"], row["power"]
+            there = (
+                f" of {row['smaller_dataset']}" if row["smaller_dataset"] != row["dataset"] else ""
+            )
+            growth = "N" if power == 1.0 else f"N to the power {power:g}"
+            text += (
+                f". It took {results.seconds(took)} s on {n:,} rows{there}; in proportion to "
+                f"{growth} that is {results.seconds(took * (row['n'] / n) ** power)} s here"
+            )
+        said.append(text)
+    return list(dict.fromkeys(said))
 
 
 def _place(row: Row) -> list[str]:

@@ -14,6 +14,7 @@ from experiments.harness.splits import Split, split
 DEFAULT, TUNED = "asvgp, defaults", "asvgp, tuned"
 TESTS = 2000  # held-out rows that are predicted: some peers' variances cost N for each
 LIMIT, FULL_LIMIT = 60.0, 3600.0  # seconds a row
+SHORT = "to keep the run short; FULL=1 runs it"
 SEED = 1  # of the split shown; methods were tried out on that of seed 0
 
 
@@ -25,23 +26,26 @@ class Entry:
     ----------
     method : Method
     most : int or None
-        Rows above which it is not run by default, an estimate; None: no such number.
+        Rows above which it is left out; None: no such number.
     why : str
-        What stands in the way there.
+        For what reason.
     always : bool
-        Whether that is so in a full run too, because of memory and not of time.
+        Whether it is left out of a full run too, because of memory and not of time.
+    power : float
+        Of N, that its time grows in proportion to; for the page, where it is left out.
     """
 
     method: Method
     most: int | None = None
-    why: str = ""
+    why: str = SHORT
     always: bool = False
+    power: float = 1.0
 
     def beyond(self, size: int, full: bool) -> str | None:
         """Why it is not run on so many rows, or None."""
         if self.most is None or size <= self.most or (full and not self.always):
             return None
-        return f"not run above N = {self.most:,}: {self.why}"
+        return f"left out above N = {self.most:,}: {self.why}"
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ def contest(
         for size in case.sizes:
             part = thinned(split(data, SEED, rows=size))
             for entry in entries(case.dataset, part.size):
-                found.add(one(entry, part, limit, found.full))
+                found.add(one(entry, part, limit, found))
 
 
 def first_use(found: Results, data: datasets.Dataset) -> None:
@@ -96,18 +100,40 @@ def first_use(found: Results, data: datasets.Dataset) -> None:
             seconds[inputs] = row["fit_seconds"] + row["predict_seconds"]
 
 
-def one(entry: Entry, part: Split, limit: float, full: bool) -> dict:
-    """A method's row on a split, run or refused."""
-    reason = entry.beyond(part.size, full)
+def one(entry: Entry, part: Split, limit: float, found: Results) -> dict:
+    """A method's row on a split, run or left out: then with what it took on fewer rows."""
+    reason = entry.beyond(part.size, found.full)
     if reason is None:
         return process.run(entry.method, part, limit)
-    return {
+    row = {
         "method": entry.method.label,
         "dataset": part.dataset,
         "n": part.size,
         "seed": part.seed,
         "settings": entry.method.settings,
         "reason": reason,
+    }
+    return row | smaller(entry, part, found)
+
+
+def smaller(entry: Entry, part: Split, found: Results) -> dict:
+    """What the method took on the most rows in this run: of this data set, else of another.
+
+    The time is apart from the reason, as it differs between runs.
+    """
+    rows = [
+        row
+        for row in found.rows
+        if row["method"] == entry.method.label and row["n"] < part.size and "reason" not in row
+    ]
+    if not rows:
+        return {}
+    row = max(rows, key=lambda row: (row["dataset"] == part.dataset, row["n"]))
+    return {
+        "smaller_dataset": row["dataset"],
+        "smaller_n": row["n"],
+        "smaller_seconds": row["fit_seconds"] + row["predict_seconds"],
+        "power": entry.power,
     }
 
 

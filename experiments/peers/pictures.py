@@ -95,7 +95,7 @@ def _accuracy(axis: Axes, rows: list[Row]) -> None:
         for row in line:
             area = (30.0 if mark == "*" else 14.0) * (1 + sizes.index(row["n"])) + 12.0
             axis.scatter(total(row), row["crps"], s=area, color=colour, marker=mark, zorder=3)
-    _logarithmic(axis, "x")
+    logarithmic(axis, "x")
     axis.set_xlabel("seconds to train and predict (larger marks: more rows)", fontsize=8)
     axis.set_ylabel("CRPS", fontsize=8)
 
@@ -105,13 +105,13 @@ def _growth(axis: Axes, rows: list[Row]) -> None:
     for method, line in _lines(rows):
         colour, mark = STYLES[method]
         axis.plot([r["n"] for r in line], [total(r) for r in line], color=colour, marker=mark)
-    _logarithmic(axis, "x")
-    _logarithmic(axis, "y")
+    logarithmic(axis, "x")
+    logarithmic(axis, "y")
     axis.set_xlabel("observations", fontsize=8)
     axis.set_ylabel("seconds to train and predict", fontsize=8)
 
 
-def _logarithmic(axis: Axes, which: str) -> None:
+def logarithmic(axis: Axes, which: str) -> None:
     """A logarithmic axis with few labels, as plain numbers, that never overprint."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 

@@ -23,23 +23,25 @@ from asvgp.stats import Statistics
 TOLERANCE = 1e-3  # nats per datum
 MANY = 1 << 18  # points
 FIRST, FEWEST, MOST = 256, 1 << 13, 1 << 19  # cells: to start with, and of the finest grid
+HELD = 1 << 21  # cells of the finest grid where all points are at hand, and not many
 
 
 def finest_cells(x, lower: float, upper: float, whole: bool = True) -> int:
-    """Cells of the finest grid worth accumulating: a few per typical gap between points.
+    """Cells of the finest grid worth accumulating: some dozen per typical gap between points.
 
-    Where points crowd in a small part of the domain, that is many more than there are
-    points; never more than `MOST`. From `MANY` points on it is `MOST`, which needs no look at
-    them: where x is not the ``whole`` of the data, there are so many.
+    With fewer, where the field is rough and hardly noisy, what the splines miss would be taken
+    for noise. Where points crowd in a small part of the domain, that is many more than there
+    are points; never more than `HELD`. From `MANY` points on it is `MOST`, which needs no look
+    at them: where x is not the ``whole`` of the data, there are so many.
     """
     if not whole or len(x) > MANY:
         return MOST
     sample = np.asarray(x[:: max(1, len(x) // 4096)], dtype=float)
     gaps = np.diff(np.unique(sample))
     gap = float(np.median(gaps)) * len(sample) / len(x) if len(gaps) else upper - lower
-    wanted = 4.0 * (upper - lower) / gap
+    wanted = 16.0 * (upper - lower) / gap
     cells = FEWEST
-    while cells < min(wanted, MOST):
+    while cells < min(wanted, HELD):
         cells *= 2
     return cells
 
