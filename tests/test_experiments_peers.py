@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from experiments.harness import datasets, process, results
+from experiments.harness.compare import compare
 from experiments.harness.datasets import Dataset, Missing
 from experiments.harness.process import METHODS, Method
 from experiments.harness.results import Results
@@ -119,7 +120,7 @@ def test_what_is_left_out_is_told_from_the_rows_of_the_same_run(data):
         "left out above N = 100: to keep the run short; FULL=1 runs it. It took 1.5 s on 90 rows; "
         "in proportion to N to the power 2 that is 24 s here"
     )
-    assert not results.compare(found, Results("", "", rows=[left_out | {"smaller_seconds": 9.0}]))
+    assert not compare(found, Results("", "", rows=[left_out | {"smaller_seconds": 9.0}]))
     unknown = contest_module.one(few, part, 1.0, Results("one_input", ""))
     assert comparison.reasons(Results("", "", rows=[unknown]))[0].endswith("FULL=1 runs it")
 
