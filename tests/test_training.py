@@ -13,6 +13,7 @@ from asvgp.inference.optimise import Objective, maximise
 from asvgp.inference.resolution import FEWEST, HELD, MANY, MOST, choose, finest_cells
 from asvgp.inference.start import noise_estimate, signal_power, spectral_peaks
 from asvgp.inference.train import Problem, train
+from asvgp.kernels.algebra import Sum
 from asvgp.stats import Statistics
 from tests.dense import ExactGP, sample
 
@@ -225,7 +226,8 @@ def test_the_finest_grid_follows_the_gaps_not_the_count():
     assert 100_000 <= even <= HELD
     assert finest_cells(np.array([0.0, 0.5, 1.0]), 0.0, 1.0) == FEWEST
     clusters = np.concatenate([rng.uniform(0, 10, 200), rng.uniform(1e5, 1e5 + 10, 200)])
-    assert finest_cells(clusters, clusters.min(), clusters.max()) == HELD
+    assert finest_cells(clusters, clusters.min(), clusters.max()) == MOST
+    assert finest_cells(np.tile(clusters, 400), clusters.min(), clusters.max()) == HELD
     assert finest_cells(np.empty(MANY + 1), 0.0, 1.0) == MOST  # without a look at them
 
 
@@ -302,3 +304,27 @@ def test_structure_that_only_fine_cells_show_is_not_missed():
     stats = Statistics.from_data(x, y, Grid(0.0, 1.0, 65536), 2)
     choice = choose(Problem(Matern32(), None, 2, "elbo", LBFGS()), stats)
     assert choice.state[1] < 0.05
+
+
+@pytest.mark.parametrize("kernel", [Matern12() + SHO(period=24.0), Matern32() + Matern32()])
+def test_sums_do_not_take_for_noise_what_coarse_cells_do_not_show(kernel):
+    """A cycle far shorter than the first cells, in one of two terms."""
+    rng = np.random.default_rng(7)
+    x = rng.uniform(0, 12_000, 3000)
+    y = (1.0 + 0.5 * np.sin(x / 700)) * np.sin(2 * np.pi * x / 24.0)
+    y += 0.3 * rng.standard_normal(3000)
+    alone = GPRegressor(kernel.components[1]).fit(x, y)
+    both = GPRegressor(kernel).fit(x, y)
+    assert both.noise_variance_ < 0.15
+    assert both.elbo_ > alone.elbo_ - 0.02 * len(x)
+
+
+def test_sums_are_tried_with_one_component_alone():
+    kernel = Matern12() + SHO(period=24.0)
+    assert isinstance(kernel, Sum)
+    options = kernel.candidates([3.0, 30.0], [5.0], 2.0)
+    main = [part for option in options for part in option.parts if part.variance == 1.8]
+    assert {type(part) for part in main} == {Matern12, SHO}
+    assert [part.period for part in main if isinstance(part, SHO)] == [24.0]  # it was given
+    assert {part.lengthscale for part in main if isinstance(part, Matern12)} == {3.0, 30.0}
+    assert all(option.prior_variance <= 2.0 * (1.0 + 1e-12) for option in options)

@@ -31,8 +31,9 @@ def finest_cells(x, lower: float, upper: float, whole: bool = True) -> int:
 
     With fewer, where the field is rough and hardly noisy, what the splines miss would be taken
     for noise. Where points crowd in a small part of the domain, that is many more than there
-    are points; never more than `HELD`. From `MANY` points on it is `MOST`, which needs no look
-    at them: where x is not the ``whole`` of the data, there are so many.
+    are points: up to `MOST`, or to `HELD` if that is sixteen a point. From `MANY` points on it
+    is `MOST`, which needs no look at them: where x is not the ``whole`` of the data, there are
+    so many.
     """
     if not whole or len(x) > MANY:
         return MOST
@@ -40,8 +41,9 @@ def finest_cells(x, lower: float, upper: float, whole: bool = True) -> int:
     gaps = np.diff(np.unique(sample))
     gap = float(np.median(gaps)) * len(sample) / len(x) if len(gaps) else upper - lower
     wanted = 16.0 * (upper - lower) / gap
+    most = max(MOST, min(HELD, 16 * len(x)))
     cells = FEWEST
-    while cells < min(wanted, HELD):
+    while cells < min(wanted, most):
         cells *= 2
     return cells
 

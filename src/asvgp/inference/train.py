@@ -102,7 +102,11 @@ def _proposals(problem: Problem, level: Statistics, warm: State | None) -> list[
     if warm is None:
         return candidates(problem.kernel, problem.noise, level)
     spacing = level.grid.spacing
-    finer = candidates(warm[0], problem.noise, level, lengths=[3.0 * spacing, 12.0 * spacing])
+    lengths = [3.0 * spacing, 12.0 * spacing]
+    finer = candidates(warm[0], problem.noise, level, lengths)
+    if len(problem.kernel.components) > 1:
+        # What coarser cells did not show may have driven the others far from what was given.
+        finer += candidates(problem.kernel, problem.noise, level, [*lengths, 100.0 * spacing])
     return [warm, (problem.kernel, warm[1]), *((k, min(n, warm[1])) for k, n in finer)]
 
 

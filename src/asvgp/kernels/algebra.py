@@ -102,7 +102,8 @@ class Sum(Kernel):
         """The given scales with variances that suit the data, and scales spread over the data's.
 
         Which component is the slow one is the user's to say, by the scales given; where two
-        components are alike, their scales are spread over the lengths.
+        components are alike, their scales are spread over the lengths. One component may be
+        nearly all there is.
         """
         if len(self.parts) == 1:
             options = self.parts[0].candidates(lengths, periods, variance)
@@ -128,6 +129,20 @@ class Sum(Kernel):
                 for part, length in zip(self.parts, spread, strict=True)
             ]
             options.append(self.replace_parts(parts))
+        longest = [max(lengths)]
+        small = 0.1 * variance / (len(self.parts) - 1)
+        beside = [
+            part.candidates(longest, [], small)[0]
+            if part.unset
+            else part.replace_free({"variance": small})
+            for part in self.parts
+        ]
+        for i, part in enumerate(self.parts):
+            alone = [part.replace_free({"variance": 0.9 * variance})]
+            if part.unset:
+                alone = part.candidates(lengths, periods, 0.9 * variance)
+            for option in alone:
+                options.append(self.replace_parts([*beside[:i], option, *beside[i + 1 :]]))
         return options
 
     def __repr__(self) -> str:
