@@ -33,11 +33,7 @@ FULL = (
 TUNING = {
     "synthetic": {"kernel": "matern52", "num_basis": 100},
     "air quality": {"kernel": "matern32 + sho(period=24)", "num_basis": 40_000},
-    "traffic": {  # without values to begin with, training takes everything for noise
-        "kernel": "matern12(10.0) + sho(period=24)",
-        "num_basis": 40_000,
-        "noise_variance": 0.1,
-    },
+    "traffic": {"kernel": "matern32 + sho(period=24)", "num_basis": 160_000},
     "pressure": {"kernel": "matern32 + sho(period=12)", "num_basis": 80_000},
     "household": {"kernel": "matern12", "num_basis": 300_000},
     "seismogram": {
