@@ -48,19 +48,20 @@ def shared_out(times: int, widths: Sequence[float], lengths: Array) -> list[int]
     >>> shared_out(12, [1.0, 1.0], np.array([np.inf, np.inf]))
     [64, 64]
     >>> shared_out(12, [1.0, 1.0], np.array([0.01, 0.1]))
-    [128, 16]
+    [128, 32]
     """
+    halved = np.full(len(widths), FEW_CELLS)
     needs = np.zeros(len(widths))
     if np.isfinite(lengths).all():
-        needs = np.log2(np.asarray(widths) / lengths)
-    # Beyond this, lengths are no longer told from domains.
-    needs = np.maximum(needs, -1.0)
-    halved = np.full(len(widths), FEW_CELLS)
-    while (left := times - halved.sum()) > 0:
-        short = needs - halved
-        if np.count_nonzero(short > short.max() - 1.0) > left:
-            break
-        halved[np.argmax(short)] += 1
+        needs = np.maximum(np.log2(np.asarray(widths) / lengths), -1.0)  # or beyond the domain
+    more = needs - needs.mean()
+    surely = np.sign(more) * np.maximum(np.abs(more) - 1.0, 0.0)
+    for need in (surely, more):  # lengths are known to a factor of two; what is left, by them
+        while (left := times - halved.sum()) > 0:
+            short = need - halved
+            if np.count_nonzero(short > short.max() - 1.0) > left:
+                break
+            halved[np.argmax(short)] += 1
     return [2 ** int(n) for n in halved]
 
 
