@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asvgp import GPRegressor
+from asvgp import Constant, GPRegressor, Linear
 from asvgp.basis import Grid
 from asvgp.field import pilot
 from asvgp.field.finest import FEW_CELLS, doublings, shared_out
-from asvgp.field.pilot import lengths
+from asvgp.field.pilot import cell_lengths, lengths
 from asvgp.field.plan import Plan
+from asvgp.field.points import FieldPoints
 from asvgp.field.resolution import first_factors
+from asvgp.field.stats import FieldStatistics
 from asvgp.kernels import Matern32
 from asvgp.linalg.conditionals import conditionals
 
@@ -75,6 +77,99 @@ def test_lengths_do_not_depend_on_order_and_units_and_missing_rows():
     assert np.abs(np.log2(lengths(list(x.T), outputs) / found)).max() <= 1.0
 
 
+def smooth(x, y):
+    """A field of lengths ten and fourteen, on all scales from there to the domain."""
+    return np.sin(x / 9.0 + 0.3) * np.cos(y / 13.0) + np.sin(x / 40.0 - y / 31.0)
+
+
+def test_lengths_on_a_lattice_much_finer_than_they_are():
+    """There, points are foretold by their line alone: that must not decide."""
+    x, y = (a.ravel().astype(float) for a in np.indices((300, 500)))
+    rng = np.random.default_rng(8)
+    steps = np.cumsum(np.cumsum(rng.standard_normal((300, 500)), axis=0), axis=1).ravel()
+    for values in (smooth(x, y) + 1e-4 * rng.standard_normal(len(x)), steps):
+        first, second = lengths([x, y], values)
+        assert 1.0 / 8.0 < first / second < 8.0
+
+
+def test_neighbours_are_taken_along_every_input_of_a_lattice():
+    x = np.stack(np.indices((60, 60)), axis=-1).reshape(-1, 2) / 59.0
+    order = np.random.default_rng(9).permutation(len(x))
+    box = [(x[order], np.zeros((len(x), 1)))]
+    gaps = np.array([pilot._gap(box, d) for d in (0, 1)])
+    np.testing.assert_allclose(gaps, 1 / 59.0)
+    narrow = np.array([1e-3, 10.0])  # by which all neighbours are along the second
+    places, _ = pilot._neighbourhoods(box, narrow)
+    assert (np.ptp(places[:, :, 0], axis=1) == 0.0).all()
+    places, _ = pilot._neighbourhoods(box, narrow, gaps)
+    assert (np.ptp(places, axis=1) > 0.0).all()
+
+
+def test_lengths_from_cells_are_those_from_rows():
+    rng = np.random.default_rng(10)
+    x = rng.uniform(0, 1, (4000, 2)) * [3.0, 70.0] + [5.0, -9.0]
+    y = draw(rng, x, np.array([0.2, 20.0]))
+    grids = Grid(5.0, 8.0, 512), Grid(-9.0, 61.0, 512)
+    found = cell_lengths(FieldStatistics.from_data(x, y, grids, (2, 2)))
+    assert np.abs(np.log2(found / lengths(list(x.T), y))).max() <= 1.0
+
+
+def test_effects_hide_no_lengths():
+    rng = np.random.default_rng(11)
+    x = rng.uniform(0, 1, (4000, 2))
+    y = draw(rng, x, np.array([0.02, 0.3]))
+    effects = [np.ones(4000), x[:, 1]]
+    found = lengths(list(x.T), y + 1000.0 * x[:, 1] - 1e4, effects)
+    assert np.abs(np.log2(found / lengths(list(x.T), y, effects))).max() <= 1.0
+    kernel = Matern32(dim=0) * Matern32(dim=1) + Linear(dim=1) + Constant()
+    cells = [
+        [grid.cells for grid in GPRegressor(kernel).partial_fit(x, values).stats_.grids]
+        for values in (y, y + 1000.0 * x[:, 1])
+    ]
+    assert cells[0] == cells[1]
+    assert cells[0][0] >= 4 * cells[0][1]
+
+
+def test_large_grids_are_looked_at_in_part(monkeypatch):
+    rng = np.random.default_rng(12)
+    axes = [np.sort(rng.uniform(0, 1, n)) for n in (60, 50)]
+    y = rng.standard_normal((3000, 1))
+    points = FieldPoints(axes, [], [], (60, 50))
+    columns, values, _ = points.sampled(y)
+    np.testing.assert_array_equal(columns[0], np.repeat(axes[0], 50))
+    np.testing.assert_array_equal(values, y)
+    monkeypatch.setattr("asvgp.field.points.ROWS", 100)
+    columns, values, _ = points.sampled(y)
+    assert len(values) == 100
+    table = {(a, b): v for a, b, v in zip(*points.expanded().main, y[:, 0], strict=True)}
+    assert [table[pair] for pair in zip(*columns, strict=True)] == list(values[:, 0])
+
+
+def test_the_first_block_of_a_stream_may_be_a_slab():
+    """What is slow beside a slab is not known to be fast beside the domain."""
+    rng = np.random.default_rng(13)
+    x = np.stack([rng.integers(0, 2, 3000), *rng.uniform(0, 1, (2, 3000))], axis=1)
+    y = draw(rng, x[:, 1:], np.array([0.06, 0.06]))
+    gp = GPRegressor(domain=((0.0, 8760.0), (0.0, 1.0), (0.0, 1.0))).partial_fit(x, y)
+    hours, *places = [grid.cells for grid in gp.stats_.grids]
+    assert hours <= max(places)
+
+
+def test_automatic_models_of_shards_merge():
+    rng = np.random.default_rng(14)
+    x = rng.uniform(0, 1, (4000, 2))
+    fast, slow = draw(rng, x, np.array([0.02, 0.4])), draw(rng, x, np.array([0.4, 0.02]))
+    a, b = (
+        GPRegressor(domain=((0.0, 1.0), (0.0, 1.0))).partial_fit(x[rows], y[rows])
+        for rows, y in ((slice(2000), fast), (slice(2000, None), slow))
+    )
+    shapes = [[grid.cells for grid in gp.stats_.grids] for gp in (a, b)]
+    assert shapes[0] != shapes[1]
+    merged = a.merge(b)
+    assert merged.stats_.count == 4000
+    assert [grid.cells for grid in merged.stats_.grids] == np.min(shapes, axis=0).tolist()
+
+
 def test_nothing_is_learnt_from_noise_few_rows_or_a_constant():
     rng = np.random.default_rng(2)
     x = rng.uniform(0, 1, (5000, 2))
@@ -84,13 +179,15 @@ def test_nothing_is_learnt_from_noise_few_rows_or_a_constant():
     assert np.isinf(lengths(list(x.T), np.zeros(5000))).all()
     assert np.isinf(lengths([x[:, 0], np.ones(5000)], y)).all()
     assert np.isinf(lengths(list(x.T), np.full(5000, np.nan))).all()
+    assert np.isinf(lengths(list(x.T), np.where(x[:, 0] > 0.5, np.inf, y))).all()  # nor a warning
+    assert np.isinf(lengths(list(x.T), 1e200 * y)).all()
 
 
 def test_many_rows_at_one_place_are_no_neighbours_of_themselves():
     rng = np.random.default_rng(3)
     x = np.repeat(rng.uniform(0, 1, (300, 2)), 20, axis=0)
     y = np.repeat(rng.standard_normal(300), 20) + 0.1 * rng.standard_normal(6000)
-    boxes = pilot._boxes(*pilot._chosen(list(x.T), y[:, None]))
+    boxes = pilot._boxes(*pilot._chosen(list(x.T), y[:, None], []))
     places, values = pilot._neighbourhoods(boxes, np.ones(2))
     (own, observed), count = boxes[0], len(places)
     np.testing.assert_array_equal(places[:, 0], own[:count])
@@ -105,14 +202,14 @@ def test_many_rows_at_one_place_are_no_neighbours_of_themselves():
 )
 def test_cells_are_shared_out_by_need(pairs, rows):
     widths, along = np.array(pairs).T
-    times = doublings(len(pairs), rows)
+    times, few = doublings(len(pairs), rows), FEW_CELLS[len(pairs)]
     cells = np.array(shared_out(times, list(widths), along))
-    assert 2.0 ** (times - len(pairs)) < cells.prod() <= 2 ** max(times, FEW_CELLS * len(pairs))
-    assert cells.min() >= 2**FEW_CELLS
-    # No cell can be taken from one input and given to another that needs it more than twice.
+    assert 2.0 ** (times - len(pairs)) < cells.prod() <= 2 ** max(times, few * len(pairs))
+    assert cells.min() >= 2**few
+    # No cell can be taken from one input and given to another that surely needs it more.
     short = np.minimum(along / widths, 2.0) * cells
-    spare = short[cells > 2**FEW_CELLS]
-    assert not len(spare) or spare.max() <= 2.0 * short.min() * (1.0 + 1e-9)
+    spare = short[cells > 2**few]
+    assert not len(spare) or spare.max() <= 8.0 * short.min() * (1.0 + 1e-9)
     # Units are of no matter.
     assert shared_out(times, list(widths * 7.0), along * 7.0) == list(cells)
 
@@ -128,7 +225,6 @@ def test_exploring_begins_with_the_shape_of_the_grid():
     assert factors(1024, 1024) == (64, 64)
     assert factors(512, 16, 16) == (16, 4, 4)  # no fewer than four along any
     assert factors(16, 16) == (1, 1)
-    assert factors() == ()
 
 
 def test_a_fast_and_a_slow_input_in_one_field():
@@ -153,6 +249,30 @@ def test_a_field_of_short_lengths_is_no_noise(waves):
         warnings.simplefilter("ignore", UserWarning)  # of the shortest, there could be more cells
         gp = GPRegressor().fit(x, y)
     assert np.var(y - gp.predict(x)) < 0.15 * np.var(y)
+
+
+def test_what_was_asked_for_is_begun_with_where_its_factor_is_on_disk():
+    rng = np.random.default_rng(15)
+    x = rng.uniform(0, 1, (20_000, 2))
+    y = np.sin(200 * x[:, 0]) * np.sin(200 * x[:, 1]) + 0.1 * rng.standard_normal(20_000)
+    gp = GPRegressor(num_basis=160, memory_limit="160 MiB").fit(x, y)
+    assert gp.num_basis_ == (160, 160)
+    assert np.var(y - gp.predict(x)) < 0.3 * np.var(y)
+
+
+def test_cells_are_for_values_not_for_gaps_of_a_grid():
+    rng = np.random.default_rng(16)
+    axes = np.arange(100.0), np.arange(40.0)
+    y = smooth(*np.meshgrid(*axes, indexing="ij")) + 0.1 * rng.standard_normal((100, 40))
+    y[rng.uniform(size=y.shape) < 0.9] = np.nan
+    kept = np.isfinite(y)
+    places = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)[kept]
+    domain = (0.0, 99.0), (0.0, 39.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # values are missing
+        gridded = GPRegressor(domain=domain).partial_fit(axes, y)
+    rows = GPRegressor(domain=domain).partial_fit(places, y[kept])
+    assert gridded.stats_.grids == rows.stats_.grids
 
 
 def test_untrained_kernels_say_themselves_what_they_need():

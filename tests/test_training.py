@@ -231,6 +231,16 @@ def test_the_finest_grid_follows_the_gaps_not_the_count():
     assert finest_cells(np.empty(MANY + 1), 0.0, 1.0) == MOST  # without a look at them
 
 
+def test_a_grid_of_many_cells_keeps_them_when_it_grows():
+    rng = np.random.default_rng(13)
+    x = rng.uniform(0, 1, 60_000)
+    gp = GPRegressor().partial_fit(x, np.sin(9 * x))
+    cells = gp.stats_.grid.cells
+    assert cells > MOST
+    gp.partial_fit([1.01], [0.0])
+    assert gp.stats_.grid.cells >= cells
+
+
 def test_what_splines_miss_of_a_rough_field_is_not_taken_for_noise():
     """Hardly any noise, and a lengthscale of a gap or two: a few cells a gap are too few."""
     n, truth, noise = 1500, Matern32(1.5, 1.0), 0.004

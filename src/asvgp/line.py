@@ -13,7 +13,7 @@ from asvgp.field.memory import copies, require_joint
 from asvgp.functionals import derivative, derivative_covariance
 from asvgp.inference.effects import near_means
 from asvgp.inference.fitting import Fit, fit_statistics
-from asvgp.inference.resolution import MOST, finest_cells, halvings
+from asvgp.inference.resolution import HELD, MOST, finest_cells, halvings
 from asvgp.inference.train import Problem
 from asvgp.inputs import read_inputs, read_widths
 from asvgp.intervals import check_uncut, cut, finest_uncut
@@ -279,10 +279,10 @@ def _grown(
         except ValueError as error:
             raise ValueError(f"{far} On knots as close as they are, {error}") from None
         return stats.extend(lower, upper)
-    wider = 1
-    while needed(wider * grid.spacing) > MOST and wider < grid.cells:
+    wider, most = 1, max(MOST, min(2 * grid.cells, HELD))
+    while needed(wider * grid.spacing) > most and wider < grid.cells:
         wider *= 2
-    if needed(wider * grid.spacing) > MOST:
+    if needed(wider * grid.spacing) > most:
         raise ValueError(far)
     if wider > 1:
         stats = stats.coarsen(wider)

@@ -254,6 +254,8 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
     def merge(self, other: GPRegressor) -> GPRegressor:
         """Add the data of another model of the same domain, num_basis and degree.
 
+        Of two automatic ones, the wider of their cells are kept.
+
         Examples
         --------
         >>> import numpy as np
@@ -290,7 +292,10 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "The models use different columns of X: "
                 f"{mine.layout.given!r} and {theirs.layout.given!r}."
             )
-        self._replace(mine._replace(stats=mine.stats + theirs.stats))
+        added, other_sums = mine.stats, theirs.stats
+        if self.num_basis == other.num_basis == "auto":  # whose cells are as the data want them
+            added, other_sums = added.on_common_cells(other_sums)
+        self._replace(mine._replace(stats=added + other_sums))
         return self
 
     def save(self, path) -> None:

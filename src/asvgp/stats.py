@@ -12,7 +12,7 @@ more: once there are such data, the moments are those sums for all i <= j <= k.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -264,6 +264,12 @@ class Statistics:
             column_centre=column_centre,
         )
 
+    def on_common_cells(self, other: Statistics) -> tuple[Statistics, Statistics]:
+        """Both on the wider of their cells, where those nest."""
+        (mine,) = common_factors([self.grid], [other.grid])
+        (theirs,) = common_factors([other.grid], [self.grid])
+        return self.coarsen(mine), other.coarsen(theirs)
+
     def _check_compatible(self, other: Statistics) -> None:
         if self.convention != other.convention:
             raise ValueError(
@@ -411,6 +417,15 @@ class Statistics:
         tolerance = max(RANK_TOLERANCE, 1e-16 * self.count)
         data_roots(self.pair, self.moments, self.targets, tolerance, roots, scores)
         return roots, scores
+
+
+def common_factors(grids: Sequence[Grid], others: Sequence[Grid]) -> tuple[int, ...]:
+    """How many cells of each grid make one of the other, of the same ends; one where none do."""
+    factors = []
+    for grid, other in zip(grids, others, strict=True):
+        same = (grid.lower, grid.upper) == (other.lower, other.upper)
+        factors.append(grid.cells // other.cells if same and grid.cells % other.cells == 0 else 1)
+    return tuple(max(1, factor) for factor in factors)
 
 
 def too_little(

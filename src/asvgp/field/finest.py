@@ -16,19 +16,19 @@ import numpy as np
 from asvgp.basis import Array
 
 MOST_CELLS = {2: 1 << 20, 3: 1 << 18, 4: 1 << 16}  # of an automatic grid, by inputs
-CHEAP_CELLS = 1 << 16  # of one, up to which there may be sixteen a row instead of four
-FEW_CELLS = 3  # doublings of one cell along every input, at least
+CHEAP_CELLS = 1 << 16  # of one, up to which there may be 64 a row instead of four
+FEW_CELLS = {2: 3, 3: 3, 4: 2}  # doublings of one cell along every input, at least
 SMOOTH_CELLS = 64, 256  # of an automatic smooth: of few rows, a stream may begin so, and of many
 MOST_COLUMNS = 4096  # of all smooths together
 
 
 def doublings(inputs: int, rows: int) -> int:
     """How often one cell may be halved, along one input or another."""
-    most = min(MOST_CELLS[inputs], max(4 * rows, min(16 * rows, CHEAP_CELLS), 4096))
+    most = min(MOST_CELLS[inputs], max(4 * rows, min(64 * rows, CHEAP_CELLS), 4096))
     return floor(log2(most))
 
 
-def shared_out(times: int, widths: Sequence[float], lengths: Array) -> list[int]:
+def shared_out(times: int, widths: Sequence[float] | Array, lengths: Array) -> list[int]:
     """Cells along every input: one at a time is halved, where lengths are shortest in cells.
 
     As long as there are enough for all inputs that need them about as much.
@@ -40,7 +40,8 @@ def shared_out(times: int, widths: Sequence[float], lengths: Array) -> list[int]
     widths : sequence of float
         Of the domain, along every input.
     lengths : ndarray
-        In the same units, infinite where they are not known: then they are taken to be alike.
+        In the same units, NaN where one is not known: then it is taken to be middling. All
+        infinite where none is.
 
     Examples
     --------
@@ -50,11 +51,11 @@ def shared_out(times: int, widths: Sequence[float], lengths: Array) -> list[int]
     >>> shared_out(12, [1.0, 1.0], np.array([0.01, 0.1]))
     [128, 32]
     """
-    halved = np.full(len(widths), FEW_CELLS)
-    needs = np.zeros(len(widths))
-    if np.isfinite(lengths).all():
+    halved = np.full(len(widths), FEW_CELLS[len(widths)])
+    more = np.zeros(len(widths))
+    if np.isfinite(lengths).any():
         needs = np.maximum(np.log2(np.asarray(widths) / lengths), -1.0)  # or beyond the domain
-    more = needs - needs.mean()
+        more = np.nan_to_num(needs - np.nanmean(needs))
     surely = np.sign(more) * np.maximum(np.abs(more) - 1.0, 0.0)
     for need in (surely, more):  # lengths are known to a factor of two; what is left, by them
         while (left := times - halved.sum()) > 0:

@@ -50,7 +50,7 @@ from asvgp.interrupts import plain_interrupts
 from asvgp.kernels import Kernel, Sum
 
 _STAGES = 12
-MANY = 2_000  # functions from which on only starts near to what neighbours suggest are tried
+CROWD = 2_000  # functions from which on only starts near to what neighbours suggest are tried
 DEAR = 20_000  # functions from which on a bound takes a good part of a second
 POLISH = 1.5e11  # operations of factors to spend on the last steps on everything
 LATE = 1e-3  # nats per datum that the last iterations may gain if they are to be the last
@@ -192,7 +192,9 @@ class _Schedule:
             return factors
         lengths = dict(zip(self.plan.inputs, map(float, along), strict=True))
         self.nearby = replace(self.nearby, lengths=lengths)
-        return self._within_memory(factors, first_factors(self.plan, lengths))
+        wanted = first_factors(self.plan, lengths)
+        # What was asked for fits, if on disk; what is automatic, training may never want.
+        return self._within_memory(factors, wanted, note=False) if self.auto else wanted
 
     def target(self, state: State | None) -> tuple[int, ...]:
         """Factors to end with, for known hyperparameters."""
@@ -213,7 +215,11 @@ class _Schedule:
         return tuple(max(1, f // 4) for f in factors)
 
     def _within_memory(
-        self, factors: tuple[int, ...], wanted: tuple[int, ...], state: State | None = None
+        self,
+        factors: tuple[int, ...],
+        wanted: tuple[int, ...],
+        state: State | None = None,
+        note: bool = True,
     ) -> tuple[int, ...]:
         """The wanted factors, or as near to them, from those before, as memory allows."""
         if self.room is None or not self.plan.terms:
@@ -221,7 +227,7 @@ class _Schedule:
         allowed, kernel = wanted, state[0] if state else self.problem.kernel
         while allowed != factors and not self.room.fits(self._plan(allowed, state), kernel):
             allowed = tuple(min(2 * a, f) for a, f in zip(allowed, factors, strict=True))
-        if allowed != wanted:
+        if allowed != wanted and note:
             self.room.stopped()
         return allowed
 
@@ -442,7 +448,7 @@ def _ranked(
 ) -> list[State]:
     """Distinct starting states by their bound on one assembly, the best first."""
     kernel, noise, along = problem.kernel, problem.noise, nearby.lengths
-    near = assembly.size >= MANY
+    near = assembly.size >= CROWD
     proposals = candidates(kernel, noise, assembly.plan, assembly.stats, along, near)
     if len(target.assemblies) > 1:
         target = FieldObjective(problem, [assembly], nearby, target.known_noise)

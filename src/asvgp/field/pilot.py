@@ -26,18 +26,18 @@ ROWS = 1 << 20  # to choose boxes from
 BOXES, BOX = 4, 4096  # of how many rows, where there are more than in all of them together
 CENTRES = 384  # points that are predicted
 NEIGHBOURS = 12
-FEWEST = 48  # rows from which anything is learnt
-SHARES, MANY = (0.25, 1.0), 2048  # of the rows, but no fewer; all where some tell nothing
+FEW = 48  # rows from which anything is learnt
+SHARES, ENOUGH = (0.25, 1.0), 2048  # of the rows, but no fewer; all where some tell nothing
 CLEARLY = 0.02  # nats per datum by which neighbours must help
 SHORTEST, LONGEST = -14.0, 2.0  # lengths in units of the range, as powers of two
-LEAST, MOST = -16.0, 4.0  # noise in units of the signal, the same
+QUIET, LOUD = -16.0, 4.0  # noise in units of the signal, the same
 ROUNDS = 6  # of neighbours and lengths in turns
 _GAIN = 1e-4
 
 Rows = tuple[Array, Array]  # places (rows, D) and values (rows, outputs)
 
 
-def lengths(columns: Sequence[Array], y: Array) -> Array:
+def lengths(columns: Sequence[Array], y: Array, effects: Sequence[Array] = ()) -> Array:
     """Correlation lengths along every input, in its units; infinite where nothing is learnt.
 
     Parameters
@@ -45,6 +45,8 @@ def lengths(columns: Sequence[Array], y: Array) -> Array:
     columns : sequence of D arrays of length n
     y : array of shape (n,) or (n, outputs)
         Rows with NaN are left out.
+    effects : sequence of arrays of length n
+        Columns whose part in y, by least squares, is left out.
 
     Examples
     --------
@@ -60,9 +62,9 @@ def lengths(columns: Sequence[Array], y: Array) -> Array:
     nothing = np.full(len(columns), np.inf)
     if not ranges.all():
         return nothing
-    places, values = _chosen(columns, y)
+    places, values = _chosen(columns, y, effects)
     for share in SHARES:
-        rows = max(int(share * len(places)), min(len(places), MANY))
+        rows = max(int(share * len(places)), min(len(places), ENOUGH))
         found = _lengths(_boxes(places[:rows] / ranges, values[:rows]))
         if found is not None:
             return found * ranges
@@ -72,11 +74,11 @@ def lengths(columns: Sequence[Array], y: Array) -> Array:
 def _lengths(boxes: list[Rows]) -> Array | None:
     """Lengths in units of the range, if neighbours tell of each other."""
     D = boxes[0][0].shape[1]
-    if sum(len(values) for _, values in boxes) < FEWEST or boxes[0][1].shape[1] == 0:
+    if sum(len(values) for _, values in boxes) < FEW or boxes[0][1].shape[1] == 0:
         return None
     gaps = np.array([_gap(boxes, d) for d in range(D)])
-    lower = np.append(np.maximum(SHORTEST, np.log2(0.5 * gaps)), LEAST)
-    upper = np.append(np.full(D, LONGEST), MOST)
+    lower = np.append(np.maximum(SHORTEST, np.log2(0.5 * gaps)), QUIET)
+    upper = np.append(np.full(D, LONGEST), LOUD)
     best, found = CLEARLY, None
     for start in _starts(D):
         score, state = _climb(boxes, np.clip(start, lower, upper), lower, upper, gaps)
@@ -187,20 +189,26 @@ def _first(point: int, rankings: Sequence[Array]) -> list[int]:
     return list(chosen)[: len(rankings[0])]
 
 
-def _chosen(columns: Sequence[Array], y: Array) -> Rows:
+def _chosen(columns: Sequence[Array], y: Array, effects: Sequence[Array]) -> Rows:
     """Places (rows, D) and scaled values, in an order that is of the values alone."""
-    marks = _marks(columns, y)
-    rows = np.flatnonzero(~np.isnan(y).any(axis=1))
-    if len(rows) > ROWS:
-        rows = rows[marks[rows] < np.uint64(2**64 - 1) // len(rows) * ROWS]
-    rows = rows[np.argsort(marks[rows])]
-    places = np.stack([np.asarray(x)[rows].astype(float) for x in columns], axis=1)
-    values = y[rows].astype(float)
-    if len(rows):
-        values -= values.mean(axis=0)
-        scales = values.std(axis=0)
-        values = values[:, scales > 0.0] / scales[scales > 0.0]
-    return places, values
+    limit = np.uint64(min(2**64 - 1, 2**64 * ROWS // max(len(y), 1)))
+    rows, marks = [], []
+    for start in range(0, len(y), ROWS):
+        part = slice(start, start + ROWS)
+        own = _marks([x[part] for x in columns], y[part])
+        kept = np.flatnonzero((own <= limit) & np.isfinite(y[part]).all(axis=1))
+        rows.append(start + kept)
+        marks.append(own[kept])
+    chosen = np.concatenate(rows)[np.argsort(np.concatenate(marks))] if rows else np.arange(0)
+    places = np.stack([np.asarray(x)[chosen].astype(float) for x in columns], axis=1)
+    values = y[chosen].astype(float)
+    values /= np.maximum(np.abs(values).max(axis=0, initial=0.0), 1e-300)
+    design = [np.ones(len(chosen)), *(np.asarray(x)[chosen].astype(float) for x in effects)]
+    design = np.stack(design, axis=1) / np.maximum(np.abs(design).max(axis=1, initial=0.0), 1e-300)
+    values -= design @ np.linalg.lstsq(design, values, rcond=None)[0]
+    scales = values.std(axis=0) if len(values) else np.zeros(values.shape[1])
+    seen = scales > 1e-12
+    return places, values[:, seen] / scales[seen]
 
 
 def _boxes(places: Array, values: Array) -> list[Rows]:

@@ -42,15 +42,15 @@ class FieldPoints:
             return self
         return FieldPoints(spread(self.main, self.shape), self.smooths, self.effects)
 
-    def sampled(self, y: Array) -> tuple[list[Array], Array]:
-        """Columns of the main block and y, of a large grid some points at random."""
+    def sampled(self, y: Array) -> tuple[list[Array], Array, list[Array]]:
+        """Columns of the main block, y and effects, of a large grid at some points at random."""
         if self.shape is None:
-            return self.main, y
-        rows = np.arange(self.count)
+            return self.main, y, self.effects
+        rows = np.arange(min(self.count, ROWS))
         if self.count > ROWS:
-            rows = np.random.default_rng(0).choice(self.count, ROWS, replace=False)
+            rows = np.random.default_rng(0).integers(self.count, size=ROWS)
         places = np.unravel_index(rows, self.shape)
-        return [x[i] for x, i in zip(self.main, places, strict=True)], y[rows]
+        return [x[i] for x, i in zip(self.main, places, strict=True)], y[rows], []
 
 
 class FieldSums:

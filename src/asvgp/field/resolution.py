@@ -188,7 +188,7 @@ def first_factors(plan: Plan, along: Mapping[int, float] | None = None) -> tuple
     More where lengths are known, ``along`` inputs, that such cells would not show.
     """
     inputs = len(plan.grids)
-    few = {0: 1, 1: 64, 2: 24, 3: 10, 4: 6}[inputs] ** inputs
+    few = {2: 24, 3: 10, 4: 6}[inputs] ** inputs
     cells = [grid.cells for grid in plan.grids]
     factors = [1] * inputs
     while prod(ceil(n / f) for n, f in zip(cells, factors, strict=True)) > few:

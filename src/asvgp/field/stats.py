@@ -25,7 +25,7 @@ from asvgp.basis import Array, Grid, occupied
 from asvgp.field.gridded import GridSums
 from asvgp.field.nesting import coarsen_sums, each, longer_grids, placement, refinement
 from asvgp.field.one_pass import columns_of
-from asvgp.stats import too_little, too_much_log
+from asvgp.stats import common_factors, too_little, too_much_log
 
 Smooth = tuple[Grid, int]  # grid and degree: cells + degree columns
 _SUMS = ("moments", "targets", "cross", "column_gram", "column_targets", "squares")
@@ -419,6 +419,12 @@ class FieldStatistics:
             or too_little(*weights, columns.T, squares, whole)
             or too_much_log(self.log_weights, self.count, float(weight.sum()), before.weight)
         )
+
+    def on_common_cells(self, other: FieldStatistics) -> tuple[FieldStatistics, FieldStatistics]:
+        """Both on the wider of their cells along every input, where those nest."""
+        mine = common_factors(self.grids, other.grids)
+        theirs = common_factors(other.grids, self.grids)
+        return self.coarsen(mine), other.coarsen(theirs)
 
     def _check_compatible(self, other: FieldStatistics) -> None:
         for name in ("grids", "degrees", "smooths", "linear", "outputs"):

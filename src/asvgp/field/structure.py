@@ -178,11 +178,12 @@ class Field:
                 lower[:split], upper[:split], lower[split:], upper[split:], multiple=8
             )
             return self._fitting(estimator, stats)
+        present = int(np.isfinite(y.reshape(points.count, -1)).all(axis=1).sum())
         by_term = self._degrees_by_term(estimator)
         degrees = [
             max(own[column] for own in by_term if column in own) for column in self.layout.used
         ]
-        rows = points.count if whole else max(points.count, MANY)
+        rows = present if whole else max(present, MANY)
         if isinstance(estimator.num_basis, str) and estimator.num_basis == "auto":
             cells = self._automatic_cells(estimator, points, y, domains, rows)
         else:
@@ -282,12 +283,18 @@ class Field:
         """The finest cells that are worth accumulating, more where the data vary faster."""
         split, cells = len(points.main), []
         if split:
-            trained = estimator.optimizer is not None
-            along = lengths(*points.sampled(y)) if trained else self._shortest()
-            widths = [upper - lower for lower, upper in domains[:split]]
+            widths = np.array([upper - lower for lower, upper in domains[:split]])
+            along = self._lengths(points, y, widths) if estimator.optimizer else self._shortest()
             cells = shared_out(doublings(split, rows), widths, along)
         smooths = len(points.smooths)
         return [*cells, *([smooth_cells(rows, smooths)] * smooths)]
+
+    def _lengths(self, points: FieldPoints, y: Array, widths: Array) -> Array:
+        """Lengths that neighbours suggest; NaN where too long to show in a part of the domain."""
+        columns, y, effects = points.sampled(y)
+        along = lengths(columns, y, effects)
+        ranges = np.array([float(np.ptp(x)) for x in columns])
+        return np.where((along >= ranges) & (4.0 * ranges < widths), np.nan, along)
 
     def _shortest(self) -> Array:
         """The kernel's own shortest length along every input of the main block."""
@@ -367,7 +374,7 @@ class Field:
         inputs = len(stats.grids)
         if not any(grid == end for grid, end in zip(stats.grids, ends, strict=True)):
             return False
-        fewer = doublings(inputs, stats.count + stats.missing) - 2 * inputs
+        fewer = doublings(inputs, stats.count) - 2 * inputs
         return prod(grid.cells for grid in stats.grids) <= 2**fewer
 
     # ------------------------------------------------------------ what can be asked

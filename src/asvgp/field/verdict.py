@@ -25,7 +25,7 @@ from asvgp.field.stats import FieldStatistics
 from asvgp.kernels import Component
 from asvgp.summary import ENOUGH, NEARLY, BasisVerdict
 
-CLEARLY = 0.05  # nats per datum that a grid twice as fine may gain unannounced
+CLEARLY = 0.02  # nats per datum that a grid twice as fine may gain unannounced
 PART = 0.1  # of the penalty, below which an input's part does not decide
 WORTH = 0.1  # of the penalty that finer splines must regain to be advised
 MARGIN = 0.95  # of the room to advise: lengthscales may become longer when trained again

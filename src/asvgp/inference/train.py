@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from asvgp.inference.effects import without_effects
 from asvgp.inference.optimise import LBFGS, Objective, Report, maximise
 from asvgp.inference.start import State, candidates, noise_estimate
-from asvgp.kernels import Kernel
+from asvgp.kernels import Kernel, Sum
 from asvgp.stats import Statistics
 
 COARSEST = 1024  # cells below which a bound is so cheap that exploring costs nothing
@@ -104,10 +104,23 @@ def _proposals(problem: Problem, level: Statistics, warm: State | None) -> list[
     spacing = level.grid.spacing
     lengths = [3.0 * spacing, 12.0 * spacing]
     finer = candidates(warm[0], problem.noise, level, lengths)
-    if len(problem.kernel.components) > 1:
+    if isinstance(problem.kernel, Sum) and len(problem.kernel.components) > 1:
         # What coarser cells did not show may have driven the others far from what was given.
         finer += candidates(problem.kernel, problem.noise, level, [*lengths, 100.0 * spacing])
+        finer += [(kernel, warm[1]) for kernel in _revived(warm, problem.kernel)]
     return [warm, (problem.kernel, warm[1]), *((k, min(n, warm[1])) for k, n in finer)]
+
+
+def _revived(warm: State, given: Sum) -> list[Sum]:
+    """The kernel so far with one component as it was given, as strong as a part of the rest."""
+    kernel, noise = warm
+    options: list[Sum] = []
+    for i, part in enumerate(given.components):
+        for variance in (noise, 0.3 * kernel.prior_variance):
+            parts = list(kernel.components)
+            parts[i] = part.replace_free({"variance": variance})
+            options.append(given.replace_parts(parts))
+    return options
 
 
 def _ranked(target: Objective, states: list[State]) -> list[State]:

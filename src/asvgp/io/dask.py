@@ -31,6 +31,7 @@ FAN_IN = 8  # statistics that are added at once
 FAN_IN_BYTES = 1 << 29  # and that they may take together
 LARGE = 1 << 22  # bytes of a model that is too large to be a part of a graph
 CENTRE = 1 << 12  # rows that a first look needs at least
+LOOKS = 16  # partitions to take them from
 
 
 def open_source(data, roles: Roles) -> Source | None:
@@ -210,8 +211,12 @@ class DaskStream(Stream):
 
 def first_look(parts: Sequence[Part], rows: int | None, most: int) -> tuple[Chunk, bool]:
     """Rows to begin with, and whether they are all: ``most`` or fewer come to the client."""
-    if rows is not None and rows >= most:
-        most = min(most, CENTRE)  # there is nothing to be found out
+    if rows is not None and rows >= most and len(parts) > 1:
+        # Their number is known; what else is to be found out, rows from all over tell better.
+        spread = parts[:: -(-len(parts) // LOOKS)]
+        new = computed(*(part.task(first_rows, CENTRE) for part in spread))
+        if found := [chunk for chunk in new if chunk.rows]:
+            return joined(found), False
     found, held, start, step = [], 0, 0, 1
     while start < len(parts) and held < most:
         some = parts[start : start + step]
