@@ -180,8 +180,8 @@ def test_a_large_mean_is_pointed_out():
 def test_the_cap_of_auto_is_announced(monkeypatch):
     from asvgp.inference import resolution
 
-    monkeypatch.setattr(resolution, "MOST", 512)
-    monkeypatch.setattr(resolution, "FEWEST", 512)
+    for name in ("FEWEST", "MOST", "HELD"):
+        monkeypatch.setattr(resolution, name, 512)
     x = np.linspace(0, 1, 5000)
     with pytest.warns(UserWarning, match="stopped at 514 basis functions"):
         gp = GPRegressor(Matern32()).fit(x, np.sin(900 * x))

@@ -214,7 +214,7 @@ def first_look(parts: Sequence[Part], rows: int | None, most: int) -> tuple[Chun
     if rows is not None and rows >= most and len(parts) > 1:
         # Their number is known; what else is to be found out, rows from all over tell better.
         spread = parts[:: -(-len(parts) // LOOKS)]
-        new = computed(*(part.task(first_rows, CENTRE) for part in spread))
+        new = computed(*(part.task(first_rows, CENTRE // len(spread)) for part in spread))
         if found := [chunk for chunk in new if chunk.rows]:
             return joined(found), False
     found, held, start, step = [], 0, 0, 1
