@@ -222,8 +222,8 @@ def same(path: Path, full: bool) -> bool:
     except (ValueError, TypeError) as error:
         print(f"{name}: {path} is no results file ({error})")
         return False
-    if old.full != now.full or not (old.finished and now.finished):
-        print(f"{name}: one is unfinished, or they are of different sizes (full or not)")
+    if old.full != now.full:
+        print(f"{name}: they are of different sizes, one full and one not")
         return False
     found = compare(old, now)
     large = [each for each in found if each.size > TOLERANCE]

@@ -9,6 +9,7 @@ from types import ModuleType
 
 from experiments.__main__ import EXPERIMENTS
 from experiments.harness import results
+from experiments.peers import growth
 
 DOCS = results.ROOT / "docs"
 PAGES = {"paper.md": "paper", "benchmarks.md": "peers"}
@@ -16,9 +17,11 @@ Found = tuple[str, ModuleType, results.Results]
 
 
 def write(folder: Path = DOCS) -> None:
-    """Write both pages from whatever results there are."""
+    """Write both pages from whatever results there are, and the picture of growth with M."""
     for file, package in PAGES.items():
         (folder / file).write_text(text(package), encoding="utf-8")
+    if series := results.read("table2"):  # as the section about it
+        growth.draw(series, folder / "images" / "experiments")
 
 
 def text(package: str) -> str:
@@ -34,37 +37,26 @@ def text(package: str) -> str:
     elif package == "peers":
         comparison = importlib.import_module("experiments.peers.comparison")
         parts.append(comparison.losses([known for _, _, known in found]))  # where we lose, first
-    parts += [f"## {module.TITLE}\n\n{_section(module, known)}" for _, module, known in found]
+    parts += [f"## {module.TITLE}\n\n{module.table(known)}" for _, module, known in found]
     parts += _only_begun(package)
     if found and package == "peers" and (series := results.read("table2")):
-        parts.append(importlib.import_module("experiments.peers.growth").section(series))
+        parts.append(growth.section(series))
     if found:
         parts.append(_made(found))
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
 
-def _section(module: ModuleType, known: results.Results) -> str:
-    """The table of an experiment; where its rows are not all there, that is said first."""
-    if known.finished:
-        return module.table(known)
-    return f"{_unfinished(known)}.\n\n{module.table(known)}"
-
-
 def _only_begun(package: str) -> list[str]:
     """Experiments that have never been finished, of which there are some rows."""
     return [
-        f"## {importlib.import_module(module).TITLE}\n\n{_unfinished(part)}; "
+        f"## {importlib.import_module(module).TITLE}\n\n**Unfinished**: {len(part.rows)} "
+        f"row{'s'[: len(part.rows) != 1]} of a run that did not come to its end; "
         f"`make experiment-{name}` runs it again."
         for name, module in EXPERIMENTS.items()
         if f".{package}." in module
         and not results.read(name)
         and (part := results.unfinished(name))
     ]
-
-
-def _unfinished(known: results.Results) -> str:
-    rows = f"{len(known.rows)} row{'s'[: len(known.rows) != 1]}"
-    return f"**Unfinished**: {rows} of a run that did not come to its end"
 
 
 def _made(found: Sequence[Found]) -> str:

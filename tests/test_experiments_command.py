@@ -452,10 +452,6 @@ def test_the_page_says_what_is_unfinished(folder, monkeypatch):
     module = importlib.import_module("experiments.paper.figures12")
     monkeypatch.setattr(module, "table", lambda found: "the table\n")
     assert "Unfinished" not in page.text("paper")
-    whole = json.loads(found.path.read_text())
-    whole["record"]["finished"] = False  # as if the part had been put in its place
-    found.path.write_text(json.dumps(whole))
-    assert "**Unfinished**: 1 row of a run" in page.text("paper")
     assert "the table" in page.text("paper")
 
 
@@ -496,9 +492,9 @@ def test_comparing_leaves_no_experiment_out(experiment, capsys):
     (old / "example.json").write_text("[1]")
     assert command.main(["--compare", str(old), "example"]) == 1
     assert "is no results file" in capsys.readouterr().out
-    (old / "example.json").write_text(text.replace('"finished": true', '"finished": false'))
+    (old / "example.json").write_text(text.replace('"full": false', '"full": true'))
     assert command.main(["--compare", str(old), "example"]) == 1
-    assert "unfinished" in capsys.readouterr().out
+    assert "of different sizes" in capsys.readouterr().out
 
 
 def test_an_unknown_experiment_is_refused(experiment, capsys):

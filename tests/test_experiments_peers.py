@@ -2,13 +2,16 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import OptimizeResult
 
+from experiments import page
 from experiments.harness import datasets, process, results
 from experiments.harness.compare import compare
 from experiments.harness.datasets import Dataset, Missing
 from experiments.harness.process import METHODS, Method
 from experiments.harness.results import Results
 from experiments.harness.splits import split
+from experiments.methods import starts
 from experiments.peers import comparison, growth, one_input, pictures, several_inputs
 from experiments.peers import contest as contest_module
 from experiments.peers.contest import DEFAULT, TESTS, TUNED, Case, Entry, contest, thinned
@@ -125,16 +128,25 @@ def test_what_is_left_out_is_told_from_the_rows_of_the_same_run(data):
     assert comparison.reasons(Results("", "", rows=[unknown]))[0].endswith("FULL=1 runs it")
 
 
-def test_what_splines_miss_is_the_bound_beside_the_higher_likelihood():
+def test_what_splines_miss_is_the_bound_beside_the_exact_likelihood():
     ours = row(DEFAULT, info={"num_basis": 1026, "bound": -90.0, "noise": 0.2})
-    low = row("celerite2", info={"log_likelihood": -80.0, "noise": 0.3})
-    high = row("tinygp", info={"log_likelihood": -45.0, "noise": 0.1})
-    text = one_input.missed(Results("one_input", "", rows=[ours, low, high]))
-    assert "| made up | 900 | 1,026 | -0.100 | -0.050 | 0.050 | 0.2 | 0.1 |" in text
-    assert one_input.missed(Results("one_input", "", rows=[ours])) == ""
+    near = row("celerite2", info={"log_likelihood": -36.0, "noise": 0.3})
+    exact = row("tinygp", info={"log_likelihood": -45.0, "noise": 0.1})
+    low = row("tinygp", info={"log_likelihood": -99.0, "noise": 0.9})  # of another maximum
+
+    def missed(*rows):
+        return one_input.missed(Results("one_input", "", rows=list(rows)))
+
+    by_celerite = "| made up | 900 | 1,026 | celerite2 | -0.100 | -0.040 | 0.060 | 0.2 | 0.3 |"
+    by_tinygp = "| made up | 900 | 1,026 | tinygp | -0.100 | -0.050 | 0.050 | 0.2 | 0.1 |"
+    assert by_tinygp in missed(ours, near, exact)
+    assert by_celerite in missed(ours, near)
+    assert by_celerite in missed(ours, near, low)
+    assert "| tinygp | -0.100 | -0.110 | -0.010 | 0.2 | 0.9 |" in missed(ours, low)
+    assert missed(ours) == ""
 
 
-def test_growth_with_m_from_the_rows_of_table_2(tmp_path, monkeypatch):
+def test_growth_with_m_from_the_rows_of_table_2():
     rows = [
         row("AS-VGP", settings={"num_basis": 10}, nlpd=2.0),
         row("AS-VGP", settings={"num_basis": 1000}, nlpd=1.0, fit_seconds=3.0),
@@ -149,10 +161,38 @@ def test_growth_with_m_from_the_rows_of_table_2(tmp_path, monkeypatch):
     text = growth.section(found)
     assert "from M = 10 to 1,000, 100 times as many, our NLPD goes from 2.00 to 1.10" in text
     assert "SVGP with 20 inducing points: NLPD 0.50 in 50 s." in text
-    monkeypatch.setattr(results, "FIGURES", tmp_path / "figures")
-    growth.draw(found)
-    assert (tmp_path / "figures" / growth.FILE).exists()
     assert growth.section(Results("table2", "", rows=rows[3:])) == ""
+
+
+def test_growth_with_m_is_drawn_with_its_words(found, tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "FOLDER", tmp_path / "results")
+    monkeypatch.setattr(page, "EXPERIMENTS", {"one_input": "experiments.peers.one_input"})
+    series = Results("table2", "", rows=[row("AS-VGP", settings={"num_basis": m}) for m in (9, 99)])
+    picture = tmp_path / "images" / "experiments" / growth.FILE
+
+    def written():
+        page.write(tmp_path)
+        return (tmp_path / "benchmarks.md").read_text(encoding="utf-8"), picture.read_bytes()
+
+    found.save()
+    page.write(tmp_path)
+    assert not picture.exists()
+    series.save()
+    words, drawn = written()
+    assert "our NLPD goes from 0.50 to 0.50" in words
+    assert written() == (words, drawn)
+    series.rows[1]["nlpd"] = 0.3  # Table 2 alone is run again
+    series.save()
+    words, again = written()
+    assert "our NLPD goes from 0.50 to 0.30" in words
+    assert again != drawn
+
+
+def test_an_end_that_is_no_number_is_not_the_best():
+    ends = [OptimizeResult(fun=value) for value in (np.nan, 3.0, 2.0, np.nan)]
+    assert starts.best(ends).fun == 2.0
+    with pytest.raises(ValueError, match=r"NaN\) at the end of each of 2 starts"):
+        starts.best(ends[::3])
 
 
 def test_every_method_has_a_script_a_colour_and_an_environment():

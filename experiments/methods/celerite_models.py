@@ -46,7 +46,7 @@ def fit(x, y, settings):
                 bounds=[(start - 10.0, start + 10.0) for start in first],
             )
         )
-    found = min(tried, key=lambda one: one.fun)
+    found = starts.best(tried)
     info = {
         "evaluations": sum(one.nfev for one in tried),
         "log_likelihood": -found.fun,

@@ -12,3 +12,14 @@ def lengthscales(x):
     wide = 0.01 * np.ptp(x)
     narrow = 10.0 * np.ptp(x) / len(x)
     return [wide, np.sqrt(wide * narrow), narrow]
+
+
+def best(tried):
+    """Of the ends of a minimisation, the lowest that is a number."""
+    numbers = [one for one in tried if not np.isnan(one.fun)]
+    if not numbers:
+        raise ValueError(
+            f"The likelihood is not a number (NaN) at the end of each of {len(tried)} starts: look "
+            "for NaN or infinite values among x and y, or for a y that does not vary."
+        )
+    return min(numbers, key=lambda one: one.fun)

@@ -38,7 +38,7 @@ def fit(x, y, settings):
         first = np.log([float(y.std()), length, 0.3 * float(y.std())])
         bounds = [(start - 10.0, start + 10.0) for start in first]
         tried.append(minimize(both, first, jac=True, method="L-BFGS-B", bounds=bounds))
-    found = min(tried, key=lambda one: one.fun)
+    found = starts.best(tried)
     info = {
         "evaluations": sum(one.nfev for one in tried),
         "log_likelihood": -found.fun,

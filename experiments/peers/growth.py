@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,8 +73,8 @@ def section(found: Results) -> str:
     )
 
 
-def draw(found: Results) -> None:
-    """NLPD and seconds against M, a column a data set."""
+def draw(found: Results, folder: Path) -> None:
+    """NLPD and seconds against M, a column a data set: the picture of the `section`."""
     from matplotlib.figure import Figure
 
     names = datasets(found)
@@ -91,8 +92,8 @@ def draw(found: Results) -> None:
         above.set_title(f"{name}, N = {n:,}", fontsize=9)
         _axes(above, below)
     axes[0, 0].legend(frameon=False, fontsize=8)
-    results.FIGURES.mkdir(parents=True, exist_ok=True)
-    figure.savefig(results.FIGURES / FILE, dpi=150)
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / FILE, dpi=150)
 
 
 def _median(rows: list[Row], key: str) -> float:
