@@ -26,6 +26,7 @@ from asvgp.kernels import Component
 from asvgp.summary import ENOUGH, NEARLY, BasisVerdict
 
 CLEARLY = 0.02  # nats per datum that a grid twice as fine may gain unannounced
+SEVERELY = 0.2  # and that may be lost to splines that digits keep from being finer
 PART = 0.1  # of the penalty, below which an input's part does not decide
 WORTH = 0.1  # of the penalty that finer splines must regain to be advised
 MARGIN = 0.95  # of the room to advise: lengthscales may become longer when trained again
@@ -103,21 +104,29 @@ def basis_verdict(posterior: FieldPosterior) -> BasisVerdict:
 
 
 def stopped_short(posterior: FieldPosterior, finest: FieldStatistics) -> list[str]:
-    """A note where an automatic grid ended on its finest cells, with clearly more to gain."""
+    """A note where an automatic choice ended with clearly more to gain.
+
+    On its finest cells, which finer ones would regain; or where digits end it, which none would.
+    """
     sides, _ = _sides(posterior)
     grids = (*finest.grids, *(grid for grid, _ in finest.smooths))
     ended = [side for side in _deciding(sides) if side.grid == grids[side.place]]
     regained = sum(side.penalty - side.left(side.within(2.0)) for side in ended)
-    if regained <= CLEARLY:
-        return []
     penalty = sum(side.penalty for side in sides)
-    now = _counts(_finer(posterior, sides, 1.0), posterior)
-    then = _counts(_finer(posterior, ended, 2.0), posterior)
-    return [
-        f"the automatic resolution stopped at {now} basis functions, its finest cells. What such "
-        f"splines miss costs the bound {penalty:.2g} nats per datum and makes standard deviations "
-        f"wider: num_basis={then} would regain about {regained:.2g}"
-    ]
+    costs = f"costs the bound {penalty:.2g} nats per datum and makes standard deviations wider"
+    if regained > CLEARLY:
+        now = _counts(_finer(posterior, sides, 1.0), posterior)
+        then = _counts(_finer(posterior, ended, 2.0), posterior)
+        return [
+            f"the automatic resolution stopped at {now} basis functions, its finest cells. What "
+            f"such splines miss {costs}: num_basis={then} would regain about {regained:.2g}"
+        ]
+    if penalty > SEVERELY and any(side.within(2.0) < 2.0 for side in _deciding(sides)):
+        return [
+            f"what the splines miss {costs}. Finer ones would leave too few digits of so smooth "
+            "and long a term beside so little noise"
+        ]
+    return []
 
 
 def _sides(posterior: FieldPosterior) -> tuple[list[Side], float]:
