@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pickle
 import re
 import warnings
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from asvgp import GPRegressor, Matern12, Matern32, Matern52
+from asvgp.field.assembly import Assembly
 from asvgp.summary import BasisVerdict
 
 FIXED = {"optimizer": None}
@@ -133,3 +135,37 @@ def test_evidence_does_not_pay_for_what_is_missed(short):
 def test_coarse_splines_that_were_asked_for_are_not_announced(short):
     gp, _ = short
     assert str(verdict(again(gp, 20))).startswith("no")
+
+
+def test_a_second_summary_factors_nothing(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(400, 2))
+    y = np.sin(5.0 * x[:, 0]) + x[:, 1] + 0.1 * rng.standard_normal(400)
+    gp = GPRegressor(Matern32(dim=0) * Matern32(dim=1), num_basis=12).fit(x, y)
+    work = {"factor": 0, "solve": 0}
+
+    def counted(name):
+        plain = getattr(Assembly, name)
+
+        def call(*arguments):
+            work[name] += 1
+            return plain(*arguments)
+
+        return call
+
+    for name in work:
+        monkeypatch.setattr(Assembly, name, counted(name))
+    first = gp.summary()
+    free = len(gp.kernel_.parameters) + 1
+    # Two beside the maximum for every hyperparameter, where the posterior has the factor; and
+    # one for the upper bound.
+    assert work == {"factor": 2 * free + 1, "solve": 2 * free + 1}
+    again = gp.summary()
+    assert work == {"factor": 2 * free + 1, "solve": 2 * free + 1}
+    assert again.as_dict() == first.as_dict()
+    copied = pickle.loads(pickle.dumps(gp))
+    assert copied.summary().as_dict() == first.as_dict()
+    assert gp.fit(x, y + x[:, 0]).summary().hyperparameters != first.hyperparameters
+    before = work["factor"]
+    gp.set_params(objective="evidence").summary()  # other gradients than the fit's
+    assert work["factor"] == before + 2 * free
