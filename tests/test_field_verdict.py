@@ -169,3 +169,19 @@ def test_a_second_summary_factors_nothing(monkeypatch):
     before = work["factor"]
     gp.set_params(objective="evidence").summary()  # other gradients than the fit's
     assert work["factor"] == before + 2 * free
+
+
+def test_a_summary_says_whose_functions_it_counts():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(200, 2))
+    y = np.sin(5.0 * x[:, 0]) + x[:, 1] + 0.1 * rng.standard_normal(200)
+    grid, along = Matern32(dim=0) * Matern32(dim=1), (Matern32(dim=0), Matern32(dim=1))
+    settings = {"num_basis": 9, "noise_variance": 0.01} | FIXED
+    for kernel, words in (
+        (grid, "9 x 9  "),
+        (grid + Matern32(2.0, dim=0), "9 x 9, finest term  "),
+        (along[0] + along[1], "9, 9 (one input each)  "),
+    ):
+        text = str(GPRegressor(kernel, **settings).fit(x, y).summary())
+        assert f"Basis functions   {words}" in text, text
+        assert "a cautious bound: what the splines cost is said next" in " ".join(text.split())

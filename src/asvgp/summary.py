@@ -186,13 +186,18 @@ class Summary:
         domains = self.domain if isinstance(self.domain[0], tuple) else (self.domain,)
         spans = [f"{worded(lower)} to {worded(upper)}" for lower, upper in domains]
         counts = self.num_basis if isinstance(self.num_basis, tuple) else (self.num_basis,)
-        many = "" if len(self.components) == 1 or len(counts) > 1 else " each"
+        grid = not self.structure or any(line.startswith("term ") for line in self.structure)
+        numbers = (" x " if grid else ", ").join(f"{count:,}" for count in counts)
+        if len(self.components) > 1:  # of which term?
+            numbers += (
+                " each" if len(counts) == 1 else ", finest term" if grid else " (one input each)"
+            )
         rows = [
             *_wrapped("Kernel", " + ".join(self.components)),
             _pair("Observations", f"{self.observations:,}{missing}", "Outputs", self.outputs),
             *_pairs(
                 "Basis functions",
-                " x ".join(f"{count:,}" for count in counts) + many,
+                numbers,
                 "Spline degree",
                 ", ".join(map(str, degrees)),
             ),
@@ -208,8 +213,8 @@ class Summary:
     def _table(self) -> str:
         owner = max(10, *(len(row["component"]) for row in self.hyperparameters))
         name = max(11, *(len(row["name"]) for row in self.hyperparameters))
-        layout = f"{{:<{owner + 1}}}{{:<{name + 1}}}{{:>13}}{{:>9}} {{:>24}} {{}}"
-        head = ("component", "parameter", "estimate", "s.e. log", "95 % interval", "")
+        layout = f"{{:<{owner + 1}}}{{:<{name + 1}}}{{:>13}}{{:>10}} {{:>23}} {{}}"
+        head = ("component", "parameter", "estimate", "rel. s.e.", "95 % interval", "")
         rows, shown = [layout.format(*head)], None
         for row in self.hyperparameters:
             error = interval = ""
@@ -243,15 +248,13 @@ class Summary:
                 parts.append(f"{rest:.1f} (effects)")
             freedom += f" = {' + '.join(parts)}"
         basis = self.basis
+        upper = f"{self.evidence_upper_bound:.6g}, {gap / each:.3g} per datum above the ELBO"
+        if gap / each >= ENOUGH:  # or it reads as what finer splines would gain
+            upper += "; a cautious bound: what the splines cost is said next"
         rows = [
             *_wrapped("Effective d.f.", freedom),
             _pair("ELBO", f"{self.elbo:.6g}", "per datum", f"{self.elbo / each:.5f}"),
-            _pair(
-                "Upper bound",
-                f"{self.evidence_upper_bound:.6g}",
-                "gap per datum",
-                f"{gap / each:.3g}",
-            ),
+            *_wrapped("Upper bound", upper),
             *_wrapped("Basis enough?", basis.verdict),
             *_wrapped(
                 "",

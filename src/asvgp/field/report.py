@@ -70,7 +70,7 @@ def structure_lines(posterior: FieldPosterior) -> tuple[str, ...]:
     cost, need, spills = assembly.tree.cost(), assembly.need, assembly.on_disk
     lines = [
         f"grid in {len(plan.inputs)} inputs, nested dissection: {assembly.size:,} functions, "
-        f"{cost.factor_nonzeros:,.0f} numbers in the factor, "
+        f"a Cholesky factor of {cost.factor_nonzeros:,.0f} non-zeros, "
         f"{in_words(need.rest if spills else need.memory)} at the peak, "
         f"{(cost.factor_flops + cost.inverse_flops) / 1e9:,.1f} Gflop a bound"
         + spilled(need, spills)
