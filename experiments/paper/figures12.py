@@ -83,6 +83,7 @@ def figure(found: Results) -> None:
         axis.imshow(empty, cmap="RdBu_r", norm=TwoSlopeNorm(0.0, -reach, reach), aspect="equal")
         axis.set(title=name, ylabel="number of the function")
         axis.set_xlabel("number of the " + ("observation" if name == "Kuf" else "function"))
+    picture.suptitle("white: zero; red: positive; blue: negative", fontsize="small")
     picture.savefig(results.FIGURES / "figures12_matrices.png", dpi=120)
 
     rows = [r for r in found.rows if "overlaps" in r]
