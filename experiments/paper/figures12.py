@@ -73,7 +73,7 @@ def figure(found: Results) -> None:
     from matplotlib.figure import Figure
 
     first = next(r for r in found.rows if "nonzeros" in r)
-    picture = Figure(figsize=(10.0, 3.2), layout="constrained")
+    picture = Figure(figsize=(10.0, 2.9), layout="compressed")
     shown = matrices(first["cells"], first["n"], first["lengthscale"])
     widths = [m.shape[1] / len(m) for m in shown.values()]
     axes = picture.subplots(1, 3, width_ratios=widths)
