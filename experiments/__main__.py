@@ -5,7 +5,8 @@ python -m experiments table1 figure3       some
 python -m experiments --page               only the pages of the documentation, anew
 python -m experiments --compare OLD        compare the results with an earlier folder of them
 
-Ctrl-C keeps the rows there are, in experiments/results/NAME.part.json.
+Ctrl-C keeps the rows there are, in experiments/results/NAME.part.json, to look at: a new run
+begins from the start.
 """
 
 from __future__ import annotations
@@ -171,7 +172,8 @@ def stopped(done: Sequence[str], names: Sequence[str], full: bool) -> str:
         found = results.unfinished(left[0], full)
         rows = "no rows yet" if found is None else f"{kept(found)}, unfinished"
         lines.append(f"  {left[0]}: {rows}; results of an earlier run are as they were.")
-        lines.append(f"  To run it again: {command} {left[0]}{' --full' if full else ''}")
+        again = f"{command} {left[0]}{' --full' if full else ''}"
+        lines.append(f"  To run it again, from the start (rows kept are to look at): {again}")
     if len(left) > 1:
         lines.append(f"  Not begun: {' '.join(left[1:])}")
     if done:

@@ -185,6 +185,26 @@ def test_cells_of_tables():
     assert results.describe(rows[2]).endswith("d: / late")
 
 
+def test_a_long_reason_is_shown_whole_once(capsys):
+    found = results.Results("example", "")
+    reason = "made_up.npz is missing: " + "where to get it, " * 9
+    for dataset in ("a", "b"):
+        found.add({"method": "m", "dataset": dataset, "n": 0, "reason": reason})
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith(reason.rstrip()) or first.endswith(reason)
+    assert "made_up.npz is missing" in second
+    assert second.endswith("… (as above)")
+    assert len(second) < len(first)
+    assert [row["reason"] for row in found.rows] == [reason, reason]  # kept whole
+
+
+def test_the_record_has_the_threads(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert results.record()["omp_num_threads"] == "3"
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert results.record()["omp_num_threads"] is None
+
+
 # ---------------------------------------------------------------- the command
 
 
@@ -341,7 +361,8 @@ def test_ctrl_c_keeps_the_rows_and_says_how_to_go_on(experiment, capsys):
     said = capsys.readouterr()
     assert said.err == ""
     assert "stopped: 1 row in results/stopped.part.json, unfinished" in said.out
-    assert "To run it again: python -m experiments stopped\n" in said.out
+    assert "To run it again, from the start" in said.out
+    assert ": python -m experiments stopped\n" in said.out
     assert "Not begun: never" in said.out
     assert "Run before: example" in said.out
     assert results.read("never") is None

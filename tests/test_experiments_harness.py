@@ -104,14 +104,14 @@ def test_a_failed_download_says_what_and_leaves_nothing(source, tmp_path, damage
     assert not list(tmp_path.glob("cache/*"))
 
 
-@pytest.mark.parametrize("folder", ["set", "not set"])
+@pytest.mark.parametrize("folder", ["set", "not there", "not set"])
 @pytest.mark.parametrize("name", datasets.NAMES)
 def test_every_data_set_that_is_missing_says_where_it_is_and_what_to_set(
     source, tmp_path, monkeypatch, name, folder
 ):
     shutil.rmtree(source)  # no server answers
-    if folder == "set":
-        monkeypatch.setenv("ASVGP_DATA", str(tmp_path))
+    if folder != "not set":
+        monkeypatch.setenv("ASVGP_DATA", str(tmp_path / ("" if folder == "set" else "nowhere")))
     if name == "synthetic":
         assert len(datasets.load(name).y) == 10_000  # made, not got
         return
@@ -122,6 +122,8 @@ def test_every_data_set_that_is_missing_says_where_it_is_and_what_to_set(
     assert "set ASVGP_DATA to the folder" in said
     assert "experiments/README.md" in said
     assert ("lacks it" in said) == (folder == "set")
+    assert ("does not exist" in said) == (folder == "not there")
+    assert str(tmp_path / "nowhere") not in said  # it goes onto pages
     if folder == "not set":
         assert "ASVGP_DATA is not set" in said
 

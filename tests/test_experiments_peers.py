@@ -63,6 +63,37 @@ def test_losses_name_what_a_peer_does_better_and_by_how_much(found):
     assert "2 of 4 pairs" in text
 
 
+def test_losses_are_sorted_and_the_worst_is_said_first(found):
+    found.rows = [
+        row(DEFAULT),
+        row("gamfit", memory_mib=50.0),
+        row("pyGAM", fit_seconds=0.5),
+        row("mgcv bam", mse=0.1),
+        row("celerite2", nlpd=0.45),
+        row("tinygp", nlpd=0.3, mse=0.19),
+    ]
+    text = comparison.losses([found])
+    order = [line.split(" | ")[2] for line in lines(text, "made up")]
+    assert order == ["tinygp", "celerite2", "mgcv bam", "pyGAM"]  # a little memory is no row
+    first = text.split("\n\n")[1]
+    assert first.startswith("Our worst loss is to tinygp on made up, 900 rows: MSE 0.19, ours 0.2")
+    assert "NLPD 0.3, ours 0.5 (0.2 more)" in first
+    assert text.rstrip().endswith("we lose to gamfit on made up, 900 rows (50 / 100 MiB).")
+    assert "5 of 5 pairs" in text
+
+
+def test_an_axis_does_not_show_equal_scores_apart():
+    from matplotlib.figure import Figure
+
+    for scores, narrow in (([0.1078, 0.1089], True), ([0.1, 0.2], False)):
+        axis = Figure().subplots()
+        pictures._accuracy(axis, [row(DEFAULT, crps=scores[0]), row("tinygp", crps=scores[1])])
+        low, high = axis.get_ylim()
+        assert low < scores[0] < scores[1] < high
+        span = (high - low) / (0.5 * (high + low))
+        assert span == pytest.approx(0.1) if narrow else span > 0.5
+
+
 def test_a_hundredth_is_no_loss(found):
     found.rows = [row(DEFAULT), row("tinygp", mse=0.199, nlpd=0.495)]
     assert "In none of 1 pairs" in comparison.losses([found])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pickle
 import re
 import warnings
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from asvgp import GPRegressor, Matern12, Matern32, Matern52
+from asvgp.field.assembly import Assembly
 from asvgp.summary import BasisVerdict
 
 FIXED = {"optimizer": None}
@@ -143,3 +145,53 @@ def test_fields_without_noise_are_told_of_wide_deviations():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         GPRegressor().fit(x, y + 0.1 * np.random.default_rng(4).standard_normal(1500))
+
+
+def test_a_second_summary_factors_nothing(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(400, 2))
+    y = np.sin(5.0 * x[:, 0]) + x[:, 1] + 0.1 * rng.standard_normal(400)
+    gp = GPRegressor(Matern32(dim=0) * Matern32(dim=1), num_basis=12).fit(x, y)
+    work = {"factor": 0, "solve": 0}
+
+    def counted(name):
+        plain = getattr(Assembly, name)
+
+        def call(*arguments):
+            work[name] += 1
+            return plain(*arguments)
+
+        return call
+
+    for name in work:
+        monkeypatch.setattr(Assembly, name, counted(name))
+    first = gp.summary()
+    free = len(gp.kernel_.parameters) + 1
+    # Two beside the maximum for every hyperparameter, where the posterior has the factor; and
+    # one for the upper bound.
+    assert work == {"factor": 2 * free + 1, "solve": 2 * free + 1}
+    again = gp.summary()
+    assert work == {"factor": 2 * free + 1, "solve": 2 * free + 1}
+    assert again.as_dict() == first.as_dict()
+    copied = pickle.loads(pickle.dumps(gp))
+    assert copied.summary().as_dict() == first.as_dict()
+    assert gp.fit(x, y + x[:, 0]).summary().hyperparameters != first.hyperparameters
+    before = work["factor"]
+    gp.set_params(objective="evidence").summary()  # other gradients than the fit's
+    assert work["factor"] == before + 2 * free
+
+
+def test_a_summary_says_whose_functions_it_counts():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(200, 2))
+    y = np.sin(5.0 * x[:, 0]) + x[:, 1] + 0.1 * rng.standard_normal(200)
+    grid, along = Matern32(dim=0) * Matern32(dim=1), (Matern32(dim=0), Matern32(dim=1))
+    settings = {"num_basis": 9, "noise_variance": 0.01} | FIXED
+    for kernel, words in (
+        (grid, "9 x 9  "),
+        (grid + Matern32(2.0, dim=0), "9 x 9, finest term  "),
+        (along[0] + along[1], "9, 9 (one input each)  "),
+    ):
+        text = str(GPRegressor(kernel, **settings).fit(x, y).summary())
+        assert f"Basis functions   {words}" in text, text
+        assert "a cautious bound: what the splines cost is said next" in " ".join(text.split())

@@ -79,7 +79,10 @@ def arrays(file: str, source: str) -> Arrays:
     folder = os.environ.get("ASVGP_DATA")
     path = Path(folder or ".", f"{file}.npz")
     # No path in these texts: they go into rows, and with them onto pages.
-    where = "ASVGP_DATA is not set" if folder is None else "the folder ASVGP_DATA lacks it"
+    where = "ASVGP_DATA is not set"
+    if folder is not None:
+        there = Path(folder).is_dir()
+        where = f"ASVGP_DATA names a folder that {'lacks it' if there else 'does not exist'}"
     if folder is None or not path.exists():
         try:
             path = download(file)

@@ -24,6 +24,8 @@ from experiments.harness.environments import ROOT
 FOLDER = ROOT / "experiments" / "results"
 FIGURES = ROOT / "docs" / "images" / "experiments"
 Row = dict[str, Any]
+LONG = 80  # characters of a reason, beyond which it is shown whole once only
+_shown: set[str] = set()  # reasons, on the terminal
 
 
 @dataclass
@@ -58,7 +60,7 @@ class Results:
     def add(self, row: Row) -> Row:
         """Keep a row, and show it."""
         self.rows.append({k: v for k, v in row.items() if not isinstance(v, np.ndarray)})
-        print("  " + describe(row), flush=True)
+        print("  " + describe(_once(row)), flush=True)
         if self._begun is not None:
             self._note_end(self._begun)
             self._write(self.part)
@@ -128,6 +130,7 @@ def record() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),
+        "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),  # None: as many as cores
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
     }
 
@@ -144,6 +147,17 @@ def describe(row: Row) -> str:
         return f"{head}: / {row['reason']}"
     shown = [f"{k} {_number(v)}" for k, v in row.items() if isinstance(v, float | int)]
     return f"{head}: " + ", ".join(shown)
+
+
+def _once(row: Row) -> Row:
+    """The row, its reason in short where it is long and was shown before."""
+    reason = row.get("reason", "")
+    if len(reason) <= LONG:
+        return row
+    if reason not in _shown:
+        _shown.add(reason)
+        return row
+    return row | {"reason": f"{reason[:LONG].rsplit(' ', 1)[0]} … (as above)"}
 
 
 def summarise(rows: Iterable[Row], key: str, digits: int = 3) -> str:

@@ -172,8 +172,9 @@ def table(found: Results) -> str:
     return "\n".join(parts)
 
 
-_ABOUT = f"""The derivation is on [a page of its own](erratum.md). The appendix of the paper prints
-ℓ²/2σ² where ℓ²/6σ² is right, and lacks the cross terms. With quadratic splines on 100 cells,
+_ABOUT = f"""The derivation has a page of its own in the documentation, *Erratum of the paper*
+(`docs/erratum.md`). The appendix of the paper prints ℓ²/2σ² where ℓ²/6σ² is right, and lacks the
+cross terms. With quadratic splines on 100 cells,
 noise variance {NOISE} and data drawn from the model itself, the exact form gives a bound below
 the evidence, within a few nats of it unless ℓ is so short that 100 cells are too few. The
 printed one loses hundreds of nats where data lie within a few lengthscales of

@@ -121,7 +121,8 @@ def figure(found: Results) -> None:
         for method, style in (("pass", "C0o-"), ("bound and gradient", "C3s-")):
             sizes, seconds = curve(found, method, against)
             if len(sizes) > 1:
-                label = f"{method}: ${against}^{{{exponent(sizes, seconds):.2f}}}$"
+                power = f"\\propto {against}^{{{exponent(sizes, seconds):.2f}}}"
+                label = f"{method} (${power}$ on average)"
                 axis.loglog(sizes, [1e3 * s for s in seconds], style, ms=4, label=label)
         axis.set(xlabel=words[against], ylabel="milliseconds" if against == "M" else "")
         fixed = "N" if against == "M" else "M"

@@ -73,7 +73,7 @@ def figure(found: Results) -> None:
     from matplotlib.figure import Figure
 
     first = next(r for r in found.rows if "nonzeros" in r)
-    picture = Figure(figsize=(10.0, 3.2), layout="constrained")
+    picture = Figure(figsize=(10.0, 2.9), layout="compressed")
     shown = matrices(first["cells"], first["n"], first["lengthscale"])
     widths = [m.shape[1] / len(m) for m in shown.values()]
     axes = picture.subplots(1, 3, width_ratios=widths)
@@ -83,6 +83,7 @@ def figure(found: Results) -> None:
         axis.imshow(empty, cmap="RdBu_r", norm=TwoSlopeNorm(0.0, -reach, reach), aspect="equal")
         axis.set(title=name, ylabel="number of the function")
         axis.set_xlabel("number of the " + ("observation" if name == "Kuf" else "function"))
+    picture.suptitle("white: zero; red: positive; blue: negative", fontsize="small")
     picture.savefig(results.FIGURES / "figures12_matrices.png", dpi=120)
 
     rows = [r for r in found.rows if "overlaps" in r]

@@ -280,19 +280,20 @@ def figure(found: Results) -> None:
                 printed = PAPER.get((name, label))
                 if printed:
                     value = printed.mse if key == "mse" else printed.nlpd
-                    axis.plot(at, value, "o", mfc="none", color=f"C{i}", ms=11, zorder=3)
+                    axis.plot(at, value, "o", mfc="none", color=f"C{i}", ms=12, zorder=3)
                 values = [
                     factor * r[key] for r in found.where(dataset=name, method=label) if key in r
                 ]
                 if values:
                     spread = np.std(values, ddof=1) if len(values) > 1 else 0.0
-                    axis.errorbar(at, np.mean(values), spread, fmt=".", color=f"C{i}", capsize=3)
+                    mean, style = np.mean(values), {"fmt": "o", "ms": 5.5, "capsize": 3}
+                    axis.errorbar(at, mean, spread, color=f"C{i}", **style)
         names = ["pressure\n(paper: rainfall)" if n == "pressure" else n for n in NUM_BASIS]
         axis.set_xticks(range(len(NUM_BASIS)), names)
         axis.set_ylabel("MSE (×10⁻¹)" if key == "mse" else "NLPD")
         axis.grid(axis="y", alpha=0.3)
     axes[0].set_yscale("log")
-    marks = [Line2D([], [], ls="", marker=".", color=f"C{i}") for i in range(len(labels))]
+    marks = [Line2D([], [], ls="", marker="o", color=f"C{i}") for i in range(len(labels))]
     title = "filled: ours, hollow: the paper's"
     axes[0].legend(marks, labels, frameon=False, title=title, fontsize="small")
     picture.savefig(results.FIGURES / "table1.png", dpi=120)

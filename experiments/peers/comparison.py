@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf, log
 
 from experiments.harness import results
 from experiments.harness.results import Results, Row
 from experiments.peers.contest import DEFAULT
 
+LITTLE = 250.0  # MiB, that alone are a sentence and no row
 NEARLY = 0.01  # less by one in a hundred is no loss; of NLPD, less by so much
 
 
@@ -33,31 +35,44 @@ MEASURES: dict[str, tuple[Callable[[Row], float | None], bool]] = {
 
 def losses(found: Sequence[Results]) -> str:
     """Where a peer is better than our defaults, in Markdown; this comes first on the page."""
-    lines, pairs = [], 0
+    lost: list[tuple[Row, Row]] = []
+    pairs = 0
     for rows in (r for known in found for r in sizes(known)):
         ours = next((r for r in rows if r["method"] == DEFAULT), None)
         for row in rows:
             if ours is None or row["method"].startswith("asvgp"):
                 continue
             pairs += 1
-            if "reason" in ours:
-                lines.append([*_place(row), row["method"], "ours has no result", *[""] * 4])
-                continue
-            cells = [_lost(name, row, ours) for name in MEASURES]
-            if any(cells):
-                lines.append([*_place(row), row["method"], *cells])
+            if "reason" in ours or any(_lost(name, row, ours) for name in MEASURES):
+                lost.append((row, ours))
     text = "## Where we lose\n\n"
     if not pairs:
         return text + "No peer has been run beside us yet: `make peers`, `make experiments`.\n"
-    if not lines:
+    if not lost:
         return text + f"In none of {pairs} pairs is a peer better than our defaults.\n"
-    return (
-        f"{text}Peers that are better than this library with its defaults, on the same rows: in "
-        f"{len(lines)} of {pairs} pairs, in at least one respect. A cell has the peer's value, "
-        "then ours; empty cells are not lost. Better means by more than one in a hundred "
-        f"(NLPD: by more than {NEARLY}). Times in seconds, memory in MiB.\n\n"
-        + results.table(["data set", "N", "peer", *MEASURES], lines)
-    )
+    lost.sort(key=lambda pair: [-loss for loss in _sizes_of_losses(*pair)])
+    small = [pair for pair in lost if _little(*pair)]
+    lines = [_line(*pair) for pair in lost if pair not in small]
+    parts = [
+        f"{text}{_worst(*lost[0])} Peers are better than this library with its defaults, on the "
+        f"same rows, in {len(lost)} of {pairs} pairs, in at least one respect: worst first, by "
+        "NLPD, then MSE, CRPS, time and memory. A cell has the peer's value, then ours; empty "
+        "cells are not lost. Better means by more than one in a hundred (NLPD: by more than "
+        f"{NEARLY}). Times in seconds, memory in MiB.\n"
+    ]
+    if lines:
+        parts.append(results.table(["data set", "N", "peer", *MEASURES], lines))
+    if small:
+        parts.append(
+            f"In memory alone, and by less than {LITTLE:g} MiB, we lose to "
+            + "; ".join(
+                f"{row['method']} on {row['dataset']}, {row['n']:,} rows "
+                f"({_lost('memory', row, ours)} MiB)"
+                for row, ours in small
+            )
+            + ".\n"
+        )
+    return "\n".join(parts)
 
 
 def sizes(found: Results) -> list[list[Row]]:
@@ -153,6 +168,53 @@ def _lost(name: str, row: Row, ours: Row) -> str:
     if a is None or b is None or a >= (b - NEARLY if difference else b * (1.0 - NEARLY)):
         return ""
     return f"{_three(a)} / {_three(b)}"
+
+
+def _sizes_of_losses(row: Row, ours: Row) -> list[float]:
+    """How much is lost, in the order that counts: of NLPD, MSE, CRPS, time, memory.
+
+    Differences of NLPD, logarithms of ratios of the others; zero where nothing is lost.
+    """
+    if "reason" in ours:
+        return [inf]
+    sizes = []
+    for name in ("NLPD", *(name for name in MEASURES if name != "NLPD")):
+        value, difference = MEASURES[name]
+        a, b = value(row), value(ours)
+        if a is None or b is None or not _lost(name, row, ours):
+            sizes.append(0.0)
+        else:
+            sizes.append(b - a if difference else log(b / a) if a > 0.0 else inf)
+    return sizes
+
+
+def _little(row: Row, ours: Row) -> bool:
+    """Whether all that is lost is a little memory."""
+    if "reason" in ours or any(_sizes_of_losses(row, ours)[:-1]):
+        return False
+    return memory(ours) - memory(row) < LITTLE
+
+
+def _line(row: Row, ours: Row) -> list[str]:
+    place = [*_place(row), row["method"]]
+    if "reason" in ours:
+        return [*place, "ours has no result", *[""] * (len(MEASURES) - 1)]
+    return [*place, *(_lost(name, row, ours) for name in MEASURES)]
+
+
+def _worst(row: Row, ours: Row) -> str:
+    """The first of the losses, in a sentence."""
+    where = f"on {row['dataset']}, {row['n']:,} rows"
+    if "reason" in ours:
+        return f"Our worst loss is {where}: {row['method']} has a result there, ours has none."
+    words = []
+    for name, (value, difference) in MEASURES.items():
+        a, b = value(row), value(ours)
+        if a is None or b is None or not _lost(name, row, ours):
+            continue
+        by = f" ({b - a:.2g} more)" if difference else f" ({b / a:.2g} times)" if a > 0.0 else ""
+        words.append(f"{name} {_three(a)}, ours {_three(b)}{by}")
+    return f"Our worst loss is to {row['method']} {where}: {'; '.join(words)}."
 
 
 def _relative(name: str, row: Row, ours: Row) -> str:

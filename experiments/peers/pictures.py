@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+SPAN = 0.1  # of its values, that an axis of scores shows at least
 # One colour and one mark a method, in all pictures; marks tell them apart in black and white.
 STYLES = {
     DEFAULT: ("#c1121f", "*"),
@@ -96,8 +97,17 @@ def _accuracy(axis: Axes, rows: list[Row]) -> None:
             area = (30.0 if mark == "*" else 14.0) * (1 + sizes.index(row["n"])) + 12.0
             axis.scatter(total(row), row["crps"], s=area, color=colour, marker=mark, zorder=3)
     logarithmic(axis, "x")
+    _no_narrower(axis)
     axis.set_xlabel("seconds to train and predict (larger marks: more rows)", fontsize=8)
     axis.set_ylabel("CRPS", fontsize=8)
+
+
+def _no_narrower(axis: Axes) -> None:
+    """An axis of y that spans a tenth of its values at least: what is equal should look so."""
+    low, high = axis.get_ylim()
+    middle = 0.5 * (low + high)
+    half = max(0.5 * (high - low), 0.5 * SPAN * abs(middle))
+    axis.set_ylim(middle - half, middle + half)
 
 
 def _growth(axis: Axes, rows: list[Row]) -> None:

@@ -355,7 +355,11 @@ class Answers(ABC):
         return found if shape is None else found.on_grid(shape)
 
     def summary(self) -> Summary:
-        """What was fitted and whether to believe it; print it."""
+        """What was fitted and whether to believe it; print it.
+
+        The first of a fit takes two bounds for every hyperparameter, for their standard errors;
+        they are kept for the next.
+        """
         return summary(self)
 
     def score(self, X, y=None, sample_weight=None) -> float:

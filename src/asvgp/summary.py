@@ -1,196 +1,27 @@
-"""What a fitted model is worth: standard errors, is the basis large enough, the summary."""
+"""What a fitted model is worth: is the basis large enough, and the summary."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass
-from math import ceil, exp, floor, log10
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from math import ceil, floor, log10
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from asvgp.basis import Array
 from asvgp.checking import component_degrees_of_freedom, effective_degrees_of_freedom
-from asvgp.inference.bound import Bound, lower_bound
+from asvgp.curvature import StandardErrors, standard_errors
+from asvgp.inference.bound import Bound
 from asvgp.inference.model import Model
 from asvgp.inference.prior import data_variance
-from asvgp.kernels import Kernel, Sum
-from asvgp.parallel import one_blas_thread
+from asvgp.kernels import Kernel
 from asvgp.posterior import Posterior
 from asvgp.stats import Statistics
 from asvgp.times import Duration, in_short
 
-NOISE = "noise variance"  # as `asvgp.inference.optimise` names it
 ENOUGH, NEARLY = 1e-3, 1e-2  # nats per datum
-_STEP = 1e-3  # of a log-hyperparameter, in the differences of gradients
-_RISING = 0.5  # nats, along what curves upwards, that training has left
 _WIDTH = 80
-
-
-@dataclass(frozen=True, eq=False)
-class StandardErrors:
-    """Uncertainty of hyperparameters, from the curvature of the objective.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The kernel's hyperparameters and ``"noise variance"``.
-    values : ndarray
-    log_errors : ndarray
-        Standard errors of the logarithms, which to first order are relative errors; NaN
-        where there is a reason in ``notes`` not to have one.
-    lower, upper : ndarray
-        95 % intervals of the hyperparameters.
-    notes : tuple of str
-        ``"fixed"``, ``"at bound"``, ``"no maximum"`` (the objective does not curve downwards
-        there: the data do not determine it, and the others are as if it were known) or
-        ``"off maximum"`` (training ended more than half a standard error from it, or where
-        the objective still rises).
-    covariance : ndarray
-        Of the logarithms; NaN in the rows and columns of those without standard error.
-    """
-
-    names: tuple[str, ...]
-    values: Array
-    log_errors: Array
-    lower: Array
-    upper: Array
-    notes: tuple[str, ...]
-    covariance: Array
-
-
-def standard_errors(
-    kernel: Kernel,
-    noise: float,
-    stats: Statistics,
-    degree: int | tuple[int, ...],
-    objective: str = "elbo",
-    free: Sequence[bool] | None = None,
-    at_bounds: Collection[str] = (),
-    bound: Callable[[Kernel, float], Bound] | None = None,
-) -> StandardErrors:
-    """Standard errors of log-hyperparameters: the inverse of the objective's negative Hessian.
-
-    The Hessian comes from central differences of the analytic gradient, two bounds for
-    every free hyperparameter.
-
-    Parameters
-    ----------
-    kernel, noise, stats, degree, objective
-        As in `asvgp.inference.bound.lower_bound`, at the maximum.
-    free : sequence of bool, optional
-        Which hyperparameters were estimated, the noise variance last; by default all but
-        the kernel's ``fixed`` ones.
-    at_bounds : collection of str
-        Names of those that training left on a bound. They are taken as known, as are those
-        on one of the kernel's ``bounds``.
-    bound : callable, optional
-        Another bound of kernel and noise than that of one input.
-
-    Returns
-    -------
-    StandardErrors
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from asvgp import GPRegressor, Matern32
-    >>> rng = np.random.default_rng(0)
-    >>> x = np.linspace(0, 10, 1000)
-    >>> y = np.sin(3 * x) + 0.1 * rng.standard_normal(1000)
-    >>> gp = GPRegressor(Matern32()).fit(x, y)
-    >>> errors = standard_errors(gp.kernel_, gp.noise_variance_, gp.stats_, degree=2)
-    >>> errors.names
-    ('lengthscale', 'variance', 'noise variance')
-    >>> bool(errors.lower[2] < 0.01 < errors.upper[2])
-    True
-    """
-    names = (*kernel.parameters, NOISE)
-    values = np.append(kernel.values, noise)
-    size = len(names)
-    estimated = np.array([name not in kernel.fixed for name in names] if free is None else free)
-    if estimated.shape != (size,):
-        raise ValueError(f"free must have {size} entries, for {', '.join(names)}.")
-    notes = ["" if is_free else "fixed" for is_free in estimated]
-    for i, name in enumerate(names):
-        ends = kernel.bounds.get(name, (0.0, np.inf))
-        stuck = name in at_bounds or any(np.isclose(values[i], end, rtol=1e-6) for end in ends)
-        if stuck and estimated[i]:
-            notes[i], estimated[i] = "at bound", False
-    rows = np.flatnonzero(estimated).tolist()
-    theta = np.log(values)
-
-    def gradient(row: int, step: float) -> Array:
-        moved = theta.copy()
-        moved[row] += step
-        changed = _with_values(kernel, np.exp(moved[:-1]))
-        if bound is not None:
-            return bound(changed, exp(moved[-1])).gradient[rows]
-        return lower_bound(changed, exp(moved[-1]), stats, degree, objective).gradient[rows]
-
-    covariance = np.full((size, size), np.nan)
-    if len(rows):
-        with one_blas_thread:
-            here = gradient(rows[0], 0.0)
-            hessian = [(gradient(r, _STEP) - gradient(r, -_STEP)) / (2.0 * _STEP) for r in rows]
-        curvature = -0.5 * (np.array(hessian) + np.transpose(hessian))
-        # Those along which nothing is determined are taken as known by the others.
-        kept = np.arange(len(rows))
-        while (inverse := _inverse(curvature[np.ix_(kept, kept)])) is None:
-            lost, slope = _undetermined(curvature[np.ix_(kept, kept)], here[kept])
-            for place, rise in zip(kept[lost], slope[lost], strict=True):
-                # Away from a maximum a ridge may curve upwards, whatever the data determine.
-                notes[rows[place]] = "off maximum" if abs(rise) > _RISING else "no maximum"
-            kept = kept[~lost]
-        own = np.array(rows)[kept]
-        covariance[np.ix_(own, own)] = inverse
-        # What a Newton step would still change, in standard errors.
-        left = np.abs(inverse @ here[kept]) / np.sqrt(np.diag(inverse))
-        for row, distance in zip(own.tolist(), left, strict=True):
-            if distance > 0.5:
-                notes[row] = "off maximum"
-    errors = np.sqrt(np.diag(covariance))
-    with np.errstate(over="ignore"):
-        reach = np.exp(1.959963984540054 * errors)
-        lower, upper = values / reach, values * reach
-    return StandardErrors(names, values, errors, lower, upper, tuple(notes), covariance)
-
-
-def _with_values(kernel: Kernel, values: Array) -> Kernel:
-    """The kernel with other hyperparameters, whatever is fixed or bounded."""
-    parts, first = [], 0
-    for component in kernel.components:
-        last = first + len(component.parameters)
-        changes = dict(zip(component.parameters, values[first:last].tolist(), strict=True))
-        parts.append(component.replace(fixed=(), bounds={}, **changes))
-        first = last
-    return kernel.replace_parts(parts) if isinstance(kernel, Sum) else parts[0]
-
-
-def _inverse(matrix: Array) -> Array | None:
-    """Inverse of a positive definite matrix, None where it is not one beyond rounding."""
-    diagonal = np.diag(matrix)
-    if not np.all(np.isfinite(matrix)) or np.any(diagonal <= 0.0):
-        return None
-    scale = diagonal**-0.5
-    eigenvalues, vectors = np.linalg.eigh(matrix * np.outer(scale, scale))
-    if len(eigenvalues) and eigenvalues[0] <= 1e-8:
-        return None
-    return (vectors / eigenvalues) @ vectors.T * np.outer(scale, scale)
-
-
-def _undetermined(matrix: Array, gradient: Array) -> tuple[np.ndarray, Array]:
-    """Which rows keep a matrix from being positive definite, at least one; slopes along them."""
-    diagonal = np.diag(matrix)
-    if not np.all(np.isfinite(matrix)):
-        return np.ones(len(matrix), dtype=bool), np.zeros(len(matrix))
-    if np.any(diagonal <= 0.0):
-        return diagonal <= 0.0, gradient
-    scale = diagonal**-0.5
-    flattest = np.linalg.eigh(matrix * np.outer(scale, scale))[1][:, 0]
-    slope = np.full(len(matrix), flattest @ (scale * gradient))
-    return np.arange(len(matrix)) == np.argmax(np.abs(flattest)), slope
 
 
 @dataclass(frozen=True)
@@ -355,13 +186,18 @@ class Summary:
         domains = self.domain if isinstance(self.domain[0], tuple) else (self.domain,)
         spans = [f"{worded(lower)} to {worded(upper)}" for lower, upper in domains]
         counts = self.num_basis if isinstance(self.num_basis, tuple) else (self.num_basis,)
-        many = "" if len(self.components) == 1 or len(counts) > 1 else " each"
+        grid = not self.structure or any(line.startswith("term ") for line in self.structure)
+        numbers = (" x " if grid else ", ").join(f"{count:,}" for count in counts)
+        if len(self.components) > 1:  # of which term?
+            numbers += (
+                " each" if len(counts) == 1 else ", finest term" if grid else " (one input each)"
+            )
         rows = [
             *_wrapped("Kernel", " + ".join(self.components)),
             _pair("Observations", f"{self.observations:,}{missing}", "Outputs", self.outputs),
             *_pairs(
                 "Basis functions",
-                " x ".join(f"{count:,}" for count in counts) + many,
+                numbers,
                 "Spline degree",
                 ", ".join(map(str, degrees)),
             ),
@@ -377,8 +213,8 @@ class Summary:
     def _table(self) -> str:
         owner = max(10, *(len(row["component"]) for row in self.hyperparameters))
         name = max(11, *(len(row["name"]) for row in self.hyperparameters))
-        layout = f"{{:<{owner + 1}}}{{:<{name + 1}}}{{:>13}}{{:>9}} {{:>24}} {{}}"
-        head = ("component", "parameter", "estimate", "s.e. log", "95 % interval", "")
+        layout = f"{{:<{owner + 1}}}{{:<{name + 1}}}{{:>13}}{{:>10}} {{:>23}} {{}}"
+        head = ("component", "parameter", "estimate", "rel. s.e.", "95 % interval", "")
         rows, shown = [layout.format(*head)], None
         for row in self.hyperparameters:
             error = interval = ""
@@ -412,15 +248,13 @@ class Summary:
                 parts.append(f"{rest:.1f} (effects)")
             freedom += f" = {' + '.join(parts)}"
         basis = self.basis
+        upper = f"{self.evidence_upper_bound:.6g}, {gap / each:.3g} per datum above the ELBO"
+        if gap / each >= ENOUGH:  # or it reads as what finer splines would gain
+            upper += "; a cautious bound: what the splines cost is said next"
         rows = [
             *_wrapped("Effective d.f.", freedom),
             _pair("ELBO", f"{self.elbo:.6g}", "per datum", f"{self.elbo / each:.5f}"),
-            _pair(
-                "Upper bound",
-                f"{self.evidence_upper_bound:.6g}",
-                "gap per datum",
-                f"{gap / each:.3g}",
-            ),
+            *_wrapped("Upper bound", upper),
             *_wrapped("Basis enough?", basis.verdict),
             *_wrapped(
                 "",
@@ -463,24 +297,10 @@ def summary(gp) -> Summary:
     ============...
     """
     check_is_fitted(gp)
-    kernel, noise, posterior = gp.kernel_, gp.noise_variance_, gp.posterior_
-    stats = posterior.stats  # on the resolution chosen
-    structure, report = gp._seen().structure, gp.optimization_
-    facts = structure.facts(posterior, gp.objective, gp.stats_)
+    kernel, noise, report = gp.kernel_, gp.noise_variance_, gp.optimization_
+    stats = gp.posterior_.stats  # on the resolution chosen
     given, known = gp.optimizer is None, gp._seen().known_noise
-    free = [name not in kernel.fixed and not given for name in kernel.parameters]
-    free.append(not given and not known)
-    inside = dict(zip(kernel.parameters, posterior.kernel.parameters, strict=True))
-    errors = standard_errors(
-        posterior.kernel,
-        noise,
-        stats,
-        facts.degrees,
-        gp.objective,
-        free,
-        [inside.get(name, name) for name in report.at_bounds],
-        facts.bound,
-    )
+    facts, errors = _worth(gp, given, known)
     labels = [_kind(component, short=True) for component in kernel.components]
     if len(labels) > 1:
         labels = [f"{i} {label}" for i, label in enumerate(labels, start=1)]
@@ -538,6 +358,30 @@ def summary(gp) -> Summary:
         convergence=str(report) + _open_ended(rows),
         timings=dict(gp.timings_),
     )
+
+
+def _worth(gp, given: bool, known: bool) -> tuple[Facts, StandardErrors]:
+    """Facts and standard errors: many bounds, so they are kept with the posterior they are of."""
+    kernel, posterior, at_bounds = gp.kernel_, gp.posterior_, gp.optimization_.at_bounds
+    asked = (gp.objective, given, known)  # what may be set after the fit
+    kept = vars(posterior).setdefault("_worth", {})
+    if asked not in kept:
+        facts = gp._seen().structure.facts(posterior, gp.objective, gp.stats_)
+        free = [name not in kernel.fixed and not given for name in kernel.parameters]
+        free.append(not given and not known)
+        inside = dict(zip(kernel.parameters, posterior.kernel.parameters, strict=True))
+        errors = standard_errors(
+            posterior.kernel,
+            posterior.noise,
+            posterior.stats,
+            facts.degrees,
+            gp.objective,
+            free,
+            [inside.get(name, name) for name in at_bounds],
+            facts.bound,
+        )
+        kept[asked] = replace(facts, bound=None), errors
+    return kept[asked]
 
 
 def _open_ended(rows: list[dict]) -> str:

@@ -111,10 +111,21 @@ class Priors:
         return trace, d_trace
 
 
-def field_bound(assembly: Assembly, kernel: Kernel, noise: float, objective: str = "elbo") -> Bound:
-    """The bound and its gradient with respect to log-hyperparameters and log-noise."""
-    solution = last_solution(assembly, kernel, noise)
-    priors = Priors(assembly, kernel)
+def field_bound(
+    assembly: Assembly,
+    kernel: Kernel,
+    noise: float,
+    objective: str = "elbo",
+    forms: Forms | None = None,
+) -> Bound:
+    """The bound and its gradient with respect to log-hyperparameters and log-noise.
+
+    ``forms`` are those at these hyperparameters, where they are known.
+    """
+    if forms is None:
+        solution = last_solution(assembly, kernel, noise)
+        forms = Forms(assembly, Priors(assembly, kernel), solution)
+    priors, solution = forms.priors, forms.solution
     stats, outputs = assembly.stats, assembly.outputs
     missed, d_missed = priors.missed()
     total_missed = float(sum(missed))
@@ -125,7 +136,6 @@ def field_bound(assembly: Assembly, kernel: Kernel, noise: float, objective: str
     fit = 0.5 * (outputs * (constant - gained) - misfit)
     elbo = fit - 0.5 * outputs * total_missed / noise
 
-    forms = _Forms(assembly, priors, solution)
     size = assembly.size
     gradient, slope_missed = np.zeros((2, len(kernel.parameters) + 1))
     inverse_of_k, roughness = forms.effects_trace, forms.effects_energy
@@ -157,11 +167,11 @@ def field_bound(assembly: Assembly, kernel: Kernel, noise: float, objective: str
     return Bound(float(elbo), float(fit), total_missed, gradient, slope_missed)
 
 
-class _Forms:
+class Forms:
     """Traces and quadratic forms of K and its derivatives, with P^-1 and with the mean."""
 
     def __init__(self, assembly: Assembly, priors: Priors, solution: Solution):
-        self.assembly, self.priors = assembly, priors
+        self.assembly, self.priors, self.solution = assembly, priors, solution
         self.sizes = [*priors.sizes, *(axis.count for axis in priors.smooths)]
         columns = assembly.plan.columns
         self.column_inverse = np.zeros((columns, columns))
@@ -259,10 +269,9 @@ class _Forms:
         return trace, energy, [(axis, 1.0, form)]
 
 
-def freedoms(assembly: Assembly, kernel: Kernel, solution: Solution) -> tuple[float, list[float]]:
+def freedoms(forms: Forms) -> tuple[float, list[float]]:
     """Effective degrees of freedom, of all and of every term: functions less ``tr(P^-1 K)``."""
-    forms = _Forms(assembly, Priors(assembly, kernel), solution)
-    plan = assembly.plan
+    plan = forms.assembly.plan
     terms = [
         forms.sizes[number] - forms.term(number)[0]
         for number in range(len(plan.terms) + len(plan.smooths))

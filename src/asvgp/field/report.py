@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from asvgp.field.bound import field_bound, freedoms
+from asvgp.field.bound import Forms, Priors, Solution, field_bound, freedoms
 from asvgp.field.memory import in_words, spilled
 from asvgp.field.objective import Nearby
 from asvgp.field.posterior import FieldPosterior
@@ -23,7 +23,8 @@ def field_facts(posterior: FieldPosterior, objective: str, stats: FieldStatistic
     ``stats`` are those on the finest grids.
     """
     assembly, plan = posterior.assembly, posterior.plan
-    freedom, by_term = freedoms(assembly, posterior.kernel, posterior.solution)
+    forms = Forms(assembly, posterior.priors, posterior.solution)
+    freedom, by_term = freedoms(forms)
     order = np.argsort([*plan.terms, *plan.smooths])
     degrees = [k for own in plan.degrees for k in own if k] + list(plan.smooth_degrees)
     prices = 0.0
@@ -38,7 +39,12 @@ def field_facts(posterior: FieldPosterior, objective: str, stats: FieldStatistic
         prices = nearby.prices(posterior.kernel, plan, assembly.outputs)
 
     def trained(kernel: Kernel, noise: float) -> Bound:
-        bound = field_bound(assembly, kernel, noise, objective)
+        own = forms
+        if (kernel, noise) != (posterior.kernel, posterior.noise):
+            # Not remembered: the posterior's factor stays the last one.
+            solution = Solution.of(assembly, kernel, noise)
+            own = Forms(assembly, Priors(assembly, kernel), solution)
+        bound = field_bound(assembly, kernel, noise, objective, own)
         return replace(bound, gradient=bound.gradient - prices * np.asarray(bound.d_missed))
 
     return Facts(
@@ -64,7 +70,7 @@ def structure_lines(posterior: FieldPosterior) -> tuple[str, ...]:
     cost, need, spills = assembly.tree.cost(), assembly.need, assembly.on_disk
     lines = [
         f"grid in {len(plan.inputs)} inputs, nested dissection: {assembly.size:,} functions, "
-        f"{cost.factor_nonzeros:,.0f} numbers in the factor, "
+        f"a Cholesky factor of {cost.factor_nonzeros:,.0f} non-zeros, "
         f"{in_words(need.rest if spills else need.memory)} at the peak, "
         f"{(cost.factor_flops + cost.inverse_flops) / 1e9:,.1f} Gflop a bound"
         + spilled(need, spills)

@@ -331,7 +331,7 @@ def _basis(view: View, summary: Summary) -> Finding:
     if np.isfinite(gap):
         answer += (
             f" The log evidence of the exact process lies within {shown(gap, 2)} nats an "
-            "observation above the bound."
+            "observation above the bound, by an upper bound that is cautious."
         )
     tried = len(view.gp.resolution_)
     if tried > 1:
