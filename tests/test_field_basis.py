@@ -116,7 +116,7 @@ def test_a_summary_of_many_inputs_keeps_its_columns_apart():
     kernel = sum((Matern32(0.5, 0.1, dim=d) for d in range(1, 8)), start=Matern32(0.5, 0.1, dim=0))
     gp = GPRegressor(kernel, num_basis=20, noise_variance=0.01, optimizer=None).fit(X, y)
     text = str(gp.summary())
-    assert "\nBasis functions   20 x 20 x 20" in text
+    assert "\nBasis functions   20, 20, 20" in text
     assert "\nSpline degree     2\n" in text
     words = " ".join(text.split())
     assert "at the peak" in words
