@@ -255,7 +255,7 @@ class _Schedule:
         parts = self._parts(plan, factors)
         if not parts:
             return None, report, None
-        state, report, bound = climb(self.problem, parts[:2], None, report, self.nearby, several=1)
+        state, report, bound = climb(self.problem, parts[:2], None, report, self.nearby, several=2)
         if len(parts) > 2 and not report.interrupted:
             state, report, bound = climb(self.problem, parts, state, report, self.nearby)
         count = sum(part.stats.count for part in parts)
@@ -448,7 +448,7 @@ def _ranked(
 ) -> list[State]:
     """Distinct starting states by their bound on one assembly, the best first."""
     kernel, noise, along = problem.kernel, problem.noise, nearby.lengths
-    near = assembly.size >= CROWD
+    near = assembly.size >= CROWD and len(target.assemblies) == 1  # on boxes many are cheap
     proposals = candidates(kernel, noise, assembly.plan, assembly.stats, along, near)
     if len(target.assemblies) > 1:
         target = FieldObjective(problem, [assembly], nearby, target.known_noise)
