@@ -99,9 +99,9 @@ def test_neighbours_are_taken_along_every_input_of_a_lattice():
     gaps = np.array([pilot._gap(box, d) for d in (0, 1)])
     np.testing.assert_allclose(gaps, 1 / 59.0)
     narrow = np.array([1e-3, 10.0])  # by which all neighbours are along the second
-    places, _ = pilot._neighbourhoods(box, narrow)
+    places, _ = pilot._neighbourhoods(box, pilot._rankings(box, narrow))
     assert (np.ptp(places[:, :, 0], axis=1) == 0.0).all()
-    places, _ = pilot._neighbourhoods(box, narrow, gaps)
+    places, _ = pilot._neighbourhoods(box, pilot._rankings(box, narrow), pilot._rankings(box, gaps))
     assert (np.ptp(places, axis=1) > 0.0).all()
 
 
@@ -188,7 +188,7 @@ def test_many_rows_at_one_place_are_no_neighbours_of_themselves():
     x = np.repeat(rng.uniform(0, 1, (300, 2)), 20, axis=0)
     y = np.repeat(rng.standard_normal(300), 20) + 0.1 * rng.standard_normal(6000)
     boxes = pilot._boxes(*pilot._chosen(list(x.T), y[:, None], []))
-    places, values = pilot._neighbourhoods(boxes, np.ones(2))
+    places, values = pilot._neighbourhoods(boxes, pilot._rankings(boxes, np.ones(2)))
     (own, observed), count = boxes[0], len(places)
     np.testing.assert_array_equal(places[:, 0], own[:count])
     np.testing.assert_array_equal(values[:, 0], observed[:count])

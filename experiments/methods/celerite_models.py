@@ -12,7 +12,6 @@ import numpy as np
 import starts
 from celerite2 import terms
 from celerite2.driver import LinAlgError
-from scipy.optimize import minimize
 
 PORTION = 200
 WORST = 1e25
@@ -35,25 +34,8 @@ def fit(x, y, settings):
         except LinAlgError:  # hardly any noise, and rows at the same place
             return WORST
 
-    tried = []
-    for length in starts.lengthscales(x):
-        first = np.log([y.std(), length, 0.3 * y.std()])
-        tried.append(
-            minimize(
-                loss,
-                first,
-                method="L-BFGS-B",
-                bounds=[(start - 10.0, start + 10.0) for start in first],
-            )
-        )
-    found = starts.best(tried)
-    info = {
-        "evaluations": sum(one.nfev for one in tried),
-        "log_likelihood": -found.fun,
-        "log_likelihoods": [-one.fun for one in tried],
-        "noise": np.exp(2 * found.x[2]),
-    }
-    return {"gp": process(found.x), "y": y, "noise": np.exp(2 * found.x[2]), "info": info}
+    found, info = starts.minimised(loss, x, y)
+    return {"gp": process(found), "y": y, "noise": info["noise"], "info": info}
 
 
 def predict(model, x):

@@ -5,6 +5,7 @@ is fast for noise, and one for the fast part. So three starts, and the best end 
 """
 
 import numpy as np
+from scipy.optimize import minimize
 
 
 def lengthscales(x):
@@ -23,3 +24,20 @@ def best(tried):
             "for NaN or infinite values among x and y, or for a y that does not vary."
         )
     return min(numbers, key=lambda one: one.fun)
+
+
+def minimised(loss, x, y, jac=False):
+    """The best end of a loss of the logarithms of (sigma, lengthscale, noise), and facts of all."""
+    scale, tried = float(y.std()), []
+    for length in lengthscales(x):
+        first = np.log([scale, length, 0.3 * scale])
+        bounds = [(start - 10.0, start + 10.0) for start in first]
+        tried.append(minimize(loss, first, jac=jac, method="L-BFGS-B", bounds=bounds))
+    found = best(tried)
+    info = {
+        "evaluations": sum(one.nfev for one in tried),
+        "log_likelihood": -found.fun,
+        "log_likelihoods": [-one.fun for one in tried],
+        "noise": np.exp(2 * found.x[2]),
+    }
+    return found.x, info

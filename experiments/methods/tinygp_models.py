@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import starts
-from scipy.optimize import minimize
 from tinygp import GaussianProcess
 from tinygp.kernels import quasisep
 
@@ -33,19 +32,8 @@ def fit(x, y, settings):
         value, slope = loss(p)
         return float(value), np.asarray(slope, dtype=float)
 
-    tried = []
-    for length in starts.lengthscales(np.asarray(x)):
-        first = np.log([float(y.std()), length, 0.3 * float(y.std())])
-        bounds = [(start - 10.0, start + 10.0) for start in first]
-        tried.append(minimize(both, first, jac=True, method="L-BFGS-B", bounds=bounds))
-    found = starts.best(tried)
-    info = {
-        "evaluations": sum(one.nfev for one in tried),
-        "log_likelihood": -found.fun,
-        "log_likelihoods": [-one.fun for one in tried],
-        "noise": np.exp(2 * found.x[2]),
-    }
-    return {"x": x, "y": y, "parameters": found.x, "info": info}
+    found, info = starts.minimised(both, np.asarray(x), y, jac=True)
+    return {"x": x, "y": y, "parameters": found, "info": info}
 
 
 def process(p, x, diag):

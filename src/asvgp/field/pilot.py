@@ -79,9 +79,10 @@ def _lengths(boxes: list[Rows]) -> Array | None:
     gaps = np.array([_gap(boxes, d) for d in range(D)])
     lower = np.append(np.maximum(SHORTEST, np.log2(0.5 * gaps)), QUIET)
     upper = np.append(np.full(D, LONGEST), LOUD)
+    by_gaps = _rankings(boxes, gaps)
     best, found = CLEARLY, None
     for start in _starts(D):
-        score, state = _climb(boxes, np.clip(start, lower, upper), lower, upper, gaps)
+        score, state = _climb(boxes, np.clip(start, lower, upper), lower, upper, by_gaps)
         if score > best:
             best, found = score, np.exp2(state[:-1])
     return found
@@ -111,11 +112,12 @@ def _starts(D: int) -> list[Array]:
     return starts
 
 
-def _climb(boxes, state: Array, lower: Array, upper: Array, gaps: Array) -> tuple[float, Array]:
+def _climb(boxes, state: Array, lower: Array, upper: Array, by_gaps) -> tuple[float, Array]:
     """Neighbours and the best lengths for them, in turns, as long as predictions improve."""
     best, kept = -np.inf, state
     for _ in range(ROUNDS):
-        score = _score_of(*_neighbourhoods(boxes, np.exp2(state[:-1]), gaps))
+        by_lengths = _rankings(boxes, np.exp2(state[:-1]))
+        score = _score_of(*_neighbourhoods(boxes, by_lengths, by_gaps))
         value = score(state)
         if value <= best + _GAIN:
             break
@@ -162,19 +164,24 @@ def _score_of(places: Array, values: Array) -> Callable[[Array], float]:
     return score
 
 
-def _neighbourhoods(boxes, *metrics: Array) -> tuple[Array, Array]:
-    """Points to predict, and behind each its neighbours, as many as each of the metrics sees.
+def _rankings(boxes, metric: Array) -> list[Array]:
+    """Of every box, the neighbours of the points to predict, the nearest by a metric first."""
+    share, out = CENTRES // len(boxes), []
+    for own, _ in boxes:
+        points = own / metric
+        count = min(NEIGHBOURS + 1, len(own))
+        out.append(np.asarray(KDTree(points).query(points[:share], k=count)[1]))
+    return out
+
+
+def _neighbourhoods(boxes, *rankings: list[Array]) -> tuple[Array, Array]:
+    """Points to predict, and behind each its neighbours, as many as each of the rankings has.
 
     By the lengths alone, neighbours on a lattice could all lie along one input, and nothing
     would be learnt of the others.
     """
-    share, places, values = CENTRES // len(boxes), [], []
-    for own, y in boxes:
-        count = min(NEIGHBOURS + 1, len(own))
-        seen = []
-        for metric in metrics:
-            points = own / metric
-            seen.append(np.asarray(KDTree(points).query(points[:share], k=count)[1]))
+    places, values = [], []
+    for (own, y), *seen in zip(boxes, *rankings, strict=True):
         near = np.array([_first(i, each) for i, each in enumerate(zip(*seen, strict=True))])
         places.append(own[near])
         values.append(y[near])

@@ -178,13 +178,13 @@ class Field:
                 lower[:split], upper[:split], lower[split:], upper[split:], multiple=8
             )
             return self._fitting(estimator, stats)
-        present = int(np.isfinite(y.reshape(points.count, -1)).all(axis=1).sum())
         by_term = self._degrees_by_term(estimator)
         degrees = [
             max(own[column] for own in by_term if column in own) for column in self.layout.used
         ]
-        rows = present if whole else max(present, MANY)
         if isinstance(estimator.num_basis, str) and estimator.num_basis == "auto":
+            present = int(np.isfinite(y.reshape(points.count, -1)).all(axis=1).sum())
+            rows = present if whole else max(present, MANY)
             cells = self._automatic_cells(estimator, points, y, domains, rows)
         else:
             cells = self._asked_cells(estimator, degrees)

@@ -114,13 +114,7 @@ class Sum(Kernel):
         unset = [bool(part.unset) for part in self.parts]
         if any(unset) and not all(unset):
             for length in lengths:
-                parts = [
-                    part.candidates([length], [], share)[0]
-                    if free
-                    else part.replace_free({"variance": share})
-                    for part, free in zip(self.parts, unset, strict=True)
-                ]
-                options.append(self.replace_parts(parts))
+                options.append(self.replace_parts(_at(p, length, share) for p in self.parts))
         alike = [type(a) is type(b) and a.values[0] == b.values[0] for a, b in pairwise(self.parts)]
         if any(alike):
             spread = np.geomspace(max(lengths), min(lengths), len(self.parts) + 2)[1:-1]
@@ -129,14 +123,8 @@ class Sum(Kernel):
                 for part, length in zip(self.parts, spread, strict=True)
             ]
             options.append(self.replace_parts(parts))
-        longest = [max(lengths)]
         small = 0.1 * variance / (len(self.parts) - 1)
-        beside = [
-            part.candidates(longest, [], small)[0]
-            if part.unset
-            else part.replace_free({"variance": small})
-            for part in self.parts
-        ]
+        beside = [_at(part, max(lengths), small) for part in self.parts]
         for i, part in enumerate(self.parts):
             alone = [part.replace_free({"variance": 0.9 * variance})]
             if part.unset:
@@ -147,6 +135,13 @@ class Sum(Kernel):
 
     def __repr__(self) -> str:
         return " + ".join(repr(part) for part in (*self.parts, *self.fixed_effects))
+
+
+def _at(part: Component | Product, length: float, variance: float) -> Component | Product:
+    """A component of this variance, at its own scale, or where none was given at this one."""
+    if part.unset:
+        return part.candidates([length], [], variance)[0]
+    return part.replace_free({"variance": variance})
 
 
 def in_time(kernel: Kernel, columns=None) -> Kernel:
