@@ -13,16 +13,16 @@ import time
 import numpy as np
 
 from asvgp.basis import Grid
-from asvgp.field.assembly import Assembly
-from asvgp.field.bound import field_bound
-from asvgp.field.engine import engine_for
-from asvgp.field.fitting import fit_field
-from asvgp.field.plan import Plan
-from asvgp.field.posterior import Points
-from asvgp.field.stats import FieldStatistics
-from asvgp.inference.optimise import LBFGS
-from asvgp.inference.train import Problem
 from asvgp.kernels import Matern12, Matern32
+from asvgp.model.assembly import Assembly
+from asvgp.model.devices import engine_for
+from asvgp.model.field_bound import field_bound
+from asvgp.model.plan import Plan
+from asvgp.posterior.field import Points
+from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.training.climb import Problem
+from asvgp.training.field_fit import fit_field
+from asvgp.training.optimise import LBFGS
 
 LIMIT = 10.0
 

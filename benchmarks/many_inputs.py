@@ -31,10 +31,10 @@ from scipy.ndimage import gaussian_filter
 
 from asvgp import Constant, GPRegressor, Matern32
 from asvgp.basis import Grid
-from asvgp.field.assembly import Assembly
-from asvgp.field.bound import field_bound
-from asvgp.field.plan import Plan
-from asvgp.field.stats import FieldStatistics
+from asvgp.model.assembly import Assembly
+from asvgp.model.field_bound import field_bound
+from asvgp.model.plan import Plan
+from asvgp.statistics.several_inputs import FieldStatistics
 
 PAPER = {"pass": 41.0, "training": 68.0, "prediction": 36.0}
 SIDES = {2: (50, 100, 200, 400, 700), 3: (8, 12, 18, 27, 36)}

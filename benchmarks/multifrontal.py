@@ -24,7 +24,7 @@ import scipy.sparse as sparse
 from asvgp.linalg.multifrontal import Space, symbolic
 from asvgp.linalg.multifrontal.cpu import CpuFactor, Workspace, preferred_leaf
 from asvgp.linalg.multifrontal.plan import plan
-from asvgp.parallel import cores
+from asvgp.runtime.parallel import cores
 
 try:
     from sksparse import cholmod

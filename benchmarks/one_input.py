@@ -21,11 +21,11 @@ import numpy as np
 
 from asvgp import GPRegressor, Matern32
 from asvgp.basis import Grid
-from asvgp.inference.bound import lower_bound
-from asvgp.inference.elimination import eliminate
-from asvgp.inference.model import Model
-from asvgp.parallel import each_share
-from asvgp.stats import Statistics
+from asvgp.model.bound import lower_bound
+from asvgp.model.chain import Model
+from asvgp.model.elimination import eliminate
+from asvgp.runtime.parallel import each_share
+from asvgp.statistics.one_input import Statistics
 
 SPAN = 1000.0
 DEGREE = 2  # of Matern-3/2

@@ -9,7 +9,7 @@ import numpy as np
 
 from asvgp import Matern32
 from asvgp.basis import Grid, bspline_coefficients
-from asvgp.parallel import one_blas_thread
+from asvgp.runtime.parallel import one_blas_thread
 from experiments.harness import results
 from experiments.harness.results import Results
 from experiments.harness.scores import Array

@@ -9,8 +9,8 @@ import numpy as np
 
 from asvgp import Matern32
 from asvgp.basis import Grid
-from asvgp.inference.bound import lower_bound
-from asvgp.stats import Statistics
+from asvgp.model.bound import lower_bound
+from asvgp.statistics.one_input import Statistics
 from experiments.harness import results
 from experiments.harness.results import Results
 from experiments.harness.scores import Array

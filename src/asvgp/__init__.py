@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from asvgp import plot
-    from asvgp.inference.optimise import LBFGS
-    from asvgp.io.model_file import ModelFileError
-    from asvgp.io.persistence import load
-    from asvgp.io.source import scan
+    from asvgp.estimators.regressor import GPRegressor
     from asvgp.kernels import SHO, Constant, Linear, Matern12, Matern32, Matern52, Matern72
-    from asvgp.regressor import GPRegressor
+    from asvgp.saving.model_file import ModelFileError
+    from asvgp.saving.persistence import load
+    from asvgp.sources.source import scan
+    from asvgp.training.optimise import LBFGS
 
 __version__ = "0.1.0"
 __all__ = [
@@ -45,17 +45,17 @@ __all__ = [
 # Names are imported on first use, so that `import asvgp` costs nothing.
 _HOMES = {
     "Constant": "asvgp.kernels",
-    "GPRegressor": "asvgp.regressor",
-    "LBFGS": "asvgp.inference.optimise",
+    "GPRegressor": "asvgp.estimators.regressor",
+    "LBFGS": "asvgp.training.optimise",
     "Linear": "asvgp.kernels",
     "SHO": "asvgp.kernels",
     "Matern12": "asvgp.kernels",
     "Matern32": "asvgp.kernels",
     "Matern52": "asvgp.kernels",
     "Matern72": "asvgp.kernels",
-    "ModelFileError": "asvgp.io.model_file",
-    "load": "asvgp.io.persistence",
-    "scan": "asvgp.io.source",
+    "ModelFileError": "asvgp.saving.model_file",
+    "load": "asvgp.saving.persistence",
+    "scan": "asvgp.sources.source",
 }
 
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from asvgp import plot
 from asvgp.basis import Array
+from asvgp.estimators.regressor import GPRegressor
 from asvgp.kernels import Matern32
-from asvgp.regressor import GPRegressor
 
 DAYS = 365.0
 GAPS = [(61.0, 64.0), (200.2, 203.4), (203.9, 204.1), (290.0, 291.5)]

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.parallel import each_chunk, each_share
+from asvgp.runtime.parallel import each_chunk, each_share
 
 # Seconds per unit as a quotient, so that '10us' is exactly 1e-5, and spellings in lower case.
 _UNITS = (

@@ -11,7 +11,7 @@ import click
 
 from asvgp import __version__
 from asvgp.cli.session import Session, drop_output, examples, in_one_line
-from asvgp.interrupts import plain_interrupts
+from asvgp.runtime.interrupts import plain_interrupts
 
 # By name, with the file of each; in the order in which they are needed.
 COMMANDS = {

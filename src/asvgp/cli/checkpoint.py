@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from asvgp.columns import Gridded
-from asvgp.interrupts import patient_interrupts
-from asvgp.io.blocks import in_blocks
-from asvgp.io.model_file import ModelFileError, read
-from asvgp.io.persistence import load, save
-from asvgp.io.reading import counted_from
-from asvgp.io.source import Chunk, Source, Stream
-from asvgp.progress import Progress
+from asvgp.data.columns import Gridded
+from asvgp.estimators.ingest import counted_from
+from asvgp.runtime.interrupts import patient_interrupts
+from asvgp.runtime.progress import Progress
+from asvgp.saving.model_file import ModelFileError, read
+from asvgp.saving.persistence import load, save
+from asvgp.sources.blocks import in_blocks
+from asvgp.sources.source import Chunk, Source, Stream
 
 EVERY = 10.0  # seconds of the pass that a second Ctrl-C may lose; the first loses nothing
 WAIT = "Ctrl-C: ending with the rows that are being read; again to end at once"

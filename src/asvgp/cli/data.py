@@ -38,9 +38,9 @@ def source_of(
     width: str | None = None,
 ):
     """The source that arguments of a command stand for."""
-    from asvgp.io.files import find, format_of
-    from asvgp.io.grids import ENDINGS
-    from asvgp.io.source import scan
+    from asvgp.sources.files import find, format_of
+    from asvgp.sources.grids import ENDINGS
+    from asvgp.sources.source import scan
 
     def column(name: str | None):
         # An array's columns have numbers, not names.
@@ -87,8 +87,8 @@ def with_lines(source) -> Iterator[None]:
 
 def spare_inputs(output: str, data: Sequence[str], *models: str) -> None:
     """An error where the output would replace a file that it is made of."""
-    from asvgp.io.files import find, identity
-    from asvgp.io.grids import grid_files
+    from asvgp.sources.files import find, identity
+    from asvgp.sources.grids import grid_files
 
     if output == "-" or not exists(output):
         return
@@ -107,7 +107,7 @@ def rows_to_compare(gp, data: Sequence[str], target: Sequence[str], columns: dic
 
     Columns that are not named have the names of the data that the model was fitted to.
     """
-    from asvgp.io.answers import rows_of
+    from asvgp.sources.answers import rows_of
 
     return rows_of(gp, source_of(data, target or targets_of(gp), **columns))
 

@@ -116,8 +116,8 @@ def fit(
     OUTPUT is not touched.
     """
     from asvgp.cli.checkpoint import Kept, added, remove, resumed
-    from asvgp.interrupts import plain_interrupts
-    from asvgp.regressor import GPRegressor
+    from asvgp.estimators.regressor import GPRegressor
+    from asvgp.runtime.interrupts import plain_interrupts
 
     spare_inputs(output, data)
     source = source_of(data, target, inputs, weight, noise_variance, width)

@@ -27,7 +27,7 @@ def tell(session: Session, gp, path: str, **further) -> None:
 
     Further facts are for those who read JSON.
     """
-    from asvgp.summary import summary
+    from asvgp.diagnostics.summary import summary
 
     facts = facts_of(gp, path) | further
     named = [
@@ -63,7 +63,7 @@ def facts_of(gp, path: str) -> dict[str, Any]:
 
 def with_unit(row: dict[str, Any]) -> dict[str, Any]:
     """A hyperparameter with its unit, where it is a length of time, and as the summary has it."""
-    from asvgp.summary import worded
+    from asvgp.diagnostics.summary import worded
     from asvgp.times import Duration
 
     estimate = row["estimate"]

@@ -29,8 +29,8 @@ def merge(session: Session, models, output) -> None:
     them with --domain and --num-basis. Kernel and settings are those of the first.
     """
     from asvgp.cli.fit import tell_trained
-    from asvgp.interrupts import plain_interrupts
-    from asvgp.io.files import check_distinct
+    from asvgp.runtime.interrupts import plain_interrupts
+    from asvgp.sources.files import check_distinct
 
     if len(models) < 2:
         raise click.UsageError("Give at least two models to merge.")

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-from asvgp.io.atomic import replacing
-from asvgp.io.convert import arrow
+from asvgp.saving.atomic import replacing
+from asvgp.sources.convert import arrow
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from asvgp.cli.values import number_or_duration, number_or_time
-from asvgp.columns import Columns
+from asvgp.data.columns import Columns
 from asvgp.times import Duration, Zoned
 
 ROWS = 1 << 18  # of a portion

@@ -99,7 +99,7 @@ def predict(
     are read and written block by block. Nothing is left behind if something goes wrong.
     """
     from asvgp.cli.output import TableWriter, written
-    from asvgp.progress import Progress
+    from asvgp.runtime.progress import Progress
 
     if bool(data) == bool(places):
         raise click.UsageError("Give either DATA or --at, and not both.")
@@ -167,8 +167,8 @@ def _written(axis):
 
 def rows_of_data(gp, data, inputs, keep, noise_variance) -> tuple[int | None, Iterator[Portion]]:
     """Rows of files, and how many where that is known."""
-    from asvgp.io.convert import as_numbers
-    from asvgp.io.table import TableSource, chunk_of
+    from asvgp.sources.convert import as_numbers
+    from asvgp.sources.table import TableSource, chunk_of
 
     own = inputs_of(gp)
     if inputs and len(inputs) != len(own):
@@ -205,7 +205,7 @@ def rows_of_data(gp, data, inputs, keep, noise_variance) -> tuple[int | None, It
 
 def _whole(gp, X, own: Sequence[str]) -> Portion:
     """Rows of an array, or the points of a grid one by one."""
-    from asvgp.columns import Columns, Gridded
+    from asvgp.data.columns import Columns, Gridded
 
     X = X.expanded() if isinstance(X, Gridded) else X
     if isinstance(X, Columns):
@@ -217,7 +217,7 @@ def _whole(gp, X, own: Sequence[str]) -> Portion:
 
 def for_model(gp, X):
     """Rows under the names that the model knows, or as arrays where it knows none."""
-    from asvgp.columns import Columns
+    from asvgp.data.columns import Columns
 
     if not isinstance(X, Columns):
         return X
@@ -233,7 +233,7 @@ def for_model(gp, X):
 
 def answers(gp, portion: Portion, components, include_noise, level) -> dict[str, Any]:
     """Columns of means, standard deviations and the ends of bands."""
-    from asvgp.io.sent import Predictor
+    from asvgp.sources.sent import Predictor
 
     options = {"include_noise": include_noise, "noise_variance": portion.noise}
     found = Predictor(gp, components, **options)(portion.X)

@@ -47,7 +47,7 @@ def update(session: Session, model, data, target, weight, noise_variance, width,
     """
     from asvgp.cli.checkpoint import added
     from asvgp.cli.fit import tell_trained
-    from asvgp.interrupts import plain_interrupts
+    from asvgp.runtime.interrupts import plain_interrupts
 
     output = model if output is None else output
     spare_inputs(output, data)

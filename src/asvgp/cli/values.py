@@ -129,7 +129,7 @@ class OutputFile(click.ParamType):
 
 def column_names(paths) -> list[str]:
     """The columns of those paths that are tables."""
-    from asvgp.io.source import scan
+    from asvgp.sources.source import scan
 
     found: dict[str, None] = {}
     for path in paths:

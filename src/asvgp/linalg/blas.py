@@ -6,7 +6,7 @@ given by the address of their first entry and the distance of their columns: a C
 array is, to BLAS, its transpose. Of symmetric and triangular matrices BLAS' lower half is
 used, the upper one of a C-contiguous array.
 
-The number of threads is that of the process (`asvgp.parallel.one_blas_thread`).
+The number of threads is that of the process (`asvgp.runtime.parallel.one_blas_thread`).
 """
 
 # pyright: reportArgumentType=false

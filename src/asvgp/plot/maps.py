@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.columns import Gridded
+from asvgp.data.columns import Gridded
 from asvgp.plot.style import colour_bar, palette, panels, pixels, titled
 from asvgp.plot.view import Input, View, drawn, is_grid
 

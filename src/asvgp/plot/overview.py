@@ -6,7 +6,8 @@ import textwrap
 
 import numpy as np
 
-from asvgp.checking import calibration as in_words
+from asvgp.diagnostics.checking import calibration as in_words
+from asvgp.diagnostics.summary import NEARLY
 from asvgp.plot.bounds import draw_bounds, draw_levels
 from asvgp.plot.calibrated import draw_coverage
 from asvgp.plot.lines import series
@@ -21,7 +22,6 @@ from asvgp.plot.remainders import (
 from asvgp.plot.style import colour_bar, palette, panels, titled
 from asvgp.plot.traces import Cloud, follow
 from asvgp.plot.view import Input, View, drawn
-from asvgp.summary import NEARLY
 
 
 def check(

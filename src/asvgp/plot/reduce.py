@@ -17,7 +17,7 @@ import numba
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.parallel import as_doubles
+from asvgp.runtime.parallel import as_doubles
 
 _PER_CELL = 4  # places between two knots, the first of them a knot
 _MOST = 1 << 20  # places of a curve

@@ -10,7 +10,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import beta
 
 from asvgp.basis import Array
-from asvgp.inputs import as_rows
+from asvgp.data.inputs import as_rows
 from asvgp.plot.style import legend, palette, panels, titled
 from asvgp.plot.traces import Cloud, follow
 from asvgp.plot.view import Input, View, drawn

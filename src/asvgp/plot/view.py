@@ -10,12 +10,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.columns import Gridded
-from asvgp.field.points import FieldPoints
-from asvgp.inputs import as_rows, read_targets
+from asvgp.data.columns import Gridded
+from asvgp.data.inputs import as_rows, read_targets
 from asvgp.kernels import Constant, Linear
-from asvgp.line import LinePoints
 from asvgp.plot.style import pyplot
+from asvgp.structures.line import LinePoints
+from asvgp.structures.points import FieldPoints
 from asvgp.times import Duration, TimeAxis, as_duration
 
 _DAY = 86_400.0

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.checking import Calibration, LeaveOneOut, calibration
-from asvgp.field.resolution import scale_of
+from asvgp.diagnostics.checking import Calibration, LeaveOneOut, calibration
+from asvgp.diagnostics.summary import ENOUGH, NEARLY, Summary
+from asvgp.model.levels import scale_of
 from asvgp.plot.remainders import Residuals, correlations
 from asvgp.plot.view import View
 from asvgp.report.sums import CellMeans, Remainder, cell_means, remainder
 from asvgp.report.text import at, counted, fixed, listed, share, shown
-from asvgp.summary import ENOUGH, NEARLY, Summary
 
 PROBLEM, LOOK, FINE, NONE = 3, 2, 1, 0
 WORDS = {PROBLEM: "Problem", LOOK: "Look at this", FINE: "Fine", NONE: "Not checked"}

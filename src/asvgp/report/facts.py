@@ -1,13 +1,13 @@
-"""What was fitted, as prose and tables: the facts are those of `asvgp.summary`."""
+"""What was fitted, as prose and tables: the facts are those of `asvgp.diagnostics.summary`."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from asvgp.diagnostics.summary import Summary
 from asvgp.kernels import Linear
 from asvgp.plot.view import View
 from asvgp.report.text import Html, at, counted, joined, listed, shown, table, tag
-from asvgp.summary import Summary
 from asvgp.times import Duration
 
 _OBJECTIVES = {

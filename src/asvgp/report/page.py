@@ -10,9 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from asvgp import __version__
-from asvgp.inputs import as_rows
-from asvgp.io.answers import rows_of
-from asvgp.io.atomic import replacing
+from asvgp.data.inputs import as_rows
 from asvgp.plot.bounds import functions
 from asvgp.plot.view import View
 from asvgp.report import charts, facts
@@ -30,6 +28,8 @@ from asvgp.report.checks import (
 from asvgp.report.figures import Figures, Given, components, explorer
 from asvgp.report.text import Html, joined, tag
 from asvgp.report.usage import usage
+from asvgp.saving.atomic import replacing
+from asvgp.sources.answers import rows_of
 
 _SCRIPTS = ("axes.js", "gestures.js", "curve.js", "map.js", "page.js")
 _KINDS = {PROBLEM: "problem", LOOK: "look", FINE: "fine", NONE: "none"}

@@ -1,7 +1,8 @@
 """What the statistics alone say of a fit, where there are no data to look at.
 
 The mean of y in a cell is an observation of the average of f over the data there, with the noise
-variance over the weight. Leaving it out is the leave-one-out of `asvgp.checking`, with averages of
+variance over the weight. Leaving it out is the leave-one-out of
+`asvgp.diagnostics.checking`, with averages of
 the basis functions in place of their values: with r the residual of a cell's mean, W its weight,
 and h = W phi' P^-1 phi / noise,
 
@@ -19,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.field.posterior import FieldPosterior
-from asvgp.inference.effects import by_power
-from asvgp.posterior import Posterior
+from asvgp.model.effects import by_power
+from asvgp.posterior.field import FieldPosterior
+from asvgp.posterior.line import Posterior
 
 _LEAST_LEFT = 1e-9  # of 1 - h, below which a cell's mean determines f there
 

@@ -35,7 +35,7 @@ from asvgp.linalg.multifrontal.fronts import MANY
 from asvgp.linalg.multifrontal.plan import Offset, plan
 from asvgp.linalg.multifrontal.sweeps import Slots
 from asvgp.linalg.multifrontal.symbolic import Tree, default_leaf
-from asvgp.parallel import cores, one_blas_thread
+from asvgp.runtime.parallel import cores, one_blas_thread
 
 LEAF = {1: 16, 2: 8, 3: 4}  # cells of a leaf in each input, by the number of inputs
 CHUNK = 1 << 17  # numbers of the elements asked for at once: they should stay in a cache

@@ -1,0 +1,1 @@
+"""The user's arguments: columns of X, targets, weights and settings, read and checked."""

@@ -1,0 +1,359 @@
+"""Which column of X is what: an input of splines, or a covariate with a linear effect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_array
+
+from asvgp.kernels import Kernel, Linear, Product, Sum
+from asvgp.kernels.labels import renamed, renamed_effect
+
+SEPARABLE = 3  # inputs up to which a kernel without dim is a product over them
+MOST_INPUTS = 4  # of products together
+A_GRID = "For a grid, give a tuple of its one-dimensional axes, X=(lat, lon), or a dict of them"
+
+
+@dataclass(frozen=True, eq=False)
+class Gridded:
+    """X as the axes of a grid, whose points are all combinations of them.
+
+    Examples
+    --------
+    >>> Gridded.of((np.arange(3.0), np.arange(4.0))).shape
+    (3, 4)
+    >>> Gridded.of({"lat": np.arange(3.0), "lon": np.arange(4.0)}).names
+    ('lat', 'lon')
+    >>> Gridded.of([np.arange(3.0), np.arange(3.0)]) is None
+    True
+    >>> Gridded((np.arange(2), np.arange(2)), ("lat", "lon")).expanded().to_series(0).tolist()
+    [0, 0, 1, 1]
+    """
+
+    axes: tuple
+    names: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, X) -> Gridded | None:
+        """The grid that a tuple or a dict of one-dimensional arrays stands for, or None."""
+        if isinstance(X, Gridded):
+            return X
+        if isinstance(X, dict) and not sparse.issparse(X) and X:  # a dok_array is a dict, too
+            names, X = tuple(map(str, X)), tuple(map(_axis, X.values()))
+            if len({*names}) < len(names) or any(np.ndim(axis) != 1 for axis in X):
+                raise ValueError(
+                    f"X is a dict of arrays of shapes {[np.shape(axis) for axis in X]}: as a grid, "
+                    "it holds its one-dimensional axes by name, {'lat': lat, 'lon': lon}; rows by "
+                    "name are a data frame."
+                )
+            return cls(X, names)
+        if not isinstance(X, tuple | list) or not X:
+            return None
+        shapes: list[tuple[int, ...]] = [getattr(x, "shape", ()) for x in X]
+        if isinstance(X, tuple) and all(len(shape) == 1 for shape in shapes):
+            own = [getattr(x, "name", None) for x in X]
+            named = all(isinstance(name, str) for name in own) and len({*own}) == len(own)
+            return cls(tuple(map(_axis, X)), tuple(own) if named else None)  # pyright: ignore[reportArgumentType]
+        if len(X) > 1 and all(len(shape) == len(X) for shape in shapes) and len({*shapes}) == 1:
+            raise ValueError(
+                f"X holds {len(X)} arrays of shape {shapes[0]}, as numpy.meshgrid makes them. "
+                f"{A_GRID}."
+            )
+        if len({*shapes}) > 1 and all(len(shape) == 1 for shape in shapes):
+            raise ValueError(
+                f"X is a list of arrays of lengths {[shape[0] for shape in shapes]}. {A_GRID}."
+            )
+        return None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the grid."""
+        return tuple(len(axis) for axis in self.axes)
+
+    def __len__(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def plain(self):
+        """Itself; where there is one axis only, its values as rows."""
+        if len(self.axes) != 1:
+            return self
+        return self.axes[0] if self.names is None else Columns(self.names, self.axes)
+
+    def expanded(self) -> Columns:
+        """All points one by one, the last axis the fastest."""
+        names = range(len(self.axes)) if self.names is None else self.names
+        return Columns(map(str, names), spread(self.axes, self.shape))
+
+
+def _axis(values):
+    """An axis without its labels; times in zones keep theirs."""
+    if hasattr(values, "dims"):
+        return values.values
+    return values if hasattr(values, "shape") else np.asarray(values)
+
+
+def spread(axes: Sequence, shape: tuple[int, ...]) -> list:
+    """Coordinates of all points of a grid, an array for each of its axes."""
+    out = []
+    for d, axis in enumerate(axes):
+        wide = np.asarray(axis).reshape([-1 if e == d else 1 for e in range(len(shape))])
+        out.append(np.broadcast_to(wide, shape).ravel())
+    return out
+
+
+class Columns:
+    """Named columns, each an array or `asvgp.times.Zoned`: the least that rows of X can be.
+
+    Examples
+    --------
+    >>> rows = Columns(("time", "load"), (np.arange(3), np.ones(3)))
+    >>> rows.shape, Table(rows).names, rows[1:].to_series(0).tolist()
+    ((3, 2), ['time', 'load'], [1, 2])
+    """
+
+    ndim = 2
+
+    def __init__(self, names, arrays):
+        self.columns, self.arrays = tuple(names), tuple(arrays)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self), len(self.arrays)
+
+    def to_series(self, number: int):
+        """One column."""
+        return self.arrays[number]
+
+    def __len__(self) -> int:
+        return len(self.arrays[0])
+
+    def __getitem__(self, rows: slice) -> Columns:
+        return Columns(self.columns, [array[rows] for array in self.arrays])
+
+
+class Table:
+    """X as columns, whatever brought it; nothing is copied.
+
+    Examples
+    --------
+    >>> table = Table(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> table.width, table.names, table.column(1).tolist()
+    (2, None, [2.0, 4.0])
+    """
+
+    def __init__(self, X):
+        self.values: Any = X
+        if isinstance(X, Gridded):
+            self.frame, self.width = False, len(X.axes)
+            self.names = None if X.names is None else list(X.names)
+            return
+        self.frame = hasattr(X, "columns")
+        if sparse.issparse(X) or (not self.frame and getattr(X, "ndim", 1) > 1):
+            # What scikit-learn would refuse, it refuses in its own words.
+            check_array(X, dtype=None, ensure_all_finite=False)  # pyright: ignore[reportArgumentType]
+        if not hasattr(X, "shape"):
+            X = np.asarray(X)
+        if getattr(X, "ndim", 1) == 0:
+            raise ValueError(f"X must be rows, of shape (n,) or (n, columns), got {X!r}: say [x].")
+        self.values = X
+        shape = getattr(X, "shape", (0,))
+        self.width = int(shape[1]) if len(shape) > 1 else 1
+        self.names = [str(name) for name in self.values.columns] if self.frame else None
+
+    def column(self, number: int):
+        """One column, in the type it came in; of gridded data, an axis."""
+        if isinstance(self.values, Gridded):
+            return self.values.axes[number]
+        if self.frame:
+            frame = self.values
+            return frame.iloc[:, number] if hasattr(frame, "iloc") else frame.to_series(number)
+        return self.values if getattr(self.values, "ndim", 1) == 1 else self.values[:, number]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The parts of a kernel matched to the columns of X.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        With columns as numbers, and kernels that name none spelt out.
+    given : Kernel
+        As the user gave it.
+    names : tuple of str, optional
+        Of the columns of X.
+    inputs : tuple of int
+        Columns of the main block: all that products are over, or the only one there is.
+    smooths : tuple of int
+        Numbers of the terms over a column outside the main block; several may be over one.
+    linear : tuple of int
+        Columns of the linear effects that the statistics must be told of, in the kernel's
+        order: not those of the only input.
+    """
+
+    kernel: Kernel
+    given: Kernel
+    names: tuple[str, ...] | None
+    inputs: tuple[int, ...]
+    smooths: tuple[int, ...]
+    linear: tuple[int, ...]
+
+    @property
+    def single(self) -> bool:
+        """Whether all processes are over one input: then K and P are chains."""
+        return len(self.inputs) == 1 and not self.smooths
+
+    @property
+    def input(self) -> int:
+        """The column of the only input."""
+        return self.inputs[0]
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        """Column of every axis of the main block, then of every smooth: some more than once."""
+        over = (self.kernel.components[number].factors[0].dim for number in self.smooths)
+        return (*self.inputs, *over)
+
+    @property
+    def over(self) -> tuple[int, ...]:
+        """Columns that processes are over, each once, in increasing order."""
+        return tuple(sorted(set(self.used)))
+
+    def relabelled(self, kernel: Kernel) -> Kernel:
+        """A kernel with columns by name, where they have one."""
+        if self.single and kernel.components[0].factors[0].dim is None:
+            pairs = zip(kernel.components, self.given.components, strict=True)
+            parts = tuple(part.replace(dim=_dim(own)) for part, own in pairs)
+            effects = self.given.effects
+        else:
+            parts = tuple(renamed(part, self.names) for part in kernel.components)
+            effects = tuple(renamed_effect(e, self.names) for e in kernel.effects)
+        return Sum(parts, effects) if isinstance(kernel, Sum) else parts[0]
+
+
+def match(kernel: Kernel, table: Table) -> Layout:
+    """Find the columns that the parts of a kernel speak of.
+
+    Examples
+    --------
+    >>> from asvgp import Linear, Matern32
+    >>> match(Matern32(dim=1) + Linear(0), Table(np.zeros((5, 2)))).linear
+    (0,)
+    >>> layout = match(Matern32(dim=0) * Matern32(dim=1) + Matern32(dim=2), Table(np.zeros((5, 3))))
+    >>> layout.inputs, layout.smooths
+    ((0, 1), (1,))
+    """
+    slopes = [
+        _find(e, table) for e in kernel.effects if isinstance(e, Linear) and e.dim is not None
+    ]
+    free = [column for column in range(table.width) if column not in slopes]
+    parts = tuple(new for part in kernel.components for new in _spelt_out(part, table, free))
+    over = [tuple(factor.dim for factor in part.factors) for part in parts]
+    several = {column for columns in over if len(columns) > 1 for column in columns}
+    if len({*several, *(column for columns in over for column in columns)}) == 1:
+        several = {over[0][0]}
+    if len(several) > MOST_INPUTS:
+        raise ValueError(
+            f"The products of {kernel!r} are over {len(several)} inputs together "
+            f"({_named(several, table)}): splines on a grid in so many would not fit anywhere, the "
+            f"limit is {MOST_INPUTS}. Add terms of single inputs instead of multiplying, or give "
+            "some columns linear effects."
+        )
+    inputs = tuple(sorted(several))
+    smooths = tuple(i for i, columns in enumerate(over) if columns[0] not in several)
+    seen = {over[number][0] for number in smooths}
+    own = inputs[0] if len(inputs) == 1 and not smooths else None
+    numbers = []
+    for effect in kernel.effects:
+        number = None
+        if isinstance(effect, Linear):
+            if effect.dim is None and own is None:
+                raise ValueError(f"{effect!r}: say which of {table.width} columns it is of.")
+            number = own if effect.dim is None else _find(effect, table)
+        if number in numbers:
+            raise ValueError(f"{effect!r} is in the kernel twice: {kernel!r}.")
+        numbers.append(number)
+    linear = tuple(n for n in numbers if n is not None and n != own)
+    unused = set(range(table.width)) - {*several, *seen, *linear}
+    if unused:
+        first = min(unused)
+        name = table.names[first] if table.names else first
+        raise ValueError(
+            f"{len(unused)} of {table.width} columns of X have neither a kernel nor an effect: "
+            f"{_named(unused, table)}. Add one, for example + Linear({name!r}) or + Matern32(dim="
+            f"{name!r}), or drop them."
+        )
+    if table.width == 1:  # no need to speak of the only column
+        parts = tuple(part.replace(dim=None) for part in parts)
+        numbers = [None] * len(numbers)
+    names = None if table.names is None else tuple(table.names)
+    if not isinstance(kernel, Sum) and len(parts) == 1:
+        return Layout(parts[0], kernel, names, inputs, smooths, linear)
+    effects = tuple(
+        replace(effect, dim=number) if isinstance(effect, Linear) else effect
+        for effect, number in zip(kernel.effects, numbers, strict=True)
+    )
+    return Layout(Sum(parts, effects), kernel, names, inputs, smooths, linear)
+
+
+def _spelt_out(part, table: Table, free: list[int]) -> list:
+    """A term with numbers for columns; one that names none is over all of them.
+
+    Up to `SEPARABLE` inputs it is their product, with a lengthscale each; beyond, their sum.
+    """
+    if isinstance(part, Product):
+        factors = [factor.replace(dim=_find(factor, table)) for factor in part.factors]
+        whole = Product.of(factors)
+        names = dict(zip(part.parameters, whole.parameters, strict=True))
+        return [
+            whole.replace(
+                variance=part.variance,
+                fixed=tuple(names[name] for name in part.fixed),
+                bounds={names[name]: pair for name, pair in part.bounds.items()},
+            )
+        ]
+    if _dim(part) is not None:
+        return [part.replace(dim=_find(part, table))]
+    if len(free) < 2:
+        return [part.replace(dim=free[0] if free else 0)]
+    copies = [part.replace(dim=column) for column in free]
+    if len(free) > SEPARABLE:
+        return copies
+    bounds = {name: pair for name, pair in part.bounds.items() if name != "variance"}
+    rest = [copy.replace(variance=1.0, bounds=bounds) for copy in copies[1:]]
+    return [Product.of([copies[0], *rest])]
+
+
+def _dim(part) -> int | str | None:
+    return getattr(part, "dim", None)
+
+
+def _find(part, table: Table) -> int:
+    """The column a part names."""
+    dim = _dim(part)
+    if isinstance(dim, str):
+        if table.names is None:
+            raise ValueError(f"{part!r} names a column, but X has no column names: say its number.")
+        if table.names.count(dim) != 1:
+            times = table.names.count(dim)
+            raise ValueError(
+                f"{part!r}: X has {times or 'no'} column{'s' * (times > 1)} {dim!r}; its columns "
+                f"are {', '.join(map(repr, table.names))}."
+            )
+        return table.names.index(dim)
+    if isinstance(dim, bool) or not isinstance(dim, int | np.integer):
+        raise TypeError(f"{part!r}: dim must be the number or the name of a column of X.")
+    if not -table.width <= dim < table.width:
+        raise ValueError(f"{part!r}: X has {table.width} column{'s' * (table.width > 1)}.")
+    return int(dim) % table.width
+
+
+def _named(numbers, table: Table) -> str:
+    return ", ".join(repr(table.names[i]) if table.names else str(i) for i in sorted(numbers))

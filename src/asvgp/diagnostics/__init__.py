@@ -1,0 +1,1 @@
+"""Judgements of a fitted model: leave-one-out, calibration, summary, standard errors."""

@@ -1,0 +1,84 @@
+"""What a summary says of a field: its structure, degrees of freedom, and basis."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from asvgp.diagnostics.field_verdict import basis_verdict
+from asvgp.diagnostics.summary import Facts
+from asvgp.kernels import Kernel
+from asvgp.model.bound import Bound
+from asvgp.model.field_bound import Forms, Priors, Solution, field_bound, freedoms
+from asvgp.model.memory import spilled
+from asvgp.posterior.field import FieldPosterior
+from asvgp.runtime.memory import in_words
+from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.training.field_objective import Nearby
+
+
+def field_facts(posterior: FieldPosterior, objective: str, stats: FieldStatistics) -> Facts:
+    """Structure, degrees of freedom, and whether the basis is large enough.
+
+    ``stats`` are those on the finest grids.
+    """
+    assembly, plan = posterior.assembly, posterior.plan
+    forms = Forms(assembly, posterior.priors, posterior.solution)
+    freedom, by_term = freedoms(forms)
+    order = np.argsort([*plan.terms, *plan.smooths])
+    degrees = [k for own in plan.degrees for k in own if k] + list(plan.smooth_degrees)
+    prices = 0.0
+    if objective == "evidence":
+        finest = replace(
+            plan,
+            grids=stats.grids,
+            levels=tuple((0,) * len(stats.grids) for _ in plan.terms),
+            smooth_grids=tuple(grid for grid, _ in stats.smooths),
+        )
+        nearby = Nearby.of(finest, stats)
+        prices = nearby.prices(posterior.kernel, plan, assembly.outputs)
+
+    def trained(kernel: Kernel, noise: float) -> Bound:
+        own = forms
+        if (kernel, noise) != (posterior.kernel, posterior.noise):
+            # Not remembered: the posterior's factor stays the last one.
+            solution = Solution.of(assembly, kernel, noise)
+            own = Forms(assembly, Priors(assembly, kernel), solution)
+        bound = field_bound(assembly, kernel, noise, objective, own)
+        return replace(bound, gradient=bound.gradient - prices * np.asarray(bound.d_missed))
+
+    return Facts(
+        tuple(degrees),
+        structure_lines(posterior),
+        freedom,
+        tuple(float(by_term[i]) for i in order),
+        basis_verdict(posterior),
+        trained,
+    )
+
+
+def structure_lines(posterior: FieldPosterior) -> tuple[str, ...]:
+    """How P is factored, over how many functions, in words and numbers."""
+    assembly, plan, kernel = posterior.assembly, posterior.plan, posterior.kernel
+    if not plan.inputs:
+        n = float(assembly.size)
+        return (
+            f"additive: dense factor of {assembly.size:,} functions, "
+            f"{in_words(assembly.need.memory)} at the peak, "
+            f"{n**3 / 1e9:,.1f} Gflop a bound",
+        )
+    cost, need, spills = assembly.tree.cost(), assembly.need, assembly.on_disk
+    lines = [
+        f"grid in {len(plan.inputs)} inputs, nested dissection: {assembly.size:,} functions, "
+        f"a Cholesky factor of {cost.factor_nonzeros:,.0f} non-zeros, "
+        f"{in_words(need.rest if spills else need.memory)} at the peak, "
+        f"{(cost.factor_flops + cost.inverse_flops) / 1e9:,.1f} Gflop a bound"
+        + spilled(need, spills)
+    ]
+    for number, axes in enumerate(plan.axes(kernel)):
+        counts = " x ".join(str(axis.count) for axis in axes if axis.process is not None)
+        lines.append(f"term {plan.terms[number] + 1}: {counts} splines")
+    for term, count in zip(plan.smooths, plan.smooth_counts, strict=True):
+        lines.append(f"term {term + 1}: {count} splines, a column of every cell")
+    return tuple(lines)

@@ -1,0 +1,1 @@
+"""The scikit-learn estimators: they validate and orchestrate, and hold no mathematics."""

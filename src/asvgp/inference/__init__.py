@@ -1,1 +1,0 @@
-"""From a kernel and sufficient statistics to bounds, gradients and trained values."""

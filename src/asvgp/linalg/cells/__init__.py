@@ -1,0 +1,1 @@
+"""Sums over the points of every cell, and polynomials evaluated cell by cell."""

@@ -1,0 +1,174 @@
+"""Adding points to the sums of their cells where the inputs are several.
+
+A cell has many sums, ``prod(2 k_d + 1)`` moments and ``prod(k_d + 1)`` targets, and a large
+field has millions of cells: one table, shared by all threads. So a batch of points is first
+sorted by *blocks* of cells (`sort_blocks`, `gather`). A thread then adds whole blocks, no
+two threads write to one cell, memory is walked through in order, and the result does not
+depend on the number of threads.
+
+Layout of a batch, one column a point:
+
+=========== ========================= ====================================================
+``cell``    (rows,) int64             the cell, numbered in C order over the inputs
+``points``  (inputs + 1 + outputs,    local coordinates s_d in [0, 1], the weight w, and
+            rows)                     the weighted outputs w y
+``moments`` (cells, prod(2 k_d + 1))  sums of w prod s_d**j_d, C order, last input fastest
+``targets`` (outputs, cells,          sums of w y prod s_d**j_d
+            prod(k_d + 1))
+``cross``   (cells, prod(k_d + 1),    sums of w prod s_d**j_d times a global column
+            columns)
+=========== ========================= ====================================================
+
+The powers of the last two inputs are unrolled: their numbers are lengths of tuples, hence
+part of the type. The inputs before them are looped over, which costs nothing next to the
+25 sums (for degree 2) within. A single input is preceded by one of degree zero.
+"""
+
+# pyright: reportCallIssue=false
+# (the compiler supplies the first argument of an intrinsic)
+
+import numba
+import numpy as np
+from numba.cpython.unsafe.tuple import tuple_setitem
+
+from asvgp.linalg.cells.accumulate import fetch_row
+
+AHEAD = 12  # points whose sums are fetched into the cache before they are needed
+LINE = 8  # doubles a cache line
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def locate(x, lower, scale, cells, cell, local):
+    """Local coordinates, and cell numbers continued by one more input."""
+    last = float(cells - 1)
+    for i in range(x.shape[0]):
+        t = (x[i] - lower) * scale
+        c = max(min(np.floor(t), last), 0.0)
+        cell[i] = cell[i] * cells + np.int64(c)
+        local[i] = t - c
+
+
+@numba.njit(cache=True, nogil=True)
+def sort_blocks(cell, shift, blocks, order):
+    """Counting sort of the points by ``cell >> shift``: their order and the blocks' offsets."""
+    offsets = np.zeros(blocks + 1, np.int64)
+    for i in range(cell.shape[0]):
+        offsets[(cell[i] >> shift) + 1] += 1
+    for b in range(blocks):
+        offsets[b + 1] += offsets[b]
+    place = offsets.copy()
+    for i in range(cell.shape[0]):
+        b = cell[i] >> shift
+        order[place[b]] = i
+        place[b] += 1
+    return offsets
+
+
+@numba.njit(cache=True, nogil=True)
+def gather(order, values, out):
+    """``out[p] = values[order[p]]``."""
+    for p in range(order.shape[0]):
+        out[p] = values[np.uint64(order[p])]
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _powers(marker, s):
+    """``(1, s, s**2, ...)``, as many as ``marker`` is long."""
+    power = 1.0
+    for j in range(len(marker)):
+        marker = tuple_setitem(marker, j, power)
+        power *= s
+    return marker
+
+
+@numba.njit(cache=True, nogil=True)
+def _products(first, points, p, sizes, out):
+    """``out = first * prod_d s_d**j_d`` for ``j_d < sizes[d]``; returns how many."""
+    out[0] = first
+    count = 1
+    for d in range(sizes.shape[0]):
+        for r in range(count - 1, -1, -1):  # from the end: nothing is overwritten unread
+            product = out[r]
+            for j in range(sizes[d]):
+                out[r * sizes[d] + j] = product
+                product *= points[d, p]
+        count *= sizes[d]
+    return count
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _add(row, lead, count, before, last):
+    """``row += outer(lead, before, last)``."""
+    width = len(before) * len(last)
+    for r in range(count):
+        for i in range(len(before)):
+            factor = lead[r] * before[i]
+            for j in range(len(last)):
+                row[r * width + i * len(last) + j] += factor * last[j]
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def add_points(markers, degrees, cell, points, start, stop, moments, targets):
+    """Add the points ``start`` to ``stop`` of a batch to the rows of their cells.
+
+    ``markers`` holds tuples of lengths 2 k + 1 for the last two inputs, then of k + 1;
+    ``degrees`` are those of the inputs before them.
+    """
+    inputs = degrees.shape[0] + 2
+    moment_sizes, target_sizes = 2 * degrees + 1, degrees + 1
+    lead = np.empty(moments.shape[1])
+    for p in range(start, stop):
+        c = np.uint64(cell[p])
+        ahead = cell[min(p + AHEAD, stop - 1)]
+        for at in range(0, moments.shape[1], LINE):
+            fetch_row(moments[ahead], np.intp(at))
+        for at in range(0, targets.shape[2], LINE):
+            fetch_row(targets[0, ahead], np.intp(at))
+        before = _powers(markers[0], points[inputs - 2, p])
+        last = _powers(markers[1], points[inputs - 1, p])
+        count = _products(points[inputs, p], points, p, moment_sizes, lead)
+        _add(moments[c], lead, count, before, last)
+        before = _powers(markers[2], points[inputs - 2, p])
+        last = _powers(markers[3], points[inputs - 1, p])
+        for o in range(targets.shape[0]):
+            count = _products(points[inputs + 1 + o, p], points, p, target_sizes, lead)
+            _add(targets[o, c], lead, count, before, last)
+
+
+@numba.njit(cache=True, nogil=True)
+def add_cross(sizes, order, cell, points, start, stop, first, offsets, values, cross):
+    """Add the products of the powers with the columns of the same points.
+
+    Of every group of columns (see `asvgp.linalg.cells.accumulate_columns`) a point has only the
+    ``offsets[g + 1] - offsets[g]`` neighbours from ``first[g]`` on. The columns lie in the
+    order of the data, which ``order`` leads back to.
+    """
+    weight = sizes.shape[0]  # the row after the coordinates
+    products = np.empty(cross.shape[1])
+    for p in range(start, stop):
+        i = np.uint64(order[p])
+        c = np.uint64(cell[p])
+        _products(points[weight, p], points, p, sizes, products)
+        for q in range(cross.shape[1]):
+            row = cross[c, q]
+            for g in range(first.shape[0]):
+                for m in range(offsets[g], offsets[g + 1]):
+                    row[first[g, i] + m - offsets[g]] += products[q] * values[m, i]
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def merge_cells(sums, rescaling, merged):
+    """Add the cells of one input, (any, cells, any, powers, any), to those of their parents.
+
+    ``rescaling[i]`` writes the powers of the parent's coordinate in those of its i-th cell.
+    """
+    factor, powers = rescaling.shape[0], rescaling.shape[1]
+    for a in range(sums.shape[0]):
+        for c in range(sums.shape[1]):
+            matrix = rescaling[c % factor]
+            for b in range(sums.shape[2]):
+                old, new = sums[a, c, b], merged[a, c // factor, b]
+                for j in range(powers):
+                    for i in range(j + 1):
+                        for e in range(sums.shape[4]):
+                            new[j, e] += matrix[j, i] * old[i, e]

@@ -1,0 +1,1 @@
+"""From a kernel and statistics to a factorised posterior precision and the bounds."""

@@ -1,0 +1,207 @@
+"""One process along one input: its splines as polynomials on the finest cells, and its K.
+
+K here is in B-spline coefficients (those of `asvgp.model.prior` are Taylor
+coefficients), because the multifrontal elimination wants functions with small support.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+
+import numpy as np
+from scipy import sparse
+
+from asvgp.basis import Array, Grid, bspline_coefficients, log_jacobian, pair_columns, rescaling
+from asvgp.kernels import Component
+from asvgp.model.effects import by_power
+from asvgp.model.prior import Prior
+
+
+class Axis:
+    """Splines of one process along one input.
+
+    Parameters
+    ----------
+    process : Component or None
+        Of variance one; None for a term that is constant along the input.
+    grid : Grid
+        The finest cells.
+    degree : int
+    level : int
+        The splines' cells are ``2**level`` finest cells wide.
+    powers : int
+        Largest power of s in the statistics along this input, the degree at least.
+    """
+
+    def __init__(self, process: Component | None, grid: Grid, degree: int, level: int, powers: int):
+        self.process, self.fine, self.powers = process, grid, powers
+        self.degree, self.level = (0, 0) if process is None else (degree, level)
+        self.grid = grid.coarsen(2**self.level)
+        self.count = 1 if process is None else self.grid.cells + self.degree
+
+    @property
+    def pieces(self) -> Array:
+        """Polynomials of the functions alive on each finest cell, (cells, k + 1, powers + 1)."""
+        return _pieces(self.fine.cells, self.degree, self.level, self.powers)
+
+    @property
+    def first(self) -> np.ndarray:
+        """Number of the first function alive on each finest cell."""
+        cells = np.arange(self.fine.cells)
+        return np.zeros_like(cells) if self.process is None else cells >> self.level
+
+    @property
+    def spline_matrix(self) -> sparse.csr_array:
+        """Functions by interleaved powers: row m holds the polynomials of function m."""
+        key = (self.process is None, self.fine.cells, self.degree, self.level, self.powers)
+        return _spline_matrix(*key)
+
+    @cached_property
+    def prior(self) -> Prior:
+        """The process on the splines' own cells."""
+        assert self.process is not None
+        return Prior(self.process, self.grid, self.degree)
+
+    @cached_property
+    def covariances(self) -> Array:
+        """Prior covariance of the Taylor coefficients on the splines' cells, K inverted."""
+        return self.prior.covariances()
+
+    @property
+    def log_det(self) -> float:
+        """``log|K|``; zero for a constant."""
+        if self.process is None:
+            return 0.0
+        return float(self.prior.log_det) + log_jacobian(self.degree, self.grid.cells)
+
+    @cached_property
+    def blocks(self) -> tuple[Array, Array]:
+        """K as a block over the k + 1 functions of every cell, and one more at the first."""
+        if self.process is None:
+            return np.zeros((1, 1)), np.ones((1, 1))
+        return self._in_splines(self.prior.element, self.prior.boundary)
+
+    def _in_splines(self, element: Array, boundary: Array) -> tuple[Array, Array]:
+        basis = bspline_coefficients(self.degree)
+        start = basis[:, : self.degree]
+        return basis @ element @ basis.T, start @ boundary @ start.T
+
+    @cached_property
+    def matrix(self) -> sparse.csr_array:
+        """K, banded."""
+        element, boundary = self.blocks
+        cells = self.grid.cells
+        if self.process is None:
+            return sparse.csr_array(np.ones((1, 1)))
+        values = np.repeat(element[None], cells, axis=0)
+        values[0] += boundary
+        indices, pointer, place = _pattern(cells, self.degree)
+        entries = np.bincount(place, values.ravel())
+        return sparse.csr_array((entries, indices, pointer), shape=(self.count, self.count))
+
+    def d_form(self, total: Array, start: Array) -> Array:
+        """Derivatives of ``sum_c tr(element total_c) + tr(boundary start)``, in B-splines.
+
+        One for every hyperparameter but the variance, which is the term's.
+        """
+        assert self.process is not None
+        basis = bspline_coefficients(self.degree)
+        ends = basis[:, : self.degree]
+        total, start = basis.T @ total @ basis, ends.T @ start @ ends
+        prior = self.prior
+        return (
+            np.sum(prior.d_element * total, axis=(1, 2))
+            + np.sum(prior.d_boundary * start, axis=(1, 2))
+        )[:-1]
+
+    @cached_property
+    def variance_polynomials(self) -> Array:
+        """``phi' K^-1 phi`` on the finest cells, interleaved powers up to 2 powers."""
+        cells, size = self.fine.cells, 2 * self.powers + 1
+        if self.process is None:
+            out = np.zeros((cells, size))
+            out[:, 0] = 1.0
+            return out.ravel()
+        k = self.degree
+        pairs = np.add.outer(np.arange(k + 1), np.arange(k + 1)).ravel()
+        coarse = by_power(self.covariances.reshape(self.grid.cells, -1), pairs)
+        if self.level == 0 and size == 2 * k + 1:
+            return coarse.ravel()
+        width = 2**self.level
+        out = np.zeros((cells, size))
+        for i in range(width):
+            part = coarse[: len(out[i::width])] @ rescaling(2 * k, i, width)
+            out[i::width, : 2 * k + 1] = part
+        return out.ravel()
+
+    def trace(self, moments: Array) -> tuple[float, Array]:
+        """``tr(K^-1 G)`` of moments along this input, and its derivatives but for the variance."""
+        moments = moments.reshape(self.fine.cells, -1)
+        if self.process is None:
+            return float(moments[:, 0].sum()), np.empty(0)
+        size, width = 2 * self.degree + 1, 2**self.level
+        sums = np.zeros((self.grid.cells + 1, size))
+        for i in range(width):
+            part = moments[i::width, :size] @ rescaling(2 * self.degree, i, width).T
+            sums[1 : len(part) + 1] += part
+        hankel, _ = pair_columns(self.degree)
+        trace, d_trace = self.prior.trace_of(hankel, np.cumsum(sums, axis=0))
+        return trace, d_trace[:-1]
+
+    def banded_trace(self, gram: Array) -> tuple[float, Array]:
+        """The same of G itself, (count, count), in the functions of the splines' own cells.
+
+        Every product of two functions is counted on the first cell where both are alive, and
+        from there by the cell's Taylor coefficients. K, which may be all but singular where a
+        process is long, is not inverted.
+        """
+        k, cells = self.degree, self.grid.cells
+        pairs = np.zeros((cells, k + 1, k + 1))
+        for apart in range(k + 1):
+            i = np.arange(cells + k - apart)
+            cell = np.minimum(i, cells - 1)
+            a, b = i - cell, i - cell + apart
+            pairs[cell, a, b] = pairs[cell, b, a] = np.diagonal(gram, apart)
+        turn = np.linalg.inv(bspline_coefficients(k))
+        upper = np.triu_indices(k + 1)
+        sums = np.zeros((cells + 1, len(upper[0])))
+        sums[1:] = (turn @ pairs @ turn.T)[:, *upper]
+        _, triangle = pair_columns(k)
+        trace, d_trace = self.prior.trace_of(triangle, np.cumsum(sums, axis=0))
+        return trace, d_trace[:-1]
+
+
+@lru_cache(maxsize=64)
+def _pattern(cells: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where blocks over the functions of every cell go in a sparse matrix.
+
+    Its columns, where its rows begin, and the place of every entry of the blocks.
+    """
+    size, count = degree + 1, cells + degree
+    rows = np.arange(cells)[:, None, None] + np.arange(size)[:, None]
+    columns = np.arange(cells)[:, None, None] + np.arange(size)
+    keys, place = np.unique((rows * count + columns).ravel(), return_inverse=True)
+    return keys % count, np.searchsorted(keys, np.arange(count + 1) * count), place.ravel()
+
+
+@lru_cache(maxsize=64)
+def _pieces(cells: int, degree: int, level: int, powers: int) -> Array:
+    width = 2**level
+    basis = bspline_coefficients(degree)
+    phases = np.stack([basis @ rescaling(degree, i, width) for i in range(width)])
+    out = np.zeros((cells, degree + 1, powers + 1))
+    out[:, :, : degree + 1] = phases[np.arange(cells) % width]
+    return out
+
+
+@lru_cache(maxsize=64)
+def _spline_matrix(
+    constant: bool, cells: int, degree: int, level: int, powers: int
+) -> sparse.csr_array:
+    pieces = _pieces(cells, degree, level, powers)
+    first = np.zeros(cells, dtype=int) if constant else np.arange(cells) >> level
+    count = 1 if constant else -(-cells // 2**level) + degree
+    rows = first[:, None, None] + np.arange(degree + 1)[:, None]
+    columns = np.arange(cells)[:, None, None] * (powers + 1) + np.arange(powers + 1)
+    where = tuple(np.broadcast_to(i, pieces.shape).ravel() for i in (rows, columns))
+    return sparse.coo_array((pieces.ravel(), where), shape=(count, cells * (powers + 1))).tocsr()

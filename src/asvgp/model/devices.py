@@ -1,0 +1,175 @@
+"""Where the work on leaves and fronts is done: LAPACK on the CPU, or torch on a GPU."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.linalg.multifrontal import Tree
+from asvgp.linalg.multifrontal.cpu import CpuFactor, Workspace
+from asvgp.linalg.multifrontal.disk import DiskSpace
+from asvgp.runtime.memory import physical_memory
+
+
+class Cpu:
+    """NumPy arrays, and a front at a time."""
+
+    name = "cpu"
+    limit: float | None = None  # bytes of memory beyond which factors go to disk
+
+    def __init__(self) -> None:
+        self.workspace = Workspace()  # fresh memory would cost a third of a factorisation
+        self.disk = DiskSpace()
+
+    def __reduce__(self):
+        """Scratch memory is not worth keeping."""
+        return Cpu, ()
+
+    def move(self, array: Array) -> Any:
+        """A NumPy array to the device."""
+        return array
+
+    def back(self, array: Any) -> Array:
+        """An array of the device to NumPy."""
+        return array
+
+    def zeros(self, shape: tuple[int, ...]) -> Any:
+        """Zeros on the device."""
+        return np.zeros(shape)
+
+    def factor(self, tree: Tree, elements: Callable[[int, int], Any], on_disk: bool) -> Any:
+        """P, factored."""
+        panels = self.disk if on_disk else None
+        return CpuFactor(tree, elements, workspace=self.workspace, panels=panels)
+
+    def contract(self, tensor: Any, vector: Any, axis: int) -> Any:
+        """Sum an axis against a vector."""
+        return np.tensordot(tensor, vector, axes=(axis, 0))
+
+    @property
+    def chunk(self) -> int:
+        """Doubles to work on at a time."""
+        return 1 << 22
+
+    @property
+    def memory(self) -> float:
+        """Bytes there are."""
+        return physical_memory()
+
+    @property
+    def rate(self) -> float:
+        """Operations a second that a product of matrices reaches."""
+        return _rate("cpu")
+
+
+class Batched:
+    """Tensors of torch, all fronts of a level at a time."""
+
+    limit: float | None = None  # bytes
+
+    def __init__(self, name: str):
+        import torch
+
+        self.torch, self.name = torch, name
+        self.device = torch.device(name)
+
+    def __reduce__(self):
+        """Modules do not pickle."""
+        return Batched, (self.name,)
+
+    def move(self, array: Array) -> Any:
+        """A NumPy array to the device."""
+        array = np.ascontiguousarray(array)
+        if array.dtype == np.int32:  # torch indexes with 64 bits
+            array = array.astype(np.int64)
+        return self.torch.as_tensor(array, device=self.device)
+
+    def back(self, array: Any) -> Array:
+        """An array of the device to NumPy."""
+        return array.cpu().numpy() if hasattr(array, "cpu") else array
+
+    def zeros(self, shape: tuple[int, ...]) -> Any:
+        """Zeros on the device."""
+        return self.torch.zeros(shape, dtype=self.torch.float64, device=self.device)
+
+    def factor(self, tree: Tree, elements: Callable[[int, int], Any], on_disk: bool) -> Any:
+        """P, factored; on the device, wherever else it might be."""
+        from asvgp.linalg.multifrontal.batched import BatchedFactor
+
+        return BatchedFactor(tree, elements, device=self.name)
+
+    def contract(self, tensor: Any, vector: Any, axis: int) -> Any:
+        """Sum an axis against a vector."""
+        return self.torch.tensordot(tensor, vector, dims=([axis], [0]))
+
+    @property
+    def chunk(self) -> int:
+        """Doubles to work on at a time."""
+        return 1 << 27 if self.device.type == "cuda" else 1 << 22
+
+    @property
+    def memory(self) -> float:
+        """Bytes there are."""
+        if self.device.type != "cuda":
+            return Cpu().memory
+        return float(self.torch.cuda.get_device_properties(self.device).total_memory)
+
+    @property
+    def rate(self) -> float:
+        """Operations a second that a product of matrices reaches."""
+        return _rate(self.name)
+
+
+@lru_cache
+def _rate(name: str) -> float:
+    """Measured once for a device, in hundredths of a second."""
+    size = 512 if not name.startswith("cuda") else 4096
+    if name == "cpu":
+        a = np.ones((size, size))
+
+        def product() -> float:
+            return (a @ a)[0, 0]
+    else:
+        import torch
+
+        b = torch.ones((size, size), dtype=torch.float64, device=name)
+
+        def product() -> float:
+            return float((b @ b)[0, 0])  # waits for the device
+
+    product()
+    begin = time.perf_counter()
+    product()
+    return 2.0 * size**3 / max(time.perf_counter() - begin, 1e-9)
+
+
+def engine_for(device: str) -> Cpu | Batched:
+    """The engine of a device: "cpu", "cuda", "cuda:1", or "torch" for torch on the CPU.
+
+    Examples
+    --------
+    >>> engine_for("cpu").name
+    'cpu'
+    """
+    if device == "cpu":
+        return Cpu()
+    try:
+        import torch
+    except ImportError:
+        raise ValueError(
+            f"device={device!r} needs PyTorch, which is not installed: pip install 'asvgp[gpu]', "
+            "or take device='cpu'."
+        ) from None
+    if device == "torch":
+        return Batched("cpu")
+    if not torch.cuda.is_available():
+        raise ValueError(
+            f"device={device!r}, but PyTorch {torch.__version__} finds no CUDA device. Take "
+            "device='cpu', or install a PyTorch built for CUDA on a machine with a GPU."
+        )
+    return Batched(device)

@@ -1,0 +1,277 @@
+"""Leaf elements of P, and what is read off the inverse on the leaves.
+
+A leaf is a box of finest cells, an interval along every input. Whatever couples functions
+on it is a sum of products over inputs, so a leaf's element comes from one small table an
+input and interval:
+
+- ``grams``, (intervals, cells x moments, n x m): moments along the input to the products of
+  functions of two terms, G;
+- ``values``, (intervals, cells x powers, n): targets to functions, for the global columns;
+- ``stiffness``, (intervals, n, n): the interval's share of K along the input.
+
+All of it is written for NumPy and torch arrays alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations_with_replacement
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.linalg.multifrontal import Tree
+from asvgp.model.axis import Axis
+
+Move = Callable[[Array], Any]  # a NumPy array to where the work is done
+
+
+class Leaves:
+    """Tables of all leaves of a tree, for terms given by their axes.
+
+    Parameters
+    ----------
+    tree : Tree
+    terms : list of list of Axis
+        One axis an input, for every term.
+    move : callable
+        Takes a NumPy array to the device; the identity on the CPU.
+    """
+
+    def __init__(self, tree: Tree, terms: list[list[Axis]], move: Move | None = None):
+        self.tree, self.terms, self.move = tree, terms, move or _stay
+        self.inputs = len(tree.cells)
+        self.lengths = [int(np.diff(edges).max()) for edges in tree.leaf_intervals]
+        self.shapes = [
+            tuple(tree.leaf_ranges[i][d].length for d in range(self.inputs))
+            for i in range(len(terms))
+        ]
+        sizes = [prod(shape) for shape in self.shapes]
+        self.offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
+        self.block = int(self.offsets[-1]) + tree.columns
+        self.intervals = [
+            self.move(np.ascontiguousarray(tree.leaves[:, d])) for d in range(self.inputs)
+        ]
+        self.pairs = list(combinations_with_replacement(range(len(terms)), 2))
+        self.grams = {
+            (i, j): [self.move(self._gram(d, i, j)) for d in range(self.inputs)]
+            for i, j in self.pairs
+        }
+
+    def _local(self, d: int, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of every finest cell: its interval, its place there, its first function's place."""
+        edges = self.tree.leaf_intervals[d]
+        cells = np.arange(self.tree.cells[d])
+        interval = np.searchsorted(edges, cells, "right") - 1
+        first = self.terms[i][d].first - self.tree.leaf_ranges[i][d].first[interval]
+        return interval, cells - edges[interval], first
+
+    def _gram(self, d: int, i: int, j: int) -> Array:
+        """Table of one input: moments to products of functions of terms i and j."""
+        a, b = self.terms[i][d], self.terms[j][d]
+        powers = a.powers
+        product = np.zeros((a.fine.cells, 2 * powers + 1, a.degree + 1, b.degree + 1))
+        for p in range(a.degree + 1):
+            for q in range(b.degree + 1):
+                product[:, p + q] += a.pieces[:, :, None, p] * b.pieces[:, None, :, q]
+        interval, place, first_a = self._local(d, i)
+        first_b = self._local(d, j)[2]
+        n, m = self.shapes[i][d], self.shapes[j][d]
+        out = np.zeros(
+            (len(self.tree.leaf_intervals[d]) - 1, self.lengths[d], 2 * powers + 1, n, m)
+        )
+        for r in range(a.degree + 1):
+            for s in range(b.degree + 1):
+                out[interval, place, :, first_a + r, first_b + s] = product[:, :, r, s]
+        return out.reshape(len(out), -1, n * m)
+
+    def values(self, d: int, i: int) -> Any:
+        """Table of one input: powers to functions of a term, (intervals, cells x powers, n)."""
+        axis = self.terms[i][d]
+        interval, place, first = self._local(d, i)
+        n = self.shapes[i][d]
+        out = np.zeros((len(self.tree.leaf_intervals[d]) - 1, self.lengths[d], axis.powers + 1, n))
+        for r in range(axis.degree + 1):
+            out[interval, place, :, first + r] = axis.pieces[:, r]
+        return self.move(out.reshape(len(out), -1, n))
+
+    def stiffness(self, axes: list[list[Axis]]) -> list[list[Any]]:
+        """Tables of K, of every term and input; every cell of a spline belongs to one interval."""
+        return [
+            [self.move(self._stiffness(d, i, axis)) for d, axis in enumerate(term)]
+            for i, term in enumerate(axes)
+        ]
+
+    def _stiffness(self, d: int, i: int, axis: Axis) -> Array:
+        n, size = self.shapes[i][d], axis.degree + 1
+        out = np.zeros((len(self.tree.leaf_intervals[d]) - 1, n, n))
+        element, boundary = axis.blocks
+        if axis.process is not None:
+            interval, place = self.spline_cells(d, i)
+            for r in range(size):
+                for s in range(size):
+                    np.add.at(out, (interval, place + r, place + s), element[r, s])
+        out[0, :size, :size] += boundary
+        return out
+
+    def spline_cells(self, d: int, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Interval of every cell of a term's splines, and the place of its first function."""
+        axis = self.terms[i][d]
+        starts = np.arange(axis.grid.cells) << axis.level
+        interval = np.searchsorted(self.tree.leaf_intervals[d], starts, "right") - 1
+        return interval, np.arange(axis.grid.cells) - self.tree.leaf_ranges[i][d].first[interval]
+
+    def gram(self, moments: Any, start: int, stop: int, out: Any) -> None:
+        """Add G of leaves ``start`` to ``stop`` to ``out``, (leaves, s, s)."""
+        local = self.cut(moments, start, stop, [2 * axis.powers + 1 for axis in self.terms[0]])
+        for i, j in self.pairs:
+            value = local
+            for d, table in enumerate(self.grams[i, j]):
+                value = _apply(table[self.intervals[d][start:stop]], value)
+            self._add(out, i, j, value)
+
+    def _add(self, out: Any, i: int, j: int, value: Any) -> None:
+        """Add a block, from (leaves, n_1 m_1, n_2 m_2, ...) to functions by functions."""
+        rows, columns = self.shapes[i], self.shapes[j]
+        split = [size for pair in zip(rows, columns, strict=True) for size in pair]
+        order = [0, *range(1, 2 * self.inputs, 2), *range(2, 2 * self.inputs + 1, 2)]
+        value = permute(value.reshape(-1, *split), order)
+        value = value.reshape(-1, prod(rows), prod(columns))
+        a, b = self.offsets[i], self.offsets[j]
+        out[:, a : a + prod(rows), b : b + prod(columns)] += value
+        if i != j:
+            out[:, b : b + prod(columns), a : a + prod(rows)] += permute(value, [0, 2, 1])
+
+    def add_stiffness(
+        self, tables: list[list[Any]], scales, start: int, stop: int, out: Any
+    ) -> None:
+        """Add K of leaves ``start`` to ``stop``: a product over inputs, times a scale, a term."""
+        for i, term in enumerate(tables):
+            value = None
+            for d, table in enumerate(term):
+                part = table[self.intervals[d][start:stop]].reshape(stop - start, -1)
+                value = part if value is None else value[..., None] * _widen(part, value.ndim)
+            self._add(out, i, i, value * scales[i])
+
+    def polynomials(self, blocks: Any, start: int, stop: int, pair: tuple[int, int]) -> Any:
+        """``phi_i' Z phi_j`` on the leaves' cells, (leaves, cells x moments, ...)."""
+        value = self._pairs(blocks, *pair)
+        for d, table in enumerate(self.grams[pair]):
+            value = _apply(permute(table[self.intervals[d][start:stop]], [0, 2, 1]), value)
+        return value
+
+    def _pairs(self, blocks: Any, i: int, j: int) -> Any:
+        """A block of the inverse as (leaves, n_1 m_1, n_2 m_2, ...)."""
+        rows, columns = self.shapes[i], self.shapes[j]
+        a, b = self.offsets[i], self.offsets[j]
+        value = blocks[:, a : a + prod(rows), b : b + prod(columns)].reshape(-1, *rows, *columns)
+        D = self.inputs
+        value = permute(value, [0, *(axis for d in range(D) for axis in (1 + d, 1 + D + d))])
+        return value.reshape(-1, *(n * m for n, m in zip(rows, columns, strict=True)))
+
+    def contract(self, blocks: Any, tables: list[list[Any]], start: int, stop: int) -> list:
+        """The inverse times K along all other inputs: of every term and input, (leaves, n n)."""
+        out = []
+        for i, term in enumerate(tables):
+            whole, own = self._pairs(blocks, i, i), []
+            for d in range(self.inputs):
+                value = whole
+                for e in reversed(range(self.inputs)):
+                    if e != d:
+                        part = term[e][self.intervals[e][start:stop]].reshape(stop - start, -1)
+                        value = _contract(value, part, 1 + e)
+                own.append(value)
+            out.append(own)
+        return out
+
+    def expand(self, blocks: Any, tables: list[list[Any]], start: int, stop: int) -> Any:
+        """Functions by columns to polynomials by columns, (leaves, cells x powers, ..., C)."""
+        total = 0.0
+        for i, term in enumerate(tables):
+            a, b = self.offsets[i], self.offsets[i + 1]
+            value = blocks[:, a:b].reshape(len(blocks), *self.shapes[i], -1)
+            value = permute(value, [0, self.inputs + 1, *range(1, self.inputs + 1)])
+            for d, table in enumerate(term):
+                rows = permute(table[self.intervals[d][start:stop]], [0, 2, 1])
+                leaves, columns = value.shape[:2]
+                rest = value.shape[3:]
+                flat = value.reshape(leaves, columns, value.shape[2], -1)
+                flat = permute(flat, [0, 1, 3, 2]) @ rows[:, None]
+                value = flat.reshape(leaves, columns, *rest, rows.shape[2])
+            total = total + value
+        return permute(total, [0, *range(2, self.inputs + 2), 1])
+
+    def paste(self, parts: Any, start: int, stop: int, powers: list[int], tensor: Any) -> None:
+        """The reverse of `cut`."""
+        where, inside = self._where(start, stop, powers)
+        if inside is None:
+            tensor[where] = parts
+        else:
+            spread = [index + 0 * inside for index in where]
+            tensor[tuple(index[inside > 0] for index in spread)] = parts[inside > 0]
+
+    def cut(self, tensor: Any, start: int, stop: int, powers: list[int]) -> Any:
+        """An interleaved tensor's parts on leaves, (leaves, cells x powers, ...), zero-padded."""
+        where, inside = self._where(start, stop, powers)
+        out = tensor[where]
+        if inside is None:
+            return out
+        return out * inside.reshape(*inside.shape, *([1] * (out.ndim - inside.ndim)))
+
+    def _where(self, start: int, stop: int, powers: list[int]) -> tuple[tuple, Any]:
+        """Places of leaves' entries in an interleaved tensor, and 1 where they are no padding."""
+        where, inside = [], None
+        for d, (edges, p) in enumerate(zip(self.tree.leaf_intervals, powers, strict=True)):
+            place = np.arange(self.lengths[d] * p)
+            index = edges[:-1, None] * p + place
+            good = index < edges[1:, None] * p
+            interval = self.tree.leaves[start:stop, d]
+            shape = [stop - start, *([1] * self.inputs)]
+            shape[1 + d] = len(place)
+            where.append(self.move(np.where(good, index, 0)[interval].reshape(shape)))
+            if not good.all():
+                own = self.move(good[interval].reshape(shape).astype(np.int64))
+                inside = own if inside is None else inside * own
+        if inside is not None:
+            for index in where:
+                inside = inside + 0 * index
+        return tuple(where), inside
+
+
+def _stay(array: Array) -> Array:
+    return array
+
+
+def _apply(table: Any, value: Any) -> Any:
+    """Multiply along the first axis after the leaves' and move it to the end."""
+    leaves, size = value.shape[:2]
+    rest = value.shape[2:]
+    flat = value.reshape(leaves, size, -1)
+    out = permute(flat, [0, 2, 1]) @ table  # (leaves, rest, new)
+    return out.reshape(leaves, *rest, table.shape[2])
+
+
+def _contract(value: Any, vector: Any, axis: int) -> Any:
+    """Sum one axis against a vector per leaf."""
+    shape = [len(vector), *([1] * (value.ndim - 1))]
+    shape[axis] = vector.shape[1]
+    return (value * vector.reshape(shape)).sum(axis)
+
+
+def _widen(part: Any, ndim: int) -> Any:
+    return part.reshape(part.shape[0], *([1] * (ndim - 1)), part.shape[1])
+
+
+def permute(array: Any, order: list[int]) -> Any:
+    """Axes in another order."""
+    return array.permute(order) if hasattr(array, "permute") else array.transpose(order)
+
+
+def add_rows(total: Any, rows: Any, values: Any) -> None:
+    """``total[rows] += values``, rows repeated."""
+    if hasattr(total, "index_add_"):
+        total.index_add_(0, rows, values)
+    else:
+        np.add.at(total, rows, values)

@@ -1,0 +1,1 @@
+"""Answers of a fitted model: means, variances, derivatives, integrals and paths."""

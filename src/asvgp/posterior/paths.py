@@ -1,0 +1,293 @@
+"""Draws from the posterior: callable spline paths, and values at points.
+
+The factored posterior of the spline coefficients is a generative Markov chain
+(`asvgp.linalg`): a draw is one walk along the cells, O(M) whatever the number of points it
+will be asked for, and the result is a spline, `scipy.interpolate.BSpline`.
+
+A spline path has the covariance ``phi' P^-1 phi``. What the basis cannot represent,
+``k - phi' K^-1 phi``, is not in it: little, where the knots are close for the kernel's
+roughness and the spline's degree; `sample` draws from the whole posterior.
+"""
+
+from __future__ import annotations
+
+from math import comb, factorial
+
+import numpy as np
+from scipy.interpolate import BSpline
+
+from asvgp.basis import Array, Grid
+from asvgp.kernels.dynamics import Dynamics
+from asvgp.linalg.chain.sweep import draw
+from asvgp.posterior.functionals import _check_component
+from asvgp.posterior.line import Posterior
+from asvgp.runtime.checks import finite_range
+
+MAX_EXACT = 2000  # points whose joint covariance is factored
+
+
+def draw_paths(
+    posterior: Posterior, n_samples: int = 1, random_state=None, component: int | None = None
+) -> list[BSpline]:
+    """Posterior sample paths over the domain, as splines.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    n_samples : int
+    random_state : int, Generator, RandomState or None
+    component : int, optional
+        The paths of this component, counted from zero, instead of the sum's. The same
+        ``random_state`` draws the same joint sample: the components' paths add up.
+
+    Returns
+    -------
+    list of BSpline
+        One a sample, with methods ``derivative``, ``antiderivative`` and ``integrate``. With
+        several outputs a path is vector-valued, ``path(x)`` of shape (n, outputs); outputs
+        are independent draws. Outside the domain a path is NaN: the process is no polynomial
+        there (see `sample`).
+
+    Notes
+    -----
+    A sum's components may have different degrees. The sum is then a spline of the largest
+    degree whose knots are repeated, as often as the smoothness of the roughest component
+    asks, so that it is exact too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp import Matern52
+    >>> from asvgp.basis import Grid
+    >>> from asvgp.statistics.one_input import Statistics
+    >>> x = np.linspace(0, 1, 50)
+    >>> stats = Statistics.from_data(x, np.sin(6 * x), Grid(0.0, 1.0, 20), degree=3)
+    >>> posterior = Posterior(Matern52(0.5), 1e-4, stats, degree=3)
+    >>> paths = draw_paths(posterior, n_samples=5, random_state=0)
+    >>> len(paths), paths[0].k
+    (5, 3)
+    >>> bool(np.abs(paths[0](x) - np.sin(6 * x)).max() < 0.05)
+    True
+    >>> paths[0].derivative()(x).shape
+    (50,)
+    """
+    _check_component(posterior, component)
+    coef, shifts = _drawn(posterior, n_samples, _generator(random_state))
+    return [
+        _spline(posterior, part, component, shift) for part, shift in zip(coef, shifts, strict=True)
+    ]
+
+
+def mean_spline(posterior: Posterior, output: int = 0, component: int | None = None) -> BSpline:
+    """The posterior mean of one output over the domain, as a spline.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    output : int
+    component : int, optional
+        Of this component alone, counted from zero, instead of the sum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp import Matern32
+    >>> from asvgp.basis import Grid
+    >>> from asvgp.statistics.one_input import Statistics
+    >>> x = np.linspace(0, 1, 50)
+    >>> stats = Statistics.from_data(x, x**2, Grid(0.0, 1.0, 20), degree=2)
+    >>> posterior = Posterior(Matern32(0.5), 1e-4, stats, degree=2)
+    >>> spline = mean_spline(posterior)
+    >>> bool(np.allclose(spline(x), posterior.predict(x)[0][0], atol=1e-12))
+    True
+    >>> round(float(spline.integrate(0.0, 1.0)), 2)
+    0.33
+    """
+    _check_component(posterior, component)
+    beta = np.empty((0, 1)) if posterior.effects is None else posterior.effects.beta[:, [output]]
+    return _spline(posterior, posterior.coefficients[output][None], component, beta)
+
+
+def sample(
+    posterior: Posterior,
+    x,
+    n_samples: int = 1,
+    random_state=None,
+    exact: bool = True,
+    covariates: Array | None = None,
+) -> Array:
+    """Joint posterior draws of f at points, inside the domain or beyond it.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    x : array of shape (n,)
+        Inputs, in any order.
+    n_samples : int
+    random_state : int, Generator, RandomState or None
+    exact : bool
+        Draw from the whole posterior, by factoring the covariance of the points: O(n**3), n
+        up to 2000. Otherwise evaluate spline paths (`draw_paths`), continued beyond the ends
+        by the kernel's own dynamics, at O(M + n) a draw.
+    covariates : array of shape (n, columns), optional
+        Columns of linear effects; without them, these effects are left out.
+
+    Returns
+    -------
+    ndarray of shape (outputs, n, n_samples)
+        Outputs are independent draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp import Matern32
+    >>> from asvgp.basis import Grid
+    >>> from asvgp.statistics.one_input import Statistics
+    >>> x = np.linspace(0, 1, 50)
+    >>> stats = Statistics.from_data(x, np.sin(6 * x), Grid(0.0, 1.0, 20), degree=2)
+    >>> posterior = Posterior(Matern32(0.5), 1e-4, stats, degree=2)
+    >>> draws = sample(posterior, [0.5, 2.0], n_samples=1000, random_state=0)
+    >>> draws.shape
+    (1, 2, 1000)
+    >>> draws.std(axis=2).round(1).tolist()
+    [[0.0, 1.0]]
+    """
+    x = np.asarray(x, dtype=float).ravel()
+    finite_range(x, "x")
+    if not exact:
+        return _continued(posterior, x, n_samples, random_state, covariates)
+    if len(x) > MAX_EXACT:
+        raise ValueError(
+            f"An exact joint sample at {len(x)} points would factor a {len(x)} x {len(x)} matrix; "
+            f"the limit is {MAX_EXACT} points. Evaluate draw_paths(...) at them, or pass "
+            "exact=False."
+        )
+    rng = _generator(random_state)
+    mean, _ = posterior.predict(x, variance=False, covariates=covariates)
+    covariance = posterior.covariance(x, covariates)
+    try:
+        root = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:  # equal or very near points: singular to rounding
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+    noise = rng.standard_normal((len(mean), len(x), _count(n_samples)))
+    return mean[:, :, None] + root @ noise
+
+
+def _generator(random_state):
+    """A source of standard normals; scikit-learn's RandomState is welcome as well."""
+    if isinstance(random_state, np.random.RandomState):
+        return random_state
+    return np.random.default_rng(random_state)
+
+
+def _count(n_samples) -> int:
+    if not isinstance(n_samples, int | np.integer) or n_samples < 1:
+        raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}.")
+    return int(n_samples)
+
+
+def _drawn(posterior: Posterior, n_samples: int, rng) -> tuple[Array, Array]:
+    """Draws of the Taylor coefficients, (samples, outputs, cells, n + S), and of the effects.
+
+    The latter are (samples, effects, outputs).
+    """
+    chain, model, effects = posterior.chain, posterior.model, posterior.effects
+    n, outputs, samples = model.num_states, len(posterior.stats.squares), _count(n_samples)
+    total = samples * outputs
+    start = rng.standard_normal((total, n)) @ chain.start_root.T
+    coef = np.empty((total, posterior.grid.cells, len(model.power)))
+    coef[:, :, n:] = rng.standard_normal((total, posterior.grid.cells, len(model.innovations)))
+    draw(model.states, model.innovations, model.shift, chain.gain, chain.rho, start, coef)
+    coef = coef.reshape(samples, outputs, *coef.shape[1:])
+    coef += posterior.coefficients[:outputs]
+    if effects is None:
+        return coef, np.empty((samples, 0, outputs))
+    off = effects.root @ rng.standard_normal((samples, len(effects.root), outputs))
+    coef -= np.einsum("apo,pci->aoci", off, posterior.coefficients[outputs:])
+    return coef, effects.beta + off
+
+
+def _spline(posterior: Posterior, coef: Array, component: int | None, beta: Array) -> BSpline:
+    """Taylor coefficients (outputs, cells, n + S) as a spline with repeated end knots.
+
+    ``beta`` are the effects, (effects, outputs), those of the splines' own input having a
+    part in the sum.
+    """
+    model, grid = posterior.model, posterior.grid
+    parts = range(len(model.priors)) if component is None else [component]
+    degrees = [model.degrees[number] for number in parts]
+    taylor = np.zeros((*coef.shape[:2], max(degrees) + 1))
+    for number, degree in zip(parts, degrees, strict=True):
+        taylor[..., : degree + 1] += coef[..., model.where[number]]
+    if component is None:
+        knots = grid.knots[:-1]
+        taylor[..., 0] += (posterior.effect_values(knots) @ beta).T
+        slope = posterior.effect_values(knots, power=1) * grid.spacing
+        taylor[..., 1] += (slope @ beta).T
+    knots, values = _to_bspline(grid, taylor, 1 + max(degrees) - min(degrees))
+    return BSpline(
+        knots, values[0] if len(values) == 1 else values.T, max(degrees), extrapolate=False
+    )
+
+
+def _to_bspline(grid: Grid, taylor: Array, repeats: int) -> tuple[Array, Array]:
+    """Knots and B-spline coefficients of a piecewise polynomial, (..., cells, k + 1).
+
+    Inner knots are repeated ``repeats`` times. A coefficient is the polar form of the
+    polynomial on any cell under its B-spline at the k knots inside: of ``s**i``, the i-th
+    elementary symmetric polynomial of those over ``binomial(k, i)``.
+    """
+    k = taylor.shape[-1] - 1
+    inner = np.repeat(np.arange(1, grid.cells), repeats)
+    number = np.concatenate([np.zeros(k + 1, dtype=int), inner, np.full(k + 1, grid.cells)])
+    count = len(number) - k - 1
+    cell = (number[:count] + number[k + 1 :] - 1) // 2  # amid the support
+    symmetric = np.zeros((count, k + 1))
+    symmetric[:, 0] = 1.0
+    for j in range(1, k + 1):
+        place = (number[j : j + count] - cell)[:, None]
+        symmetric[:, 1:] += place * symmetric[:, :-1]
+    polar = symmetric / np.array([comb(k, i) for i in range(k + 1)])
+    return grid.knots[number], np.einsum("...ji,ji->...j", taylor[..., cell, :], polar)
+
+
+def _continued(
+    posterior: Posterior, x: Array, n_samples: int, random_state, covariates: Array | None
+) -> Array:
+    """Spline paths at x, walking on from the states at the ends by the kernel's dynamics."""
+    rng = _generator(random_state)
+    grid, model = posterior.grid, posterior.model
+    coef, beta = _drawn(posterior, n_samples, rng)
+    samples, outputs = coef.shape[:2]
+    none = np.zeros_like(beta[0])
+    out = np.empty((outputs, len(x), samples))
+    inside = (x >= grid.lower) & (x <= grid.upper)
+    for a in range(samples):
+        out[:, inside, a] = _spline(posterior, coef[a], None, none)(x[inside]).T.reshape(
+            outputs, -1
+        )
+    for right in (False, True):
+        rows = np.flatnonzero(x > grid.upper if right else x < grid.lower)
+        if not len(rows):
+            continue
+        lag = x[rows] - grid.upper if right else grid.lower - x[rows]
+        rank = np.argsort(lag, kind="stable")
+        steps = np.diff(lag[rank], prepend=0.0)
+        total = np.zeros((len(rows), samples, outputs))
+        for number, prior in enumerate(model.priors):
+            dynamics = Dynamics(prior.kernel)
+            size, where = dynamics.size, model.where[number]
+            end = coef[:, :, -1 if right else 0, where]
+            end = end @ prior.shift[:size].T if right else end[:, :, :size]
+            ratio = dynamics.unit / grid.spacing * (1.0 if right else -1.0)
+            state = end * np.array([factorial(i) * ratio**i for i in range(size)])
+            for row, step in zip(rank, dynamics.matrices(steps), strict=True):
+                values, vectors = np.linalg.eigh(
+                    dynamics.stationary - step @ dynamics.stationary @ step.T
+                )
+                root = vectors * np.sqrt(np.maximum(values, 0.0))
+                state = state @ step.T + rng.standard_normal(state.shape) @ root.T
+                total[row] += state[:, :, 0]
+        out[:, rows] = total.transpose(2, 0, 1)
+    return out + np.einsum("np,apo->ona", posterior.effect_values(x, covariates), beta)

@@ -1,0 +1,1 @@
+"""Threads, memory, progress and interrupts: what long work needs whatever it computes."""

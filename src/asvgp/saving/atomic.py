@@ -1,0 +1,96 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def replacing(
+    path, what: str = "file", size: Callable[[], int] | None = None
+) -> Iterator[BinaryIO]:
+    """A new file beside ``path``, which takes its place when all is written and on the disk.
+
+    Whatever goes wrong before, the file that was there stays and nothing else is left. ``what``
+    and ``size``, which counts its bytes at most, are for the message where there is no room.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     place = Path(folder) / "note.txt"
+    ...     with replacing(place) as stream:
+    ...         _ = stream.write(b"whole")
+    ...     place.read_text(), len(list(Path(folder).iterdir()))
+    ('whole', 1)
+    """
+    path = Path(os.path.realpath(path))
+    if path.is_dir():
+        raise IsADirectoryError(
+            errno.EISDIR, f"A {what} is written to a file, not a folder", str(path)
+        )
+    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
+    try:
+        with open(beside, "xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        with suppress(FileNotFoundError):
+            beside.chmod(path.stat().st_mode & 0o777)
+        os.replace(beside, path)
+        _sync_folder(path.parent)
+    except BaseException as error:
+        with suppress(OSError):
+            beside.unlink()
+        if isinstance(error, OSError) and error.errno in _FULL:
+            told = _full(path, what, size, error.errno == errno.EFBIG)
+            raise OSError(error.errno, told, str(path)) from error
+        raise
+
+
+def _full(path: Path, what: str, size: Callable[[], int] | None, limited: bool) -> str:
+    """What to say where the disk has no room, or files are limited in size."""
+    from asvgp.runtime.memory import in_words  # needed in trouble only
+
+    needed = "does not fit" if size is None else f"needs up to {in_words(size())}"
+    kept = "; the file that was there before is as it was" if path.exists() else ""
+    if limited:
+        limit = _file_limit()
+        most = "be so large" if limit is None else f"be larger than {in_words(limit)}"
+        return (
+            f"The {what} {needed}, and files may not {most} here{kept}. Raise the limit (ulimit "
+            "-f) or write to a file system that takes larger files"
+        )
+    free = "too little is left"
+    with suppress(OSError):
+        free = f"{in_words(shutil.disk_usage(path.parent).free)} are left in {path.parent}"
+    return f"The {what} {needed}, and {free}{kept}. Free space and try again"
+
+
+def _file_limit() -> int | None:
+    """Bytes that a file of this process may have; None where it is the file system that says."""
+    try:
+        import resource
+    except ImportError:  # as on Windows
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def _sync_folder(folder: Path) -> None:
+    """The new name on the disk too, where the system can do that."""
+    with suppress(OSError, AttributeError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,278 @@
+"""Whether the parts of a model that came from a file fit together.
+
+Checksums show that a file is what was written. These checks show that what was written can
+be a model: types, and sizes that follow from each other. They raise ValueError or TypeError.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from math import isfinite, prod
+from typing import Any
+
+import numpy as np
+
+from asvgp.basis import Grid
+from asvgp.data.columns import Layout
+from asvgp.data.inputs import Seen
+from asvgp.data.validation import check_settings
+from asvgp.kernels import Component, Effect, Kernel, Product
+from asvgp.model.effects import Estimate
+from asvgp.model.plan import Plan
+from asvgp.posterior.field import FieldPosterior
+from asvgp.posterior.line import Posterior
+from asvgp.statistics.one_input import Statistics
+from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.structures.field import Field
+from asvgp.structures.line import Line
+from asvgp.times import TimeAxis
+from asvgp.training.fit import Fit
+from asvgp.training.optimise import Report
+from asvgp.training.resolution import Level
+
+MOST_DEGREE = 6
+
+
+def check_model(estimator) -> None:
+    """An estimator as loaded."""
+    state = vars(estimator)
+    _kernel("kernel", estimator.kernel)
+    device, estimator.device = estimator.device, "cpu"  # this machine may have no other
+    try:
+        check_settings(estimator)
+    finally:
+        estimator.device = device
+    _is("device", device, str)
+    seen = state["_data"]
+    _is("what was seen", seen, Seen)
+    for name in ("known_noise", "single"):
+        _is(name, getattr(seen, name), bool)
+    _real("seconds", seen.seconds)
+    width = state["n_features_in_"]
+    _whole("n_features_in_", width, 1)
+    names = state.get("feature_names_in_")
+    if names is not None and (
+        names.shape != (width,) or not all(isinstance(n, str) for n in names)
+    ):
+        raise ValueError(f"there are {width} columns, but their names are {names!r:.80}")
+    _structure(seen.structure, width)
+    line = isinstance(seen.structure, Line)
+    _is("the statistics", seen.stats, Statistics if line else FieldStatistics)
+    _statistics(seen.stats, seen.structure.layout)
+    if seen.single and len(seen.stats.squares) != 1:
+        raise ValueError("several outputs where there was one")
+    if "_warm" in state:
+        kernel, noise = state["_warm"]
+        _same_kind(kernel, seen.structure.layout.kernel)
+        _real("noise", noise, positive=True)
+    if "_fit_now" in state:
+        _fit(state["_fit_now"], seen)
+
+
+def _fit(fit: Fit, seen: Seen) -> None:
+    _is("the fit", fit, Fit)
+    layout = seen.structure.layout
+    posterior: Any = fit.posterior
+    line = isinstance(seen.structure, Line)
+    _is("the posterior", posterior, Posterior if line else FieldPosterior)
+    for kernel, noise in ((fit.kernel, fit.noise), (posterior.kernel, posterior.noise)):
+        _same_kind(kernel, layout.kernel)
+        _real("noise", noise, positive=True)
+    _is("the report", fit.report, Report)
+    known = vars(fit)
+    levels: Any = known.get("levels", known.get("resolution"))
+    _is("the resolutions", levels, list)
+    for level in levels:
+        _is("a resolution", level, Level)
+    _is("the timings", fit.timings, dict)
+    _real("elbo", fit.elbo)
+    _is("the posterior's statistics", posterior.stats, type(seen.stats))
+    _statistics(posterior.stats, layout)
+    if len(posterior.stats.squares) != len(seen.stats.squares):
+        raise ValueError("the posterior has other outputs than the statistics")
+    (_line_posterior if line else _field_posterior)(posterior)
+
+
+def _line_posterior(posterior: Posterior) -> None:
+    stats, kernel = posterior.stats, posterior.kernel
+    outputs, effects, cells = len(stats.squares), len(kernel.effects), stats.grid.cells
+    degrees = posterior.degree
+    degrees = degrees if isinstance(degrees, tuple) else (degrees,) * len(kernel.components)
+    for degree, part in zip(degrees, kernel.components, strict=True):
+        _whole("degree", degree, part.order + 1, stats.degree)
+    size = sum(degrees) + len(degrees)
+    _array("coefficients", posterior.coefficients, (outputs + effects, cells, size))
+    reductions = [(max(degrees), size), *((k, k + 1) for k in degrees)]
+    _is("reductions", posterior._reductions, list)
+    for (degree, width), (table, ends) in zip(reductions, posterior._reductions, strict=True):
+        _array("reductions", table, (cells, 2 * degree + 1))
+        _array("reductions at the ends", ends, (2, width, width))
+    known = posterior._known_effects
+    shapes = {"beta": (effects, outputs), "root": (effects, effects), "explained": (outputs,)}
+    wanted = {f.name for f in fields(Estimate)} - {"design", "coefficients"} if effects else set()
+    if set(known) != wanted:
+        raise ValueError(f"effects have {sorted(known)} in place of {sorted(wanted)}")
+    for name, value in known.items():
+        if name in shapes:
+            _array(name, value, shapes[name])
+        else:
+            _real(name, value)
+
+
+def _field_posterior(posterior: FieldPosterior) -> None:
+    plan, stats, kernel = posterior.plan, posterior.stats, posterior.kernel
+    _is("the plan", plan, Plan)
+    smooths = tuple(zip(plan.smooth_grids, plan.smooth_degrees, strict=True))
+    if (plan.grids, plan.powers, smooths) != (stats.grids, stats.degrees, stats.smooths):
+        raise ValueError("the posterior is on other grids than its statistics")
+    if sorted((*plan.terms, *plan.smooths)) != list(range(len(kernel.components))):
+        raise ValueError("the plan is of another kernel")
+    if plan.effects != len(kernel.effects):
+        raise ValueError("the plan has other effects than the kernel")
+    for levels, degrees in zip(plan.levels, plan.degrees, strict=True):
+        for level, degree, power in zip(levels, degrees, plan.powers, strict=True):
+            _whole("level", level, 0, 64)
+            _whole("degree", degree, 0, power)
+    size, columns = posterior.assembly.size, plan.columns
+    _array("mean", posterior.mean, (size, len(stats.squares)))
+    inverse = posterior.state["inverse"]
+    if not plan.inputs:
+        _array("inverse", inverse, (columns, columns))
+        return
+    cells = prod(grid.cells for grid in plan.grids)
+    squares, cross, own = inverse
+    _array("inverse", squares, (cells, prod(2 * p + 1 for p in plan.powers)))
+    powers = prod(p + 1 for p in plan.powers) if columns else 0
+    _array("inverse with the columns", cross, (cells, powers, columns))
+    _array("inverse of the columns", own, (columns, columns))
+
+
+def _statistics(stats: Any, layout: Layout) -> None:
+    outputs = len(stats.squares)
+    if isinstance(stats, Statistics):
+        _grid(stats.grid)
+        k, cells, columns = stats.degree, stats.grid.cells, len(layout.linear)
+        _whole("degree", k, 1, MOST_DEGREE)
+        moments = (2 * k + 1, (k + 1) * (k + 2) // 2)
+        widths = len(stats.widths)
+        shapes = {
+            "moments": (cells, moments[stats.moments.shape[-1] != moments[0]]),
+            "targets": (outputs, cells, k + 1),
+            "columns": (columns, cells, k + 1),
+            "products": (outputs + columns if columns else outputs, columns),
+            "widths": (widths,),
+            "width_weights": (widths,),
+            "centre": (outputs,),
+            "column_centre": (columns,),
+        }
+        _is("convention", stats.convention, str)
+    else:
+        smooth_grids, smooth_degrees = [g for g, _ in stats.smooths], [k for _, k in stats.smooths]
+        for grid in (*stats.grids, *smooth_grids):
+            _grid(grid)
+        for degree in (*stats.degrees, *smooth_degrees):
+            _whole("degree", degree, 1, MOST_DEGREE)
+        if (len(stats.grids), len(stats.degrees)) != (len(layout.inputs),) * 2:
+            raise ValueError(f"{len(stats.grids)} grids for {len(layout.inputs)} inputs")
+        if stats.linear != len(layout.kernel.effects) or len(stats.smooths) != len(layout.smooths):
+            raise ValueError("the statistics have other columns than the kernel")
+        cells = tuple(grid.cells for grid in stats.grids)
+        powers = tuple(k + 1 for k in stats.degrees)
+        columns = sum(g.cells + k for g, k in stats.smooths) + stats.linear
+        shapes = {
+            "moments": (*cells, *(2 * k + 1 for k in stats.degrees)),
+            "targets": (outputs, *cells, *powers),
+            "cross": (*cells, *powers, columns),
+            "column_gram": (columns, columns),
+            "column_targets": (outputs, columns),
+            "centre": (outputs,),
+        }
+        if hasattr(stats, "column_centre"):
+            shapes["column_centre"] = (stats.linear,)
+    for name, shape in ({"squares": (outputs,)} | shapes).items():
+        _array(f"{name} of the statistics", getattr(stats, name), shape)
+    _whole("count", stats.count, 0)
+    _whole("missing", stats.missing, None)
+    _real("log_weights", stats.log_weights)
+
+
+def _structure(structure: Any, width: int) -> None:
+    _is("the structure", structure, Line | Field)
+    layout = structure.layout
+    _is("the layout", layout, Layout)
+    for kernel in (layout.kernel, layout.given):
+        _kernel("kernel", kernel)
+    if layout.names is not None and len(layout.names) != width:
+        raise ValueError(f"{len(layout.names)} names for {width} columns")
+    numbers = (*layout.inputs, *layout.linear, *(layout.used if layout.smooths else ()))
+    for number in numbers:
+        _whole("column", number, 0, width - 1)
+    for number in layout.smooths:
+        _whole("smooth", number, 0, len(layout.kernel.components) - 1)
+    axes = (structure.axis,) if isinstance(structure, Line) else structure.axes
+    if len(axes) != len(layout.used) or isinstance(structure, Line) != layout.single:
+        raise ValueError(f"{len(axes)} axes for {len(layout.used)} inputs")
+    for axis in axes:
+        if axis is not None:
+            _is("time axis", axis, TimeAxis)
+            _is("origin of times", axis.origin, np.datetime64)
+            _is("time zone", axis.tz, str | None)
+
+
+def _kernel(name: str, kernel: Any) -> None:
+    _is(name, kernel, Kernel)
+    for part in kernel.components:
+        _is("term of a kernel", part, Component | Product)
+        for factor in part.factors:
+            _is("factor of a kernel", factor, Component)
+            _is("dim", factor.dim, int | str | None)
+        _real("variance", part.variance, positive=True)
+        if not set(part.fixed) | set(part.bounds) <= set(part.parameters):
+            raise ValueError(f"{part!r} has no hyperparameters {part.fixed}, {part.bounds}")
+        for lower, upper in part.bounds.values():
+            _real("bound", lower, positive=True)
+            _real("bound", upper, positive=True)
+    for effect in kernel.effects:
+        _is("effect", effect, Effect)
+
+
+def _same_kind(kernel: Any, other: Kernel) -> None:
+    """Whether two kernels differ in nothing but hyperparameters."""
+    _kernel("trained kernel", kernel)
+    if kernel.parameters != other.parameters or kernel.effects != other.effects:
+        raise ValueError(f"{kernel!r} is not {other!r} with other hyperparameters")
+
+
+def _grid(grid: Any) -> None:
+    _is("grid", grid, Grid)
+    _whole("cells", grid.cells, 1)
+    _real("end of a grid", grid.lower)
+    _real("end of a grid", grid.upper)
+    if not grid.lower < grid.upper or not isfinite(grid.upper - grid.lower):
+        raise ValueError(f"a grid from {grid.lower} to {grid.upper}")
+
+
+def _is(name: str, value: Any, kind: Any) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is a {type(value).__name__}")
+
+
+def _real(name: str, value: Any, positive: bool = False) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} is {value!r:.40}, not a number")
+    if positive and not (isfinite(value) and value > 0.0):
+        raise ValueError(f"{name} is {value!r}")
+
+
+def _whole(name: str, value: Any, least: int | None, most: int | None = None) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is {value!r:.40}, not a whole number")
+    if (least is not None and value < least) or (most is not None and value > most):
+        raise ValueError(f"{name} is {value}")
+
+
+def _array(name: str, value: Any, shape: tuple[int, ...]) -> None:
+    if not isinstance(value, np.ndarray) or value.dtype != np.float64:
+        raise TypeError(f"{name} is {getattr(value, 'dtype', type(value).__name__)}, not float64")
+    if value.shape != shape:
+        raise ValueError(f"{name} has shape {value.shape}, where {shape} would fit the rest")

@@ -1,0 +1,326 @@
+"""A model as JSON and arrays, and back.
+
+Numbers, text and lists stand for themselves. Whatever else there is becomes an object with
+one key, its kind: an array (by name), a tuple, a duration, or one of the classes below with
+its fields. Nothing is looked up outside this file: what is not listed here cannot be in a
+model. A field that a file lacks, because it is older, has its default.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta, timezone
+from functools import partial
+from math import isfinite
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+
+from asvgp.basis import Array, Grid
+from asvgp.data.columns import Layout
+from asvgp.data.inputs import Seen
+from asvgp.kernels import SHO, Constant, Linear, Matern12, Matern32, Matern52, Matern72
+from asvgp.kernels.algebra import Sum
+from asvgp.kernels.base import Unset
+from asvgp.kernels.product import Product
+from asvgp.model.assembly import Assembly
+from asvgp.model.bound import upper_bound
+from asvgp.model.devices import Cpu, engine_for
+from asvgp.model.field_bound import field_upper_bound
+from asvgp.model.plan import Plan
+from asvgp.posterior.field import FieldPosterior
+from asvgp.posterior.line import Posterior
+from asvgp.statistics.one_input import Statistics
+from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.structures.field import Field
+from asvgp.structures.line import Line
+from asvgp.times import Duration, TimeAxis
+from asvgp.training.fit import Fit
+from asvgp.training.optimise import LBFGS, Report
+from asvgp.training.resolution import Level
+
+_CLASSES: dict[str, Any] = {
+    cls.__name__: cls
+    for cls in (
+        *(Matern12, Matern32, Matern52, Matern72, SHO, Constant, Linear, Product, Sum),
+        *(Grid, Statistics, FieldStatistics, Seen, Line, Field, Layout, TimeAxis),
+        *(Fit, Posterior, FieldPosterior, Plan, LBFGS, Report, Level),
+    )
+}
+# Of the classes whose fields do not speak for themselves.
+_PARTS: dict[type, tuple[str, ...]] = {
+    Line: ("layout", "axis"),
+    Field: ("layout", "axes"),
+    Posterior: ("kernel", "noise", "stats", "degree", "state"),
+    FieldPosterior: ("kernel", "noise", "plan", "stats", "state"),
+}
+_SHARED = (Statistics, FieldStatistics)
+_UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
+
+
+class Encoder:
+    """Values as JSON; the arrays among them are collected in ``arrays``.
+
+    An array that is met twice is kept once; so are statistics, in ``shared``: those seen may be
+    the posterior's too.
+
+    Examples
+    --------
+    >>> encoder = Encoder()
+    >>> encoder((1, Duration(60.0), np.ones(3)), "example")
+    {'tuple': [1, {'seconds': 60.0}, {'array': 'example.2'}]}
+    >>> encoder.arrays
+    {'example.2': array([1., 1., 1.])}
+    """
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+        self.shared: dict[str, Any] = {}
+        self._names: dict[int, str] = {}
+
+    def __call__(self, value: Any, where: str) -> Any:
+        """The JSON of a value; ``where`` it is, names its arrays."""
+        name = type(value).__name__
+        if value is None or isinstance(value, str | bool | np.bool_):
+            return bool(value) if isinstance(value, np.bool_) else value
+        if isinstance(value, Duration):
+            return {"seconds": float(value)}
+        if isinstance(value, Unset):
+            return {"unset": float(value)}
+        if isinstance(value, int | np.integer) and not isinstance(value, np.timedelta64):
+            return int(value)
+        if isinstance(value, float | np.floating):
+            number = float(value)
+            return number if isfinite(number) else {"float": repr(number)}
+        if isinstance(value, _SHARED):
+            return self._share(value, where)
+        if _CLASSES.get(name) is type(value):
+            return {name: {k: self(v, f"{where}.{k}") for k, v in _fields(value).items()}}
+        if isinstance(value, np.ndarray):
+            return self._array(value, where)
+        if isinstance(value, list | tuple):
+            items = [self(item, f"{where}.{i}") for i, item in enumerate(value)]
+            return {"tuple": items} if isinstance(value, tuple) else items
+        if isinstance(value, Mapping):
+            pairs = [[self(k, where), self(v, f"{where}.{k}")] for k, v in value.items()]
+            return {"dict": pairs}
+        found = _time(value)
+        if found is not None:
+            return found
+        if hasattr(value, "tolist"):  # an index of pandas, say
+            return self(value.tolist(), where)
+        raise TypeError(
+            f"{where} is {value!r:.80}, a {type(value).__module__}.{name}, which a model file "
+            "cannot hold."
+        )
+
+    def _share(self, value: Any, where: str) -> Any:
+        if id(value) not in self._names:
+            self._names[id(value)] = where
+            parts = {k: self(v, f"{where}.{k}") for k, v in _fields(value).items()}
+            self.shared[where] = {type(value).__name__: parts}
+        return {"shared": self._names[id(value)]}
+
+    def _array(self, value: Array, where: str) -> Any:
+        if value.dtype.kind in "OU":
+            return self(value.tolist(), where)
+        known = self._names.setdefault(id(value), where)
+        self.arrays[known] = value  # which also keeps its id its own
+        return {"array": known}
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """The parts that a value of one of the classes is made from."""
+    if type(value) in _PARTS:
+        return {name: getattr(value, name) for name in _PARTS[type(value)]}
+    if isinstance(value, Fit):
+        return _fit_parts(value)
+    if isinstance(value, tuple):  # a named one
+        return value._asdict()  # pyright: ignore[reportAttributeAccessIssue]
+    parts = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
+    # Where an array of no dimension is due, arithmetic may have left a number.
+    arrays = [f.name for f in dataclasses.fields(value) if f.type == "Array"]
+    return parts | {name: np.asarray(parts[name]) for name in arrays}
+
+
+def _fit_parts(fit: Any) -> dict[str, Any]:
+    """What was learnt; the upper bound and the resolutions only as far as they are known."""
+    known = vars(fit)
+    names = ("kernel", "noise", "posterior", "elbo", "evidence", "report", "timings")
+    parts = {name: known[name] for name in names}
+    parts["resolution"] = known["levels"]
+    return parts | ({"upper": known["upper"]} if "upper" in known else {})
+
+
+def _fit(parts: dict[str, Any]) -> Any:
+    """What was learnt; an upper bound that was not known then waits to be asked for."""
+    posterior, known = parts["posterior"], {}
+    if "upper" in parts:
+        known["upper"] = parts.pop("upper")
+    if isinstance(posterior, FieldPosterior):
+        bound = partial(field_upper_bound, posterior.assembly, posterior.kernel, posterior.noise)
+    else:
+        model = posterior.kernel, posterior.noise, posterior.stats, posterior.degree
+        bound = partial(upper_bound, *model)
+    fit = Fit(levels=parts.pop("resolution"), upper_bound=bound, **parts)
+    vars(fit).update(known)
+    return fit
+
+
+def _time(value: Any) -> Any:
+    """Times and time differences, of the standard library, NumPy and pandas."""
+    if isinstance(value, datetime):
+        fixed = value.tzinfo is None or isinstance(value.tzinfo, timezone)
+        zone = None if fixed else str(value.tzinfo)
+        exact = getattr(value, "to_datetime64", None)  # of pandas, which keeps nanoseconds
+        if exact is None or (fixed and value.tzinfo is not None):
+            return {"datetime": [value.isoformat(), zone]}
+        return {"timestamp": [*_ticks(exact()), zone]}
+    if isinstance(value, np.datetime64):
+        return {"datetime64": _ticks(value)}
+    if isinstance(value, np.timedelta64):
+        return {"timedelta64": _ticks(value)}
+    if isinstance(value, date):
+        return {"date": value.isoformat()}
+    if isinstance(value, timedelta):
+        return {"timedelta": [value.days, value.seconds, value.microseconds]}
+    return None
+
+
+def _ticks(value: Any) -> list:
+    """A time of NumPy as a whole number of so many units."""
+    unit, count = np.datetime_data(value.dtype)
+    return [int(value.astype(np.int64)), unit, count]
+
+
+class Decoder:
+    """What `Encoder` encodes.
+
+    Parameters
+    ----------
+    arrays, shared : mappings
+        As the encoder collected them.
+    device : callable
+        Returns where factors are to be computed, when one is needed.
+
+    Examples
+    --------
+    >>> Decoder({})({"Matern32": {"lengthscale": {"seconds": 3600.0}, "variance": 2.0}})
+    Matern32(lengthscale='1 hour', variance=2.0)
+    >>> Decoder({})({"os.system": {}})
+    Traceback (most recent call last):
+    ValueError: 'os.system' is no part of a model
+    """
+
+    def __init__(
+        self,
+        arrays: Mapping[str, Array],
+        shared: Mapping[str, Any] | None = None,
+        device: Callable[[], str] = lambda: "cpu",
+    ):
+        self.arrays, self.shared, self.device = arrays, shared or {}, device
+        self._known: dict[str, Any] = {}
+        self._kinds: dict[str, Callable[[Any], Any]] = {
+            "array": lambda name: self.arrays[name],
+            "shared": self._shared,
+            "tuple": lambda items: tuple(self(item) for item in items),
+            "dict": lambda pairs: {self(k): self(v) for k, v in pairs},
+            "float": _special,
+            "seconds": lambda x: Duration(_number(x)),
+            "unset": lambda x: Unset(_number(x)),
+            "datetime64": lambda x: np.datetime64(_integer(x[0]), _unit(*x[1:])),
+            "timedelta64": lambda x: np.timedelta64(_integer(x[0]), _unit(*x[1:])),
+            "timestamp": lambda x: _timestamp(np.datetime64(_integer(x[0]), _unit(*x[1:3])), x[3]),
+            "datetime": lambda x: _in_zone(datetime.fromisoformat(x[0]), x[1]),
+            "date": date.fromisoformat,
+            "timedelta": lambda x: timedelta(*map(_integer, x)),
+        }
+
+    def __call__(self, node: Any) -> Any:
+        """The value that JSON stands for."""
+        if isinstance(node, list):
+            return [self(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if len(node) != 1:
+            raise ValueError(f"{', '.join(map(repr, node))}: one kind is wanted")
+        ((kind, content),) = node.items()
+        if kind in self._kinds:
+            return self._kinds[kind](content)
+        if kind not in _CLASSES:
+            raise ValueError(f"{kind!r} is no part of a model")
+        parts = {name: self(item) for name, item in content.items()}
+        return self._made(_CLASSES[kind], parts)
+
+    def _shared(self, name: str) -> Any:
+        if name not in self._known:
+            self._known[name] = self(self.shared[name])
+        return self._known[name]
+
+    def _made(self, cls: Any, parts: dict[str, Any]) -> Any:
+        if cls is Posterior:
+            return Posterior.restored(**parts)
+        if cls is FieldPosterior:
+            plan, stats = parts.pop("plan"), parts.pop("stats")
+            assembly = Assembly(parts["kernel"], plan, stats, self._engine)
+            return FieldPosterior.restored(assembly=assembly, **parts)
+        made = _fit(parts) if cls is Fit else cls(**parts)
+        for name, part in parts.items():
+            # Some classes put zeros where nothing was given: never in place of something.
+            if isinstance(part, np.ndarray) and part.size and getattr(made, name) is not part:
+                raise ValueError(f"{name} of {cls.__name__} cannot have shape {part.shape}")
+        return made
+
+    def _engine(self):
+        """That of the model's device, or the CPU where this machine has none such."""
+        try:
+            return engine_for(self.device())
+        except ValueError:
+            return Cpu()
+
+
+def _special(text: str) -> float:
+    if text not in ("nan", "inf", "-inf"):
+        raise ValueError(f"{text!r} is no number")
+    return float(text)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is no number")
+    return float(value)
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{value!r} is no whole number")
+    return value
+
+
+def _unit(name: str, count: int) -> Any:
+    if name not in _UNITS or _integer(count) < 1:
+        raise ValueError(f"{count!r} {name!r} is no unit of time")
+    return name if count == 1 else (name, count)
+
+
+def _timestamp(value: np.datetime64, zone: str | None) -> Any:
+    """A time of pandas; without pandas, one that means the same, to the microsecond in a zone."""
+    try:
+        from pandas import Timestamp
+    except ImportError:
+        if zone is None:
+            return value
+        return _in_zone(value.astype("M8[us]").astype(datetime).replace(tzinfo=UTC), zone)
+    return Timestamp(value) if zone is None else Timestamp(value, tz="UTC").tz_convert(zone)
+
+
+def _in_zone(value: datetime, zone: str | None) -> datetime:
+    """A time in the zone it came in; where that is unknown here, by its offset."""
+    if zone is None or value.tzinfo is None:
+        return value
+    try:
+        return value.astimezone(ZoneInfo(zone))
+    except (ZoneInfoNotFoundError, ValueError):
+        return value

@@ -1,0 +1,1 @@
+"""Data of any size and kind, read in chunks of bounded size."""

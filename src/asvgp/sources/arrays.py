@@ -1,0 +1,194 @@
+"""Arrays, memory-mapped or not, and iterables of chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from asvgp.data.columns import Columns, Table
+from asvgp.sources.convert import as_inputs, as_numbers
+from asvgp.sources.roles import Roles
+from asvgp.sources.source import Chunk, Source
+from asvgp.sources.table import TableSource, chunk_of
+
+ROWS = 1 << 18  # read from an array at once
+
+
+def open_source(data, roles: Roles) -> Source | None:
+    """A source for arrays, dictionaries of them, iterables and functions."""
+    if isinstance(data, np.ndarray):
+        return ArraySource(data, roles)
+    if isinstance(data, Mapping):
+        return DictSource(data, roles)
+    if callable(data) or isinstance(data, Iterable):
+        return ChunkSource(data, roles)  # pyright: ignore[reportArgumentType]
+    return None
+
+
+class DictSource(TableSource):
+    """Columns by name; a structured array is one, too."""
+
+    def __init__(self, data, roles: Roles, paths: Sequence[str] = ()):
+        super().__init__(roles)
+        self.data, self.paths = data, tuple(paths)
+        lengths = {len(data[name]) for name in self.names()}
+        if len(lengths) > 1:
+            raise ValueError(f"Columns have different lengths: {sorted(lengths)}.")
+        self.rows = lengths.pop() if lengths else 0
+
+    def names(self) -> list[str]:
+        """All columns."""
+        return list(self.data.dtype.names if hasattr(self.data, "dtype") else self.data)
+
+    def batches(self, names) -> Iterator[Mapping[str, Any]]:
+        """All rows."""
+        for begin in range(0, self.rows or 0, ROWS):
+            yield {name: self.data[name][begin : begin + ROWS] for name in names}
+
+    def fingerprint(self) -> object:
+        """Lengths, and of files when they were written."""
+        from asvgp.sources.files import stamps
+
+        return tuple(len(self.data[name]) for name in self.names()), stamps(self.paths)
+
+
+class ArraySource(Source):
+    """A two-dimensional array, its columns by number; a vector of inputs."""
+
+    def __init__(self, data: np.ndarray, roles: Roles, paths: Sequence[str] = ()):
+        self.data, self.roles, self.rows = data, roles, len(data) if data.ndim else 0
+        self.paths = tuple(paths)
+        if data.ndim not in (1, 2):
+            raise ValueError(f"An array of data must have rows and columns, not {data.shape}.")
+
+    def prepared(self, kernel, inputs=None) -> Source:
+        """The source with its columns chosen."""
+        if self.data.dtype.names:
+            return DictSource(self.data, self.roles, self.paths).prepared(kernel, inputs)
+        new = copy(self)
+        width = self.data.shape[1] if self.data.ndim == 2 else 1
+        new.roles = self.roles.resolved(range(width))
+        return new
+
+    @property
+    def inputs(self) -> None:
+        """Columns have no names."""
+        return None
+
+    def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
+        """All rows."""
+        table = self.data.reshape(len(self.data), -1)
+        roles = self.roles
+        targets = list(roles.targets)
+        y = targets if isinstance(roles.target, list | tuple) else roles.target
+        for begin in range(0, len(table), ROWS):
+            part = table[begin : begin + ROWS]
+
+            def pick(columns, part=part):
+                return None if columns is None or columns == [] else part[:, columns]
+
+            X, width = part[:, list(roles.inputs)], roles.width
+            width = pick(width) if isinstance(width, int) else width
+            if inputs_only:
+                yield Chunk(X, width=width)
+            else:
+                yield Chunk(X, pick(y), pick(roles.weight), pick(roles.noise_variance), width)
+
+    def fingerprint(self) -> object:
+        """Its shape, and of files when they were written."""
+        from asvgp.sources.files import stamps
+
+        return self.data.shape, stamps(self.paths)
+
+
+class ChunkSource(Source):
+    """Chunks that a user's own code brings, by an iterable or by a function."""
+
+    def __init__(self, data: Iterable | Callable[[], Iterable], roles: Roles):
+        self.data, self.roles, self.kernel = data, roles, None
+        self.again = callable(data) or not isinstance(data, Iterator)
+        self.names: tuple[str, ...] | None = None
+
+    def prepared(self, kernel, inputs=None) -> Source:
+        """The source with its columns chosen, as soon as the first chunk says which there are."""
+        new = copy(self)
+        new.kernel = kernel
+        new.names = None if inputs is None else tuple(inputs)
+        return new
+
+    @property
+    def inputs(self) -> tuple[str, ...] | None:
+        """Names, once they are known."""
+        return self.names
+
+    def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
+        """All rows."""
+        start = 0
+        for item in self.data() if callable(self.data) else self.data:
+            chunk = self._chunk(item, start, inputs_only)
+            start += chunk.rows
+            yield chunk
+
+    def _chunk(self, item, start: int, inputs_only: bool) -> Chunk:
+        if isinstance(item, Chunk):
+            return item
+        if isinstance(item, tuple | list):
+            return self._from_tuple(item, start)
+        if isinstance(item, np.ndarray) and not item.dtype.names:
+            if self.roles.target is None:
+                return Chunk(item)
+            own = ArraySource(item, self.roles).prepared(None)
+            chunks = list(own.chunks(inputs_only))
+            return chunks[0] if len(chunks) == 1 else Chunk(*map(_stack, zip(*chunks, strict=True)))
+        table = columns_of(item)
+        roles = self.roles if self.names is None else replace(self.roles, inputs=self.names)
+        roles = roles.resolved(list(table), self.kernel)
+        self.names = roles.inputs
+        return chunk_of(table, roles, start, inputs_only)
+
+    def _from_tuple(self, item, start: int) -> Chunk:
+        if not 1 <= len(item) <= 3:
+            raise ValueError(
+                f"A chunk must be (X, y) or (X, y, weight), and has {len(item)} parts."
+            )
+        X, y, weight = (*item, None, None)[:3]
+        if hasattr(X, "columns"):
+            table = columns_of(X)
+            self.names = tuple(table) if self.names is None else self.names
+            missing = [name for name in self.names if name not in table]
+            if missing:
+                raise ValueError(f"A chunk has no column {missing[0]!r}, as the first one had.")
+            names = self.names
+            X = Columns(names, [as_inputs(table[name], name, start) for name in names])
+        else:
+            table = Table(X)
+            X = table.values
+            if getattr(X, "ndim", 1) == 1:
+                X = as_inputs(X, "X", start)
+                X = X if isinstance(X, np.ndarray) else Columns(("X",), (X,))
+        if y is not None and np.ndim(y) == 1:
+            y = as_numbers(y, "y", start)
+        elif y is not None:
+            y = np.asarray(y)
+        if weight is not None and np.ndim(weight):
+            weight = as_numbers(weight, "weight", start)
+        return Chunk(X, y, weight, None, self.roles.width)
+
+
+def _stack(parts):
+    return None if parts[0] is None else np.concatenate(parts)
+
+
+def columns_of(item) -> Mapping[str, Any]:
+    """Columns of a frame, a dictionary, a structured array, a table or a record batch."""
+    if isinstance(item, Mapping):
+        return item
+    if isinstance(item, np.ndarray) and item.dtype.names:
+        return {name: item[name] for name in item.dtype.names}
+    from asvgp.sources.frames import frame_columns
+
+    return frame_columns(item)

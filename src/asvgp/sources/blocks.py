@@ -1,0 +1,246 @@
+"""Chunks of any length regrouped into blocks of one: the same sums from every source."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from asvgp.data.columns import Columns, Gridded
+from asvgp.data.inputs import read_widths
+from asvgp.sources.source import Chunk, Source, Stream, len_of
+from asvgp.statistics.pass_one import block_rows
+from asvgp.times import TimeAxis, Zoned, is_time
+
+
+def in_blocks(chunks: Iterable[Chunk], rows: int | None = None) -> Iterator[Chunk]:
+    """The same rows in blocks of a length that follows from their columns, the last shorter.
+
+    The memory of a block is used again for the third after it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> parts = [Chunk(np.arange(3.0), np.ones(3)), Chunk(np.arange(4.0), np.ones(4))]
+    >>> [block.rows for block in in_blocks(parts, rows=5)]
+    [5, 2]
+    """
+    block, rooms = None, deque([[], [], []])
+    for chunk in chunks:
+        if not chunk.rows:
+            continue
+        _check_lengths(chunk)
+        if rows is None:
+            rows = block_rows(_width(chunk.X) + (1 if chunk.y is None else _width(chunk.y)))
+        begin = 0
+        while begin < chunk.rows:
+            block = _Block(rows, rooms.popleft()) if block is None else block
+            begin += block.add(chunk[begin : begin + rows - block.rows])
+            if block.rows == rows:
+                rooms.append(block.parts)
+                yield block.chunk()
+                block = None
+    if block is not None:
+        yield block.chunk()
+
+
+class _Block:
+    """Room for the rows of a block, filled as they come: beside it nothing has to be kept."""
+
+    def __init__(self, length: int, room: list[Any] | None = None):
+        self.length, self.rows = length, 0
+        self.names: tuple[str, ...] | None = None
+        self.parts: list[Any] = room or []
+
+    def add(self, chunk: Chunk) -> int:
+        """Take in all rows of a chunk, which are not more than there is room for."""
+        named = isinstance(chunk.X, Columns)
+        names = chunk.X.columns if named else None
+        columns = list(chunk.X.arrays) if named else [chunk.X]
+        new = [*columns, *tuple(chunk)[1:]]
+        if not self.rows:
+            self.names = names
+            old = self.parts if len(self.parts) == len(new) else [None] * len(new)
+            pairs = zip(new, old, strict=True)
+            self.parts = [_room(part, self.length, own) for part, own in pairs]
+        elif names != self.names or len(new) != len(self.parts):
+            raise ValueError(f"Columns differ from chunk to chunk: {self.names} and then {names}.")
+        rows = slice(self.rows, self.rows + chunk.rows)
+        self.parts = [_put(old, part, rows) for old, part in zip(self.parts, new, strict=True)]
+        self.rows = rows.stop
+        return chunk.rows
+
+    def chunk(self) -> Chunk:
+        """What was taken in."""
+        *columns, y, weight, noise, width = [
+            part[: self.rows] if len_of(part) else part for part in self.parts
+        ]
+        X = columns[0] if self.names is None else Columns(self.names, columns)
+        return Chunk(X, y, weight, noise, width)
+
+
+def _room(part, length: int, old=None) -> Any:
+    """An array for so many rows of a kind, an old one if it fits; what is for all rows, itself."""
+    if not len_of(part):
+        return part
+    if isinstance(part, Zoned):
+        return Zoned(_room(part.times, length, getattr(old, "times", None)), part.tz)
+    part = np.asarray(part)
+    shape = (length, *part.shape[1:])
+    if isinstance(old, np.ndarray) and old.shape == shape and old.dtype == part.dtype:
+        return old
+    return np.empty(shape, dtype=part.dtype)
+
+
+def _put(old, new, rows: slice):
+    """Room with further rows in it, made wide enough for them."""
+    if len_of(old) == 0 or len_of(new) == 0:
+        if len_of(old) != len_of(new) or not (old is new or old == new):
+            raise ValueError("Chunks differ in what they bring beside X: some have weights.")
+        return old
+    if isinstance(old, Zoned) or isinstance(new, Zoned):
+        zones = [getattr(part, "tz", None) or "none" for part in (old, new)]
+        if zones[0] != zones[1]:
+            raise ValueError(
+                f"Time zones differ within a column: {zones[0]}, then {zones[1]}. Bring it to one."
+            )
+        return Zoned(_put(old.times, new.times, rows), old.tz)
+    new = np.asarray(new)
+    if new.shape[1:] != old.shape[1:]:
+        raise ValueError(
+            f"Chunks differ in their number of columns: {_width(old)}, then {_width(new)}."
+        )
+    if new.dtype != old.dtype and (kind := _common(old.dtype, new.dtype)) != old.dtype:
+        old = old.astype(kind)
+    old[rows] = new
+    return old
+
+
+def _common(one: np.dtype, other: np.dtype) -> np.dtype:
+    if "M" in (one.kind, other.kind) and one.kind != other.kind:
+        raise TypeError("A column holds numbers in some chunks and times in others.")
+    return np.result_type(one, other)
+
+
+def _width(values) -> int:
+    shape = values.shape
+    return shape[1] if len(shape) > 1 else 1
+
+
+def _check_lengths(chunk: Chunk) -> None:
+    for name, part in zip(chunk._fields, chunk, strict=True):
+        if len_of(part) not in (0, chunk.rows):
+            raise ValueError(f"A chunk has {chunk.rows} rows of X but {len_of(part)} of {name}.")
+
+
+def joined(chunks: list[Chunk]) -> Chunk:
+    """Several chunks as one."""
+    if not chunks:
+        raise ValueError("There are no data: 0 rows.")
+    if len(chunks) == 1:
+        return chunks[0]
+    chunks = [c._replace(X=c.X.expanded()) if isinstance(c.X, Gridded) else c for c in chunks]
+    block = _Block(sum(chunk.rows for chunk in chunks))
+    for chunk in chunks:
+        block.add(chunk)
+    return block.chunk()
+
+
+def read_ahead(blocks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The same blocks, the next of which is read by another thread while one is in work."""
+    with ThreadPoolExecutor(1, thread_name_prefix="asvgp-read") as thread:
+        waiting = thread.submit(next, blocks, None)
+        while (block := waiting.result()) is not None:
+            waiting = thread.submit(next, blocks, None)
+            yield block
+
+
+class BlockStream(Stream):
+    """A source read block by block, in this process."""
+
+    def __init__(self, source: Source):
+        blocks = in_blocks(source.chunks())
+        blocks = read_ahead(blocks) if source.ahead else blocks
+        first = next(blocks, None)
+        if first is None:
+            raise ValueError("There are no data: 0 rows.")
+        self.head, self.rest, rows = first, blocks, source.rows
+        if rows is None:  # then only the next block tells
+            second = next(blocks, None)
+            rows = first.rows + (0 if second is None else second.rows)
+            self.rest = chain([] if second is None else [second], blocks)
+        self.whole = rows <= first.rows
+
+    def blocks(self) -> Iterator[Chunk]:
+        """All rows; the stream holds on to none of them."""
+        head, self.head = self.head, Chunk(())
+        yield head
+        del head
+        yield from self.rest
+
+    def statistics(self, reader, progress=None):
+        """Statistics of all rows."""
+        return reader.statistics(self.blocks(), progress)
+
+
+def outermost(
+    source: Source, progress: Callable[[int], None] | None = None, along: int | None = 0
+) -> tuple[Columns | np.ndarray, int]:
+    """Smallest and largest of every input, in two rows, by a pass over them; number of rows.
+
+    Where y is averaged over intervals ``along`` an input, its largest is the end of one.
+    """
+    ends, rows = None, 0
+    for chunk in source.chunks(inputs_only=True):
+        if not chunk.rows:
+            continue
+        new = extremes(chunk.X, chunk.width, along)
+        ends = new if ends is None else extremes(joined([Chunk(ends), Chunk(new)]).X)
+        rows += chunk.rows
+        if progress is not None:
+            progress(chunk.rows)
+    if ends is None:
+        raise ValueError("There are no data: 0 rows.")
+    return ends, rows
+
+
+def extremes(X: Columns | np.ndarray, width=None, along: int | None = 0) -> Columns | np.ndarray:
+    """Smallest and largest of every column, in two rows; what is missing is passed over.
+
+    Rows may be intervals, as wide as given ``along`` the column of that number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> extremes(np.array([2.0, np.nan, 7.0, 3.0])).tolist()
+    [2.0, 7.0]
+    >>> extremes(np.array([2.0, 3.0]), width=0.5).tolist()
+    [2.0, 3.5]
+    """
+    if isinstance(X, Columns):
+        arrays = enumerate(X.arrays)
+        return Columns(X.columns, [_two(a, width if i == along else None) for i, a in arrays])
+    if X.ndim == 1:
+        return _two(X, width)
+    columns = enumerate(X.T)
+    return np.stack([_two(c, width if i == along else None) for i, c in columns], axis=1)
+
+
+def _two(column, width) -> Any:
+    """Smallest and largest of a column, or of intervals that begin there."""
+    if isinstance(column, Zoned):
+        return Zoned(_two(column.times, width), column.tz)
+    ends = [np.fmin.reduce(column), np.fmax.reduce(column)]
+    if width is not None:
+        axis = TimeAxis(np.datetime64(0, "ns")) if is_time(column) else None
+        widths = read_widths(width, len(column), axis)
+        if widths is not None and axis is not None:
+            nano = np.rint(widths * 1e9).astype("timedelta64[ns]")
+            ends[1] = np.fmax.reduce(column.astype("datetime64[ns]") + nano)
+        elif widths is not None:
+            ends[1] = np.fmax.reduce(column + widths)
+    return np.array(ends)

@@ -1,0 +1,259 @@
+"""What a source of data is: rows in chunks, as often as they are asked for.
+
+To add a kind of data, write a file with a function ``open_source(data, roles)`` that returns a
+`Source`, or None where the data are not of its kind, and add it to `KINDS`. A source of columns
+derives from `asvgp.sources.table.TableSource`; one that counts on workers overrides `Source.open`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from copy import copy
+from importlib import import_module
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from asvgp.data.columns import Columns
+from asvgp.kernels import Kernel
+from asvgp.sources.roles import Roles
+
+if TYPE_CHECKING:
+    from asvgp.estimators.ingest import Reader
+
+# Asked in this order, each only where what it needs was imported already or the data are files.
+KINDS = (
+    "asvgp.sources.grids",
+    "asvgp.sources.files",
+    "asvgp.sources.dask",
+    "asvgp.sources.frames",
+    "asvgp.sources.arrays",
+)
+
+
+class Chunk(NamedTuple):
+    """Some rows.
+
+    Attributes
+    ----------
+    X : Columns or ndarray
+        Inputs: named columns, or an array of shape (n,) or (n, columns).
+    y : ndarray of shape (n,) or (n, outputs), or None where it was not asked for
+    sample_weight, noise_variance, width : ndarray of shape (n,), a number or None
+        As `GPRegressor.fit` has them.
+    """
+
+    X: Any
+    y: Any = None
+    sample_weight: Any = None
+    noise_variance: Any = None
+    width: Any = None
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.X)
+
+    def __getitem__(self, rows):  # pyright: ignore[reportIncompatibleMethodOverride]
+        if not isinstance(rows, slice):
+            return tuple(self)[rows]
+        return Chunk(*(part[rows] if len_of(part) else part for part in self))
+
+
+def len_of(part) -> int:
+    """Rows of a part of a chunk; zero where one value stands for all rows."""
+    return 0 if part is None or isinstance(part, str) or not hasattr(part, "__len__") else len(part)
+
+
+class Stream(ABC):
+    """One reading of a source: its first block, and then the sums over all of it.
+
+    Attributes
+    ----------
+    head : Chunk
+        The first rows, ``block_rows`` of them where there are as many.
+    whole : bool
+        Whether those are all.
+    """
+
+    head: Chunk
+    whole: bool
+
+    @abstractmethod
+    def statistics(self, reader: Reader, progress: Callable[[int], None] | None = None):
+        """Statistics of all rows, the head's too."""
+
+    @abstractmethod
+    def blocks(self) -> Iterator[Chunk]:
+        """All rows, block by block, the head first."""
+
+
+class Source(ABC):
+    """Rows that can be read in chunks.
+
+    Attributes
+    ----------
+    roles : Roles
+        Which column is what.
+    rows : int or None
+        How many there are, where that is known without reading them.
+    again : bool
+        Whether they can be read more than once.
+    ahead : bool
+        Whether another thread may read the next block while one is in work.
+    """
+
+    roles: Roles
+    rows: int | None = None
+    again: bool = True
+    ahead: bool = False
+
+    def with_roles(self, roles: Roles) -> Source:
+        """The same data with columns for other things."""
+        new = copy(self)
+        new.roles = roles
+        return new
+
+    @abstractmethod
+    def prepared(self, kernel: Kernel | None, inputs=None) -> Source:
+        """The source with its columns chosen: ``inputs``, or those that a kernel names."""
+
+    def inputs_only(self, inputs=None) -> Source:
+        """The source of inputs alone, to be predicted."""
+        roles = Roles(inputs=self.roles.inputs, width=None)
+        return self.with_roles(roles).prepared(None, inputs)
+
+    @property
+    @abstractmethod
+    def inputs(self) -> tuple[str, ...] | None:
+        """Names of the inputs; None where columns have none."""
+
+    @property
+    def target(self):
+        """Name of the target, or names of several; None where there is none."""
+        return self.roles.target
+
+    @abstractmethod
+    def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
+        """All rows from the first, in chunks of any length that fits in memory."""
+
+    def ranges(self) -> Columns | np.ndarray | None:
+        """Inputs in two rows, the smallest of each and the largest, known without reading."""
+        return None
+
+    def fingerprint(self) -> object:
+        """What stays equal as long as the data do."""
+        return None
+
+    def open(self) -> Stream:
+        """Begin to read."""
+        from asvgp.sources.blocks import BlockStream
+
+        return BlockStream(self)
+
+    def survey(
+        self, progress: Callable[[int], None] | None = None, along: int | None = 0
+    ) -> tuple[Any, int | None]:
+        """Outermost inputs, in two rows, and the number of rows if it was counted.
+
+        Where `ranges` does not know, it takes a pass over the inputs. Intervals that y is
+        averaged over lie along one input, given by its number.
+        """
+        from asvgp.sources.blocks import outermost
+
+        found = self.ranges() if self.roles.width is None else None
+        return (found, self.rows) if found is not None else outermost(self, progress, along)
+
+    def answer(self, predict: Callable[[Any], dict[str, np.ndarray]]) -> Any:
+        """Predictions in kind, from a function that answers a chunk's X by named columns.
+
+        By default an iterator of dictionaries of arrays, a chunk each.
+        """
+        return (predict(chunk.X) for chunk in self.chunks(inputs_only=True))
+
+
+def open_source(data, roles: Roles | None = None) -> Source:
+    """The source for data of any kind; an error where none knows them."""
+    roles = Roles() if roles is None else roles
+    if isinstance(data, Source):
+        return data
+    for kind in KINDS:
+        found = import_module(kind).open_source(data, roles)
+        if found is not None:
+            return found
+    raise TypeError(
+        f"There is no way to read rows from {type(data).__name__}. Give a path, a data frame, an "
+        "Arrow table, arrays, an iterable of chunks (X, y), or a function that returns one."
+    )
+
+
+def scan(data, target=None, inputs=None, *, weight=None, noise_variance=None, width=None) -> Source:
+    """Data of any size as something to fit and predict, read in chunks.
+
+    Nothing is read before it is needed, and never more than a block of a few million rows is
+    held.
+
+    Parameters
+    ----------
+    data : path, folder, glob or list of them; table, frame, array; iterable or function
+        Parquet, CSV, Feather and NumPy files; pyarrow tables, datasets and readers; pandas,
+        polars (lazy, too) and whatever else narwhals or the Arrow stream interface knows;
+        arrays, memory-mapped or structured; an iterable of chunks, or a function without
+        arguments that returns a new one: then two passes are possible. A chunk is a frame, a
+        dictionary of arrays, or a tuple (X, y) or (X, y, weight). NetCDF files, Zarr stores and
+        xarray objects, whose columns are variables and coordinates; Dask frames and arrays,
+        which are summed where they are computed.
+    target : str, int or list of str, optional
+        The column of y; a number where columns have none. A list for several outputs.
+    inputs : str or list of str, optional
+        The columns of X; by default those that the kernel names, or else all others.
+    weight, noise_variance, width : str, optional
+        Columns of what `GPRegressor.fit` calls ``sample_weight``, ``noise_variance`` and
+        ``width``. The width may be one number or duration.
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp import GPRegressor, scan
+    >>> x = np.linspace(0, 10, 1000)
+    >>> parts = lambda: ((x[i::4], np.sin(x[i::4])) for i in range(4))
+    >>> gp = GPRegressor(num_basis=50).fit(scan(parts))
+    >>> gp.stats_.count
+    1000
+    """
+    return open_source(data, Roles(target, inputs, weight, noise_variance, width))
+
+
+def source_for(X, y=None, sample_weight=None, noise_variance=None, width=None) -> Source | None:
+    """The source that arguments of `GPRegressor.fit` stand for; None where they are arrays."""
+    named = isinstance(y, str) or (
+        isinstance(y, list | tuple) and len(y) > 0 and all(isinstance(n, str) for n in y)
+    )
+    if isinstance(X, Source):
+        given = {"target": y, "weight": sample_weight, "noise_variance": noise_variance}
+        for name, value in given.items():
+            if not (value is None or isinstance(value, str | int | list)):
+                raise TypeError(
+                    f"{name} must be the name of a column where X is a source, not "
+                    f"{type(value).__name__}."
+                )
+        return X.with_roles(X.roles.with_(**given, width=width))
+    if named or isinstance(X, str | PathLike) or (y is None and _brings_targets(X)):
+        return scan(X, y, weight=sample_weight, noise_variance=noise_variance, width=width)
+    if type(X).__module__.partition(".")[0] == "dask":
+        from asvgp.sources.dask import DaskPieces
+
+        return DaskPieces(X, Roles(width=width), y, sample_weight, noise_variance)
+    return None
+
+
+def _brings_targets(X) -> bool:
+    """Whether X, or chunks of it, can hold y, too."""
+    gridded = hasattr(X, "coords") and hasattr(X, "dims")
+    return gridded or isinstance(X, Iterator) or (callable(X) and not hasattr(X, "shape"))

@@ -1,0 +1,79 @@
+"""Sources whose rows are those of a table with named columns."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from asvgp.data.columns import Columns
+from asvgp.kernels import Kernel
+from asvgp.sources.convert import as_inputs, as_numbers, as_widths
+from asvgp.sources.roles import Roles
+from asvgp.sources.source import Chunk, Source
+
+
+class TableSource(Source):
+    """A table: a kind of it says which columns there are, and reads some in batches.
+
+    Parameters
+    ----------
+    roles : Roles
+    """
+
+    def __init__(self, roles: Roles):
+        self.roles = roles
+
+    @abstractmethod
+    def names(self) -> Sequence[str]:
+        """All columns."""
+
+    def hidden(self) -> Sequence[str]:
+        """Further columns, for those who name them."""
+        return ()
+
+    @abstractmethod
+    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        """All rows: some columns by name, as arrays of NumPy or Arrow or whatever they are."""
+
+    def prepared(self, kernel: Kernel | None, inputs=None) -> TableSource:
+        """The source with its columns chosen."""
+        new = copy(self)
+        roles = self.roles if inputs is None else replace(self.roles, inputs=tuple(inputs))
+        new.roles = roles.resolved(self.names(), kernel, self.hidden())
+        return new
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return self.roles.inputs
+
+    def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
+        """All rows."""
+        start = 0
+        for batch in self.batches(self.roles.columns(inputs_only)):
+            chunk = chunk_of(batch, self.roles, start, inputs_only)
+            start += chunk.rows
+            yield chunk
+
+
+def chunk_of(batch: Mapping[str, Any], roles: Roles, start: int, inputs_only: bool) -> Chunk:
+    """Columns by their roles, as arrays of numbers and times; ``start`` counts the first row."""
+
+    def numbers(name):
+        return None if name is None else as_numbers(batch[name], name, start)
+
+    X = Columns(roles.inputs, [as_inputs(batch[name], name, start) for name in roles.inputs])
+    width = as_widths(batch[roles.width], start) if roles.width in batch else roles.width
+    if inputs_only:
+        return Chunk(X, width=width)
+    y: Any = None
+    if len(roles.targets) == 1 and not isinstance(roles.target, list | tuple):
+        y = numbers(roles.target)
+    elif roles.targets:
+        y = np.stack([as_numbers(batch[name], name, start) for name in roles.targets], axis=1)
+    return Chunk(X, y, numbers(roles.weight), numbers(roles.noise_variance), width)

@@ -1,0 +1,267 @@
+"""The pass over data with many inputs: batches, shared tables, all cores.
+
+Two steps alternate. Points of a batch are *located*, every thread taking a share of the
+rows; then they are *added*, every thread taking a share of the tables. So there is one copy
+of each table, however large, and the order of the sums does not depend on the threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import ceil, log2, prod
+
+import numpy as np
+
+from asvgp.basis import Array, Grid, bspline_coefficients
+from asvgp.linalg.cells.accumulate_columns import add_pair, spline_values
+from asvgp.linalg.cells.accumulate_field import add_cross, add_points, gather, locate, sort_blocks
+from asvgp.runtime.parallel import as_doubles, each_share
+
+BATCH = 1 << 18
+BLOCKS = 1 << 12  # of cells: enough to share evenly, few enough to sort into
+
+Columns = Sequence[Array]  # one array a column, of any number type and stride
+
+
+class Observations:
+    """Weights and outputs of a batch; a row with a missing output weighs nothing.
+
+    ``centre`` is taken off y, a number an output.
+    """
+
+    def __init__(self, y: Array, sample_weight: Array | None, centre: Array):
+        self.y, self.sample_weight, self.centre = y, sample_weight, centre
+        self.rows = min(len(y), BATCH)
+        self.weights = np.empty(self.rows)
+        self.outputs = np.empty((y.shape[1], self.rows))
+        self.squares = np.zeros(y.shape[1])
+        self.missing, self.log_weights = 0, 0.0
+
+    def take(self, y: Array, sample_weight: Array | None) -> None:
+        """The next block, no longer than the first."""
+        self.y, self.sample_weight = y, sample_weight
+
+    def read(self, begin: int, start: int, stop: int) -> tuple[Array, int, float]:
+        """Rows ``start`` to ``stop`` of the batch that begins at ``begin``; their totals."""
+        rows, share = slice(begin + start, begin + stop), slice(start, stop)
+        weights, outputs = self.weights[share], self.outputs[:, share]
+        np.subtract(self.y[rows].T, self.centre[:, None], out=outputs)
+        weights[:] = 1.0 if self.sample_weight is None else self.sample_weight[rows]
+        absent = np.isnan(outputs).any(axis=0)
+        missing, log_weights = int(absent.sum()), 0.0
+        if missing:
+            outputs[:, absent] = 0.0
+            weights[absent] = 1.0
+        if self.sample_weight is not None:
+            log_weights = float(np.log(weights).sum())
+        if missing:
+            weights[absent] = 0.0
+        return (weights * outputs * outputs).sum(axis=1), missing, log_weights
+
+    def add(self, totals: tuple[Array, int, float]) -> None:
+        """Add the totals of a share."""
+        self.squares += totals[0]
+        self.missing += totals[1]
+        self.log_weights += totals[2]
+
+
+class CellSums:
+    """Moments, targets and cross products of the cells of the main block."""
+
+    def __init__(
+        self,
+        observations: Observations,
+        x: Columns,
+        grids: Sequence[Grid],
+        degrees: Sequence[int],
+        moments: Array,
+        targets: Array,
+        cross: Array,
+    ):
+        self.observations, self.x, self.grids = observations, x, grids
+        cells, outputs = prod(grid.cells for grid in grids), len(targets)
+        rows = observations.rows
+        # A single input is preceded by one of degree zero, which is at s = 0 always.
+        self.inputs = max(2, len(grids))
+        padded = (0,) * (self.inputs - len(grids)) + tuple(degrees)
+        self.lead = np.array(padded[:-2], dtype=np.int64)
+        self.sizes = np.array(padded, dtype=np.int64) + 1
+        self.markers = tuple((0.0,) * (m * k + 1) for m in (2, 1) for k in padded[-2:])
+        self.moments = moments.reshape(cells, -1)
+        self.targets = targets.reshape(outputs, cells, -1)
+        self.cross = cross.reshape(cells, self.targets.shape[2], cross.shape[-1])
+        self.shift = max(0, ceil(log2(cells / BLOCKS)))
+        self.blocks = ((cells - 1) >> self.shift) + 1
+        self.cell, self.sorted_cell = np.empty((2, rows), dtype=np.int64)
+        self.order = np.empty(rows, dtype=np.int32)
+        self.points = np.zeros((self.inputs + 1 + outputs, rows))
+        self.sorted_points = np.empty_like(self.points)
+        self.offsets: list[Array] = []  # of the blocks in every share of the batch
+
+    def locate(self, begin: int, start: int, stop: int) -> Array:
+        """Sort a share of the rows by blocks of cells; where each block begins."""
+        share, inputs = slice(start, stop), self.inputs
+        cell, order = self.cell[share], self.order[share]
+        cell[:] = 0
+        for d, (column, grid) in enumerate(zip(self.x, self.grids, strict=True)):
+            x = as_doubles(column[begin + start : begin + stop])
+            scale = grid.cells / (grid.upper - grid.lower)
+            local = self.points[inputs - len(self.grids) + d, share]
+            locate(x, grid.lower, scale, grid.cells, cell, local)
+        weights = self.observations.weights[share]
+        self.points[inputs, share] = weights
+        self.points[inputs + 1 :, share] = weights * self.observations.outputs[:, share]
+        offsets = sort_blocks(cell, self.shift, self.blocks, order)
+        gather(order, cell, self.sorted_cell[share])
+        for values, into in zip(self.points, self.sorted_points, strict=True):
+            gather(order, values[share], into[share])
+        order += start
+        return offsets + start
+
+    def add(self, start: int, stop: int, columns: ColumnSums | None) -> None:
+        """Add the blocks that begin between ``start`` and ``stop`` if all rows were sorted."""
+        begins = np.sum([offsets - offsets[0] for offsets in self.offsets], axis=0)
+        b, e = np.searchsorted(begins[:-1], [start, stop])
+        for offsets in self.offsets:
+            cell, points = self.sorted_cell, self.sorted_points
+            at = offsets[b], offsets[e]
+            add_points(self.markers, self.lead, cell, points, *at, self.moments, self.targets)
+            if columns is not None:
+                g = columns.model_groups
+                add_cross(
+                    self.sizes,
+                    self.order,
+                    cell,
+                    points,
+                    *at,
+                    columns.first[:g],
+                    columns.offsets,
+                    columns.values,
+                    self.cross,
+                )
+
+
+class ColumnSums:
+    """Gram matrix of the global columns, bordered by the outputs and a column of ones.
+
+    The border holds the products of the columns with the outputs and their sums. ``centres``
+    are taken off the columns of given values.
+    """
+
+    def __init__(
+        self,
+        observations: Observations,
+        smooth_inputs: Columns,
+        smooths: Sequence[tuple[Grid, int]],
+        linear: Columns,
+        centres: Array,
+    ):
+        self.observations, self.centres = observations, centres
+        self.smooth_inputs, self.smooths, self.linear = smooth_inputs, smooths, linear
+        rows, dense = observations.rows, len(linear) + len(observations.outputs) + 1
+        groups = len(smooths) + dense
+        self.model_groups = len(smooths) + len(linear)
+        lengths = [grid.cells + degree for grid, degree in smooths] + [1] * dense
+        self.sizes = [degree + 1 for _, degree in smooths] + [1] * dense
+        self.begins = np.concatenate([[0], np.cumsum(lengths)])
+        self.offsets = np.concatenate([[0], np.cumsum(self.sizes)])
+        self.first = np.empty((groups, rows), dtype=np.int32)
+        self.first[:] = self.begins[:-1, None]
+        self.values = np.ones((self.offsets[-1], rows))  # the last row stays so
+        self.gram = np.zeros((self.begins[-1], self.begins[-1]))
+        # Pairs of groups, a smooth first; the dense columns' own block is one product more.
+        self.pairs = [(g, h) for g in range(len(smooths)) for h in range(g, groups)]
+
+    def locate(self, begin: int, start: int, stop: int) -> None:
+        """Values of the columns in a share of the rows."""
+        rows, share = slice(begin + start, begin + stop), slice(start, stop)
+        for j, (grid, degree) in enumerate(self.smooths):
+            spline_values(
+                as_doubles(self.smooth_inputs[j][rows]),
+                grid.lower,
+                grid.cells / (grid.upper - grid.lower),
+                grid.cells,
+                self.begins[j],
+                bspline_coefficients(degree),
+                start,
+                self.first[j],
+                self.values[self.offsets[j] : self.offsets[j + 1]],
+            )
+        dense = self.values[self.offsets[len(self.smooths)] :, share]
+        for i, column in enumerate(self.linear):
+            np.subtract(column[rows], self.centres[i], out=dense[i])
+        dense[len(self.linear) : -1] = self.observations.outputs[:, share]
+
+    def add(self, start: int, stop: int, rows: int) -> None:
+        """Add the part ``start / rows`` to ``stop / rows`` of the pairs."""
+        weights, tasks = self.observations.weights[:rows], len(self.pairs) + 1
+        for task in range(-(-start * tasks // rows), -(-stop * tasks // rows)):
+            if task == len(self.pairs):
+                m, c = self.offsets[len(self.smooths)], self.begins[len(self.smooths)]
+                dense = self.values[m:, :rows]
+                self.gram[c:, c:] += (dense * weights) @ dense.T
+                continue
+            g, h = self.pairs[task]
+            add_pair(
+                ((0.0,) * self.sizes[g], (0.0,) * self.sizes[h]),
+                weights,
+                self.first[g],
+                self.values[self.offsets[g] : self.offsets[g + 1]],
+                self.first[h],
+                self.values[self.offsets[h] : self.offsets[h + 1]],
+                self.gram,
+            )
+
+    def symmetric(self) -> Array:
+        """The whole matrix: only pairs in order were added."""
+        return np.triu(self.gram) + np.triu(self.gram, 1).T
+
+
+def pass_over(
+    observations: Observations,
+    cells: CellSums | None,
+    columns: ColumnSums | None,
+    progress: Callable[[int], None] | None,
+) -> None:
+    """Locate and add all rows, batch by batch."""
+    for begin in range(0, len(observations.y), BATCH):
+        rows = min(BATCH, len(observations.y) - begin)
+
+        def locate_share(start: int, stop: int, begin=begin):
+            totals = observations.read(begin, start, stop)
+            if columns is not None:
+                columns.locate(begin, start, stop)
+            return totals, None if cells is None else cells.locate(begin, start, stop)
+
+        def add_share(start: int, stop: int, rows=rows) -> None:
+            if cells is not None:
+                cells.add(start, stop, columns)
+            if columns is not None:
+                columns.add(start, stop, rows)
+
+        located = each_share(rows, locate_share)
+        for totals, _ in located:
+            observations.add(totals)
+        if cells is not None:
+            cells.offsets = [offsets for _, offsets in located]
+        each_share(rows, add_share)
+        if progress is not None:
+            progress(rows)
+
+
+def columns_of(name: str, given, rows: int, count: int | None = None) -> list[Array]:
+    """Views of the columns of a two-dimensional array, or the arrays of a tuple."""
+    if given is None:
+        columns = []
+    elif isinstance(given, tuple):
+        columns = [np.asarray(column) for column in given]
+    else:
+        array = np.asarray(given)
+        columns = list((array[:, None] if array.ndim == 1 else array).T)
+    expected = len(columns) if count is None else count
+    if len(columns) != expected or any(column.shape != (rows,) for column in columns):
+        shapes = [column.shape for column in columns]
+        raise ValueError(
+            f"{name} must have {expected} columns of {rows} rows, as y has; got {shapes}."
+        )
+    return columns

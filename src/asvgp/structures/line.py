@@ -1,0 +1,291 @@
+"""Models of one input: reading it, its statistics, and what the posterior is asked."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from asvgp.basis import Array, Grid
+from asvgp.data.columns import Layout
+from asvgp.data.inputs import read_inputs, read_widths
+from asvgp.data.validation import check_degree, check_domain, check_num_basis
+from asvgp.diagnostics.checking import LeaveOneOut, leave_one_out
+from asvgp.diagnostics.summary import Facts, line_facts
+from asvgp.kernels import Kernel, in_time
+from asvgp.model.effects import near_means
+from asvgp.model.memory import copies, require_joint
+from asvgp.policies import halvings
+from asvgp.posterior.functionals import derivative, derivative_covariance
+from asvgp.posterior.line import Posterior
+from asvgp.posterior.paths import draw_paths, sample
+from asvgp.runtime.checks import finite_range
+from asvgp.statistics.intervals import check_uncut, cut, finest_uncut
+from asvgp.statistics.one_input import Statistics
+from asvgp.statistics.pass_one import Accumulator
+from asvgp.times import TimeAxis
+from asvgp.training.climb import Problem
+from asvgp.training.fit import Fit, fit_statistics
+from asvgp.training.resolution import HELD, MOST, finest_cells
+
+
+class LinePoints(NamedTuple):
+    """Inputs, as numbers, and the columns of linear effects beside them."""
+
+    x: Array
+    covariates: Array | None
+    width: Array | None = None  # of the intervals that y is averaged over
+    ends: tuple[float, float] = (-np.inf, np.inf)  # of x, where they were looked for
+
+    @property
+    def count(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Number of rows."""
+        return len(self.x)
+
+
+class LineSums(NamedTuple):
+    """Sums over blocks of points."""
+
+    sums: Accumulator
+
+    def add(self, points: LinePoints, y, weights, progress=None) -> None:
+        """One block."""
+        self.sums.add(points.x, np.asarray(y), weights, progress, points.covariates, points.width)
+
+    @property
+    def squares(self) -> Array:
+        """Weighted sums of y squared so far."""
+        return self.sums.squares
+
+    def statistics(self) -> Statistics:
+        """Of all blocks."""
+        return self.sums.statistics()
+
+
+class Line:
+    """A model whose processes are all over one input.
+
+    Parameters
+    ----------
+    layout : Layout
+    axis : TimeAxis, optional
+        Where the input is time.
+    """
+
+    def __init__(self, layout: Layout, axis: TimeAxis | None):
+        self.layout, self.axis = layout, axis
+
+    @property
+    def key(self):
+        """What two models must share for their statistics to add."""
+        return self.axis, self.layout.inputs, self.layout.linear
+
+    @property
+    def columns(self):
+        """Columns of X that are used."""
+        return self.layout.inputs, self.layout.linear
+
+    def with_layout(self, layout: Layout) -> Line:
+        """The same inputs under another kernel."""
+        return Line(layout, self.axis)
+
+    def timed(self, kernel: Kernel) -> tuple:
+        """Columns that are times, as a kernel names them."""
+        return () if self.axis is None else (kernel.components[0].factors[0].dim,)
+
+    def read(self, estimator, X, reset: bool = False, width=None) -> LinePoints:
+        """New inputs, of the kind seen."""
+        x, covariates = read_inputs(estimator, X, self.layout, self.axis, reset)
+        names = self.layout.names
+        ends = finite_range(x, f"column {names[self.layout.input]!r} of X" if names else "X")
+        return LinePoints(x, covariates, read_widths(width, len(x), self.axis), ends)
+
+    def prepare(
+        self,
+        estimator,
+        points: LinePoints,
+        y: Array,
+        stats: Statistics | None,
+        known_noise: bool = False,
+        extent: LinePoints | None = None,
+        whole: bool = True,
+    ) -> Statistics:
+        """Statistics on a grid that holds the points: empty ones, or those given, grown.
+
+        Where the points are not the ``whole`` of the data, the grid holds those of ``extent``
+        instead: the outermost of all.
+        """
+        x, _, width, _ = points
+        degree = max(check_degree(estimator.degree, self.layout.kernel))
+        num_basis = check_num_basis(estimator.num_basis, degree)
+        reach = points if extent is None else extent
+        ends, domain = reach.ends, estimator.domain
+        if reach.width is not None:
+            ends = ends[0], float((reach.x + reach.width).max())
+        if domain is not None and self.axis is not None:
+            domain = self.axis.to_seconds(list(domain), name="domain")
+        if stats is None or domain is not None:
+            widths = 0.0 if reach.width is None else reach.width
+            ends = check_domain(domain, reach.x, *ends, widths, self.axis)
+        if stats is None:
+            cells = finest_cells(x, *ends, whole) if num_basis is None else num_basis - degree
+            grid = Grid(*ends, cells)
+            if width is not None and num_basis is None:
+                grid = finest_uncut(x, width, grid, degree, self.axis, domain is not None)
+            outputs = 1 if y.ndim == 1 else y.shape[1]
+            centres = self._centres(y, points.covariates)
+            convention = self._convention(known_noise)
+            columns = len(self.layout.linear)
+            stats = Statistics.empty(grid, degree, outputs, columns, *centres, convention)
+        elif domain is None:
+            stats = _grown(stats, *ends, num_basis is None, self.axis)
+        if width is not None:
+            check_uncut(x, width, stats.grid, degree, self.axis)
+        return stats
+
+    def _centres(self, y: Array, covariates: Array | None):
+        """Numbers near the means of y and the covariates, where there is an intercept."""
+        if self.layout.kernel.intercept is None:
+            return None, None
+        beside = None if covariates is None else near_means(list(covariates.T))
+        return near_means(list(y.reshape(len(y), -1).T)), beside
+
+    def _convention(self, known_noise: bool) -> str:
+        weights = "known noise variances" if known_noise else "relative weights"
+        if self.axis is None:
+            return weights
+        return f"{weights}, time since {self.axis.origin} ({self.axis.tz})"
+
+    def covers(self, stats: Statistics, points: LinePoints) -> bool:
+        """Whether all points are inside the statistics' domain; an error if one is cut."""
+        lower, upper = points.ends
+        if points.width is not None and len(rows := cut(points.x, points.width, stats.grid)):
+            raise ValueError(
+                "These data cannot be forgotten, because they were never added: knots cut "
+                f"{len(rows)} of {points.count} intervals, the first in row {rows[0]}."
+            )
+        return stats.grid.lower <= lower and upper <= stats.grid.upper
+
+    def accumulate(self, points: LinePoints, y, stats: Statistics, weights, progress=None):
+        """Statistics of new data, on the grid of ``stats``."""
+        x, covariates, width, _ = points
+        return Statistics.from_data(
+            x, y, stats.grid, stats.degree, weights, progress, covariates, width, like=stats
+        )
+
+    def accumulator(self, stats: Statistics) -> LineSums:
+        """What adds up data that come in blocks, on the grid of ``stats``."""
+        outputs, columns = len(stats.squares), len(stats.columns)
+        return LineSums(Accumulator(stats.grid, stats.degree, outputs, columns, stats))
+
+    def fit(self, estimator, problem: Problem, stats: Statistics, warm) -> Fit:
+        """Train on statistics."""
+        auto = check_num_basis(estimator.num_basis, stats.degree) is None
+        trained = estimator.optimizer is not None
+        return fit_statistics(problem, stats, auto=auto, trained=trained, warm=warm)
+
+    def degrees(self, estimator) -> tuple[int, ...]:
+        """Spline degree of every component."""
+        return check_degree(estimator.degree, self.layout.kernel)
+
+    # ------------------------------------------------------------ what can be asked
+
+    def predict(self, posterior: Posterior, points: LinePoints, variance, component, order):
+        """Mean (outputs, n) and variance (n,)."""
+        if order:
+            return derivative(posterior, points.x, order, variance, component)
+        return posterior.predict(points.x, variance, component, points.covariates)
+
+    def covariance(
+        self, posterior: Posterior, points: LinePoints, order, limit: float | None = None
+    ) -> Array:
+        """Posterior covariance matrix, where it fits in ``limit`` bytes."""
+        outputs = len(posterior.stats.squares)
+        require_joint("The covariance", len(points.x), 0, limit, copies(outputs))
+        if order:
+            return derivative_covariance(posterior, points.x, order)
+        return posterior.covariance(points.x, points.covariates)
+
+    def effects(self, posterior: Posterior, points: LinePoints | None, order):
+        """Coefficients (effects, outputs), their covariance, and the columns at points."""
+        found = posterior.effects
+        if found is None:
+            return np.empty((0, 1)), np.empty((0, 0)), np.empty((0, 0))
+        design = np.empty((0, 0))
+        if points is not None:
+            design = posterior.effect_values(
+                points.x, points.covariates, power=order or 0, centred=False
+            )
+        return *found.given, design
+
+    def sample(
+        self,
+        posterior: Posterior,
+        points: LinePoints,
+        n_samples: int,
+        random_state,
+        limit: float | None = None,
+    ):
+        """Joint draws, (outputs, n, samples); their covariance is small, whatever the limit."""
+        return sample(posterior, points.x, n_samples, random_state, covariates=points.covariates)
+
+    def paths(self, posterior: Posterior, n_samples: int, random_state, component):
+        """Sample paths, callable."""
+        return draw_paths(posterior, n_samples, random_state, component)
+
+    def leave_one_out(self, posterior: Posterior, points: LinePoints, y, weights) -> LeaveOneOut:
+        """Predictions of the training data, each without itself."""
+        return leave_one_out(posterior, points.x, y, weights, points.covariates, points.width)
+
+    def facts(self, posterior: Posterior, objective: str, stats=None) -> Facts:
+        """What a summary asks."""
+        return line_facts(posterior)
+
+    def labelled(self, kernel: Kernel) -> Kernel:
+        """A kernel as the user would write it."""
+        kernel = self.layout.relabelled(kernel)
+        return kernel if self.axis is None else in_time(kernel)
+
+    def num_basis(self, posterior: Posterior) -> int:
+        """Number of basis functions, of each component."""
+        return posterior.stats.grid.cells + posterior.stats.degree
+
+    def domain(self, stats: Statistics) -> tuple:
+        """The interval of the splines."""
+        ends = (stats.grid.lower, stats.grid.upper)
+        return ends if self.axis is None else self.axis.span(*ends)
+
+
+def _grown(
+    stats: Statistics, lower: float, upper: float, auto: bool, axis: TimeAxis | None = None
+) -> Statistics:
+    """The statistics on a grid that holds the new inputs too.
+
+    An automatic grid keeps within its largest number of cells, by wider ones.
+    """
+    grid = stats.grid
+
+    def needed(width: float) -> float:
+        return (max(upper, grid.upper) - min(lower, grid.lower)) / width
+
+    times = needed(grid.upper - grid.lower)
+    shown = "{:g}".format if axis is None else axis.shown
+    far = (
+        f"The new X reach from {shown(lower)} to {shown(upper)}, {times:.3g} times the domain so "
+        f"far, {shown(grid.lower)} to {shown(grid.upper)}. Mend those X, or give a domain from the "
+        "start."
+    )
+    if not auto:
+        try:
+            check_num_basis(int(min(needed(grid.spacing), 1e15)) + stats.degree, stats.degree)
+        except ValueError as error:
+            raise ValueError(f"{far} On knots as close as they are, {error}") from None
+        return stats.extend(lower, upper)
+    wider, most = 1, max(MOST, min(2 * grid.cells, HELD))
+    while needed(wider * grid.spacing) > most and wider < grid.cells:
+        wider *= 2
+    if needed(wider * grid.spacing) > most:
+        raise ValueError(far)
+    if wider > 1:
+        stats = stats.coarsen(wider)
+    return stats.extend(lower, upper, halvings(stats.grid.cells))

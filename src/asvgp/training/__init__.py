@@ -1,0 +1,1 @@
+"""Hyperparameters and resolution: objectives, optimiser, starting values, schedules."""

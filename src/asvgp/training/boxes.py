@@ -1,0 +1,110 @@
+"""Parts of a field to train on: boxes of cells, whose sums are the statistics of their data.
+
+Short lengths and the noise are known from a few boxes as well as from everything, at a small
+part of the cost. Only the sum of squares is not kept cell by cell: on a box it is that of
+the cells' means and a share of what varies within cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from asvgp.basis import Grid
+from asvgp.kernels import Constant, Kernel
+from asvgp.model.plan import Plan
+from asvgp.statistics.several_inputs import FieldStatistics
+
+NUMBER = 4  # boxes
+LARGE = 3  # times the cells of all boxes: smaller fields are trained as a whole
+SIDES = {2: 64, 3: 16, 4: 8}  # cells of a box along an input, by inputs
+ALIGNED = {2: 16, 3: 8, 4: 4}  # boxes begin at multiples of so many cells
+
+
+def highest_level(inputs: int) -> int:
+    """Splines on cells wider than this do not fit into boxes."""
+    return ALIGNED.get(inputs, 1).bit_length() - 1
+
+
+def blocks(
+    kernel: Kernel, plan: Plan, stats: FieldStatistics, factors: tuple[int, ...]
+) -> list[FieldStatistics]:
+    """Statistics of boxes, on cells ``factors`` times as wide.
+
+    They are spread over the domain, hold data, and are always the same. There are none of a
+    small field, nor where columns other than constants are among the effects: their sums
+    are not kept cell by cell.
+    """
+    D = len(plan.inputs)
+    if D not in SIDES or plan.smooths or not all(isinstance(e, Constant) for e in kernel.effects):
+        return []
+    multiple = ALIGNED[D]
+    shape = [-(-grid.cells // f) for grid, f in zip(stats.grids, factors, strict=True)]
+    side = [multiple * max(1, min(SIDES[D], n) // multiple) for n in shape]
+    if np.prod(shape) < LARGE * NUMBER * SIDES[D] ** D:
+        return []
+    sides = [s * f for s, f in zip(side, factors, strict=True)]
+    steps = [multiple * f for f in factors]
+    squares = _squares(stats)
+    rng = np.random.default_rng(0)
+    last = [(g.cells - s) // step for g, s, step in zip(stats.grids, sides, steps, strict=True)]
+    places = np.stack([rng.integers(0, n + 1, 20 * NUMBER) for n in last], axis=1)
+    chosen: list[tuple[slice, ...]] = []
+    weights = []
+    enough = 0.5 * stats.weight * np.prod(sides) / np.prod([g.cells for g in stats.grids])
+    taken = np.zeros((0, D))
+    for place in places:
+        start = place * steps
+        if len(taken) and np.any(np.all(np.abs(taken - start) < sides, axis=1)):
+            continue
+        box = tuple(slice(a, a + s) for a, s in zip(start, sides, strict=True))
+        weight = float(stats.cell_weights[box].sum())
+        if weight < enough:
+            continue
+        chosen.append(box)
+        weights.append(weight)
+        taken = np.concatenate([taken, start[None]])
+        if len(chosen) == NUMBER:
+            break
+    return [
+        _cut(stats, squares, box, weight).coarsen(factors)
+        for box, weight in zip(chosen, weights, strict=True)
+    ]
+
+
+def _squares(stats: FieldStatistics) -> np.ndarray:
+    """Sums of squares, (outputs, cells...): of the means, and the rest by weight."""
+    weight = stats.cell_weights
+    sums = stats.targets[(..., *([0] * len(stats.grids)))]
+    means = np.divide(sums**2, weight, out=np.zeros_like(sums), where=weight > 0.0)
+    rest = np.maximum(stats.squares - means.reshape(len(sums), -1).sum(axis=1), 0.0)
+    # Weights of observations beyond the first of a cell, which alone has no scatter.
+    own = stats.weight / stats.count
+    more = np.maximum(weight - own, 0.0)
+    share = more / max(more.sum(), 1e-300)
+    return means + rest.reshape(-1, *([1] * len(stats.grids))) * share
+
+
+def _cut(stats: FieldStatistics, squares, box: tuple[slice, ...], weight: float) -> FieldStatistics:
+    """The statistics on a box of cells, as if it were all there is."""
+    grids = tuple(
+        Grid(0.0, own.spacing * (part.stop - part.start), part.stop - part.start)
+        for own, part in zip(stats.grids, box, strict=True)
+    )
+    targets, share = stats.targets[(slice(None), *box)], weight / stats.weight
+    first = [0] * len(box)
+    sums = targets[(..., *first)].reshape(len(targets), -1).sum(axis=1)
+    constants = stats.linear
+    return replace(
+        stats,
+        grids=grids,
+        moments=stats.moments[box],
+        targets=targets,
+        cross=stats.cross[box],
+        column_gram=np.full((constants, constants), weight),
+        column_targets=np.repeat(sums[:, None], constants, axis=1),
+        squares=squares[(slice(None), *box)].reshape(len(targets), -1).sum(axis=1),
+        count=max(1, round(share * stats.count)),
+        log_weights=share * stats.log_weights,
+    )

@@ -1,0 +1,74 @@
+"""The finest cells of an automatic grid: how many in all, and how many of them along each input.
+
+Training chooses among them and wider ones (`asvgp.model.levels`); finer ones would need the
+data again. So there are as many as are worth summing up, and they are shared out so that a
+lengthscale has as many cells along every input: hours that tell day from night need more than a
+map of a small country.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor, log2
+
+import numpy as np
+
+from asvgp.basis import Array
+
+MOST_CELLS = {2: 1 << 20, 3: 1 << 18, 4: 1 << 16}  # of an automatic grid, by inputs
+CHEAP_CELLS = 1 << 16  # of one, up to which there may be 64 a row instead of four
+FEW_CELLS = {2: 3, 3: 3, 4: 2}  # doublings of one cell along every input, at least
+SMOOTH_CELLS = 64, 256  # of an automatic smooth: of few rows, a stream may begin so, and of many
+MOST_COLUMNS = 4096  # of all smooths together
+
+
+def doublings(inputs: int, rows: int) -> int:
+    """How often one cell may be halved, along one input or another."""
+    most = min(MOST_CELLS[inputs], max(4 * rows, min(64 * rows, CHEAP_CELLS), 4096))
+    return floor(log2(most))
+
+
+def shared_out(times: int, widths: Sequence[float] | Array, lengths: Array) -> list[int]:
+    """Cells along every input: one at a time is halved, where lengths are shortest in cells.
+
+    As long as there are enough for all inputs that need them about as much.
+
+    Parameters
+    ----------
+    times : int
+        How often, in all.
+    widths : sequence of float
+        Of the domain, along every input.
+    lengths : ndarray
+        In the same units, NaN where one is not known: then it is taken to be middling. All
+        infinite where none is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shared_out(12, [1.0, 1.0], np.array([np.inf, np.inf]))
+    [64, 64]
+    >>> shared_out(12, [1.0, 1.0], np.array([0.01, 0.1]))
+    [128, 32]
+    """
+    halved = np.full(len(widths), FEW_CELLS[len(widths)])
+    more = np.zeros(len(widths))
+    if np.isfinite(lengths).any():
+        needs = np.maximum(np.log2(np.asarray(widths) / lengths), -1.0)  # or beyond the domain
+        more = np.nan_to_num(needs - np.nanmean(needs))
+    surely = np.sign(more) * np.maximum(np.abs(more) - 1.0, 0.0)
+    for need in (surely, more):  # lengths are known to a factor of two; what is left, by them
+        while (left := times - halved.sum()) > 0:
+            short = need - halved
+            if np.count_nonzero(short > short.max() - 1.0) > left:
+                break
+            halved[np.argmax(short)] += 1
+    return [2 ** int(n) for n in halved]
+
+
+def smooth_cells(rows: int, smooths: int) -> int:
+    """Cells of every smooth."""
+    cells = int(np.clip(2 ** floor(log2(max(rows / 2, 1))), *SMOOTH_CELLS))
+    while cells * smooths > MOST_COLUMNS:
+        cells //= 2
+    return cells

@@ -1,0 +1,246 @@
+"""How fast a field varies along every input, known before its cells are laid out.
+
+A point is predicted from its neighbours by a Matérn-3/2 field, and the lengths are those that
+predict a few hundred points best: Vecchia's likelihood, which needs no grid. Which neighbours
+are near is a matter of the lengths, too, so both are found in turns. Lengths are good to a
+factor of two, as cells are.
+
+On a lattice much finer than the lengths, points are foretold by their line alone, and nothing is
+learnt of the other inputs: so a part of the rows, at random, is looked at first.
+
+Rows are chosen by a hash of their values, not by their order: permuted data have the same grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from asvgp.basis import Array
+from asvgp.linalg.conditionals import conditionals
+from asvgp.statistics.several_inputs import FieldStatistics
+
+ROWS = 1 << 20  # to choose boxes from
+BOXES, BOX = 4, 4096  # of how many rows, where there are more than in all of them together
+CENTRES = 384  # points that are predicted
+NEIGHBOURS = 12
+FEW = 48  # rows from which anything is learnt
+SHARES, ENOUGH = (0.25, 1.0), 2048  # of the rows, but no fewer; all where some tell nothing
+CLEARLY = 0.02  # nats per datum by which neighbours must help
+SHORTEST, LONGEST = -14.0, 2.0  # lengths in units of the range, as powers of two
+QUIET, LOUD = -16.0, 4.0  # noise in units of the signal, the same
+ROUNDS = 6  # of neighbours and lengths in turns
+_GAIN = 1e-4
+
+Rows = tuple[Array, Array]  # places (rows, D) and values (rows, outputs)
+
+
+def lengths(columns: Sequence[Array], y: Array, effects: Sequence[Array] = ()) -> Array:
+    """Correlation lengths along every input, in its units; infinite where nothing is learnt.
+
+    Parameters
+    ----------
+    columns : sequence of D arrays of length n
+    y : array of shape (n,) or (n, outputs)
+        Rows with NaN are left out.
+    effects : sequence of arrays of length n
+        Columns whose part in y, by least squares, is left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> fast, slow = rng.uniform(0, 10, 3000), rng.uniform(0, 10, 3000)
+    >>> along = lengths([fast, slow], np.sin(8 * fast) * np.sin(slow))
+    >>> bool(along[0] < along[1] / 4)
+    True
+    """
+    y = np.asarray(y).reshape(len(y), -1)
+    ranges = np.array([float(np.max(x)) - float(np.min(x)) for x in columns])
+    nothing = np.full(len(columns), np.inf)
+    if not ranges.all():
+        return nothing
+    places, values = _chosen(columns, y, effects)
+    for share in SHARES:
+        rows = max(int(share * len(places)), min(len(places), ENOUGH))
+        found = _lengths(_boxes(places[:rows] / ranges, values[:rows]))
+        if found is not None:
+            return found * ranges
+    return nothing
+
+
+def _lengths(boxes: list[Rows]) -> Array | None:
+    """Lengths in units of the range, if neighbours tell of each other."""
+    D = boxes[0][0].shape[1]
+    if sum(len(values) for _, values in boxes) < FEW or boxes[0][1].shape[1] == 0:
+        return None
+    gaps = np.array([_gap(boxes, d) for d in range(D)])
+    lower = np.append(np.maximum(SHORTEST, np.log2(0.5 * gaps)), QUIET)
+    upper = np.append(np.full(D, LONGEST), LOUD)
+    by_gaps = _rankings(boxes, gaps)
+    best, found = CLEARLY, None
+    for start in _starts(D):
+        score, state = _climb(boxes, np.clip(start, lower, upper), lower, upper, by_gaps)
+        if score > best:
+            best, found = score, np.exp2(state[:-1])
+    return found
+
+
+def cell_lengths(stats: FieldStatistics) -> Array:
+    """The same from statistics: of cells, their mean values at their mean places."""
+    D = len(stats.grids)
+    cells = np.nonzero(stats.cell_weights)
+    weight = stats.cell_weights[cells]
+    columns = []
+    for d, (grid, number) in enumerate(zip(stats.grids, cells, strict=True)):
+        first = stats.moments[(*cells, *(int(e == d) for e in range(D)))]
+        columns.append(grid.lower + (number + first / weight) * grid.spacing)
+    sums = stats.targets[(slice(None), *cells, *([0] * D))]
+    return lengths(columns, (sums / weight).T)
+
+
+def _starts(D: int) -> list[Array]:
+    """Lengths alike, and one input at a time much shorter; the last number is the noise."""
+    alike = np.append(np.full(D, -3.0), -3.0)
+    starts = [alike]
+    for d in range(D):
+        one = alike + 1.0
+        one[d], one[-1] = -7.0, -3.0
+        starts.append(one)
+    return starts
+
+
+def _climb(boxes, state: Array, lower: Array, upper: Array, by_gaps) -> tuple[float, Array]:
+    """Neighbours and the best lengths for them, in turns, as long as predictions improve."""
+    best, kept = -np.inf, state
+    for _ in range(ROUNDS):
+        by_lengths = _rankings(boxes, np.exp2(state[:-1]))
+        score = _score_of(*_neighbourhoods(boxes, by_lengths, by_gaps))
+        value = score(state)
+        if value <= best + _GAIN:
+            break
+        best, kept = value, state
+        state = _ascend(score, state, value, lower, upper)
+        if np.array_equal(state, kept):
+            break
+    return best, kept
+
+
+def _ascend(score: Callable, state: Array, value: float, lower: Array, upper: Array) -> Array:
+    """Numbers doubled or halved, one or two at a time or all lengths, until none of that helps."""
+    moved = True
+    while moved:
+        moved = False
+        for move in _moves(len(state)):
+            while True:
+                trial = np.clip(state + move, lower, upper)
+                if np.array_equal(trial, state) or (new := score(trial)) <= value + _GAIN:
+                    break
+                state, value, moved = trial, new, True
+    return state
+
+
+def _moves(count: int) -> list[Array]:
+    """Steps in powers of two: the last number is the noise, the others are lengths."""
+    each = np.eye(count)
+    lengths = 1.0 - each[-1]
+    pairs = [each[i] - each[j] for i in range(count - 1) for j in range(i)]
+    return [sign * move for move in (lengths, *each, *pairs) for sign in (1.0, -1.0)]
+
+
+def _score_of(places: Array, values: Array) -> Callable[[Array], float]:
+    """Log-density of points given their neighbours, beside no neighbours: nats per datum.
+
+    The variance is the best for the rest. It is a mean over the outputs.
+    """
+    alone = np.log(np.mean(values[:, 0] ** 2, axis=0) + 1e-300).mean()
+
+    def score(state: Array) -> float:
+        logs, squares = conditionals(places, values, np.exp2(state[:-1]), float(2.0 ** state[-1]))
+        return 0.5 * float(alone - logs - np.log(squares + 1e-300).mean())
+
+    return score
+
+
+def _rankings(boxes, metric: Array) -> list[Array]:
+    """Of every box, the neighbours of the points to predict, the nearest by a metric first."""
+    share, out = CENTRES // len(boxes), []
+    for own, _ in boxes:
+        points = own / metric
+        count = min(NEIGHBOURS + 1, len(own))
+        out.append(np.asarray(KDTree(points).query(points[:share], k=count)[1]))
+    return out
+
+
+def _neighbourhoods(boxes, *rankings: list[Array]) -> tuple[Array, Array]:
+    """Points to predict, and behind each its neighbours, as many as each of the rankings has.
+
+    By the lengths alone, neighbours on a lattice could all lie along one input, and nothing
+    would be learnt of the others.
+    """
+    places, values = [], []
+    for (own, y), *seen in zip(boxes, *rankings, strict=True):
+        near = np.array([_first(i, each) for i, each in enumerate(zip(*seen, strict=True))])
+        places.append(own[near])
+        values.append(y[near])
+    return np.concatenate(places), np.concatenate(values)
+
+
+def _first(point: int, rankings: Sequence[Array]) -> list[int]:
+    """A point and its first neighbours by each of several rankings in turn, as many as in one."""
+    chosen = {point: None}
+    for neighbours in zip(*rankings, strict=True):
+        chosen |= dict.fromkeys(neighbours)
+    return list(chosen)[: len(rankings[0])]
+
+
+def _chosen(columns: Sequence[Array], y: Array, effects: Sequence[Array]) -> Rows:
+    """Places (rows, D) and scaled values, in an order that is of the values alone."""
+    limit = np.uint64(min(2**64 - 1, 2**64 * ROWS // max(len(y), 1)))
+    rows, marks = [], []
+    for start in range(0, len(y), ROWS):
+        part = slice(start, start + ROWS)
+        own = _marks([x[part] for x in columns], y[part])
+        kept = np.flatnonzero((own <= limit) & np.isfinite(y[part]).all(axis=1))
+        rows.append(start + kept)
+        marks.append(own[kept])
+    chosen = np.concatenate(rows)[np.argsort(np.concatenate(marks))] if rows else np.arange(0)
+    places = np.stack([np.asarray(x)[chosen].astype(float) for x in columns], axis=1)
+    values = y[chosen].astype(float)
+    values /= np.maximum(np.abs(values).max(axis=0, initial=0.0), 1e-300)
+    design = [np.ones(len(chosen)), *(np.asarray(x)[chosen].astype(float) for x in effects)]
+    design = np.stack(design, axis=1) / np.maximum(np.abs(design).max(axis=1, initial=0.0), 1e-300)
+    values -= design @ np.linalg.lstsq(design, values, rcond=None)[0]
+    scales = values.std(axis=0) if len(values) else np.zeros(values.shape[1])
+    seen = scales > 1e-12
+    return places, values[:, seen] / scales[seen]
+
+
+def _boxes(places: Array, values: Array) -> list[Rows]:
+    """All rows, or of many those in a few boxes."""
+    if len(places) <= BOXES * BOX:
+        return [(places, values)]
+    boxes = []
+    for centre in places[:BOXES]:
+        distance = np.max(np.abs(places - centre), axis=1)
+        near = np.flatnonzero(distance <= np.partition(distance, BOX)[BOX])[:BOX]
+        boxes.append((places[near], values[near]))
+    return boxes
+
+
+def _marks(columns: Sequence[Array], y: Array) -> Array:
+    """A pseudo-random number for every row, from its values alone."""
+    marks = np.zeros(len(y), dtype=np.uint64)
+    for x in (*columns, *y.T):
+        marks ^= np.ascontiguousarray(x, dtype=float).view(np.uint64)
+        marks *= np.uint64(0x9E3779B97F4A7C15)
+        marks ^= marks >> np.uint64(29)
+    return marks
+
+
+def _gap(boxes, d: int) -> float:
+    """Typical distance between the different places along an input."""
+    gaps: Array = np.concatenate([np.diff(np.unique(places[:, d])) for places, _ in boxes])
+    return float(np.median(gaps)) if len(gaps) else 1.0

@@ -1,0 +1,197 @@
+"""Whether a field's basis is large enough: advice that can be followed, and when it is given."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+from asvgp import GPRegressor, Matern12, Matern32, Matern52
+from asvgp.diagnostics.summary import BasisVerdict
+from asvgp.model.assembly import Assembly
+
+FIXED = {"optimizer": None}
+
+
+def rough(count: int = 300):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 1.0, (count, 2))
+    return X, np.sin(25 * X[:, 0]) * np.cos(20 * X[:, 1]) + 0.03 * rng.standard_normal(count)
+
+
+def verdict(gp: GPRegressor) -> BasisVerdict:
+    return gp._seen().structure.facts(gp.posterior_, gp.objective, gp.stats_).verdict
+
+
+def advised(text: str) -> tuple[int, ...]:
+    found = re.search(r"num_basis=(\([\d, ]+\))", text)
+    assert found is not None, text
+    return ast.literal_eval(found[1])
+
+
+def regained(text: str) -> float:
+    found = re.search(r"would regain about ([\d.]+)", text)
+    assert found is not None, text
+    return float(found[1].rstrip("."))
+
+
+@pytest.fixture(scope="module")
+def short():
+    """A rough surface on the finest automatic cells, and what was said."""
+    X, y = rough()
+    kernel = Matern32(0.1, dim=0) * Matern32(0.1, dim=1)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        gp = GPRegressor(kernel, noise_variance=1e-3, **FIXED).fit(X, y)
+    return gp, [str(warning.message) for warning in said]
+
+
+def again(gp: GPRegressor, num_basis) -> GPRegressor:
+    """The same model on other splines; a warning would be an error."""
+    settings = {"noise_variance": gp.noise_variance_, "num_basis": num_basis, **FIXED}
+    return GPRegressor(gp.kernel_, **settings).fit(*rough())
+
+
+def test_an_automatic_grid_that_ends_too_coarse_is_announced_once(short):
+    gp, said = short
+    assert gp.posterior_.plan.grids == gp.stats_.grids
+    (text,) = said
+    assert f"automatic resolution stopped at {gp.num_basis_} basis functions" in text
+    finer = again(gp, advised(text))
+    # Finer splines also lower the bound's penalty for fitting with them: at least so much.
+    assert finer.elbo_ - gp.elbo_ > 0.9 * regained(text) * len(rough()[1])
+    lost = verdict(gp).penalty - verdict(finer).penalty
+    assert lost == pytest.approx(regained(text), rel=0.2)
+
+
+def test_the_verdict_says_how_much_finer_digits_allow(short):
+    gp, _ = short
+    basis = verdict(gp)
+    assert str(basis).startswith("no: num_basis=")
+    assert "Matern12 in place of Matern32" in str(basis)
+    assert "Matern52" not in str(basis)
+    finer = again(gp, advised(str(basis)))
+    assert finer.num_basis_ == advised(str(basis))  # digits allow it
+    assert finer.posterior_.assembly.size == basis.suggested
+    assert basis.penalty - verdict(finer).penalty == pytest.approx(regained(str(basis)), rel=0.2)
+    # And that is as far as it goes.
+    most = verdict(finer)
+    assert str(most).startswith("no, but finer splines would leave too few digits")
+    assert most.suggested == most.num_basis
+
+
+def test_an_input_with_room_is_refined_beside_one_without():
+    X, y = rough()
+    kernel = Matern32(2.0, dim=0) * Matern32(0.1, dim=1)
+    gp = GPRegressor(kernel, num_basis=(13, 26), noise_variance=1e-4, **FIXED).fit(X, y)
+    basis = verdict(gp)
+    long, brief = advised(str(basis))
+    assert long < 16
+    assert brief > 150
+    finer = again(gp, (long, brief))
+    assert verdict(finer).penalty < 0.2 * basis.penalty
+    assert finer.posterior_.assembly.size == basis.suggested
+
+
+@pytest.mark.parametrize(
+    "one, lengthscale, words",
+    [
+        (Matern52, 0.5, "; a rougher kernel, as Matern32 in place of Matern52, can have them"),
+        (Matern32, 1.6, "; a rougher kernel, as Matern12 in place of Matern32, can have them"),
+        (Matern12, 30.0, ""),
+    ],
+)
+def test_only_rougher_kernels_that_there_are_are_advised(one, lengthscale, words):
+    X, y = rough()
+    kernel = one(lengthscale, dim=0) * one(lengthscale, dim=1)
+    with pytest.warns(UserWarning, match="fewer splines than num_basis asks for") as said:
+        gp = GPRegressor(kernel, num_basis=30, noise_variance=1e-5, **FIXED).fit(X, y)
+    head = "no, but finer splines would leave too few digits of so smooth and long a term"
+    assert str(verdict(gp)) == head + words
+    (note,) = (str(warning.message) for warning in said)
+    assert ("rougher kernel" in note) == bool(words)
+    assert words.removeprefix("; a rougher kernel, ").partition(",")[0] in note
+
+
+def test_nothing_is_announced_where_the_basis_is_enough():
+    X, y = rough(1000)
+    y += 0.3 * np.random.default_rng(1).standard_normal(len(y))
+    gp = GPRegressor(Matern32()).fit(X, y)  # a warning would be an error
+    assert not gp.optimization_.notes
+    assert verdict(gp).penalty < 0.05
+
+
+def test_evidence_does_not_pay_for_what_is_missed(short):
+    gp, _ = short
+    settings = {"noise_variance": gp.noise_variance_, "objective": "evidence", **FIXED}
+    gp = GPRegressor(gp.kernel_, **settings).fit(*rough())  # a warning would be an error
+    assert verdict(gp).penalty > 0.05
+
+
+def test_coarse_splines_that_were_asked_for_are_not_announced(short):
+    gp, _ = short
+    assert str(verdict(again(gp, 20))).startswith("no")
+
+
+def test_fields_without_noise_are_told_of_wide_deviations():
+    x = np.random.default_rng(3).uniform(0, 1, (1500, 2))
+    y = np.sin(5 * x[:, 0]) * np.cos(4 * x[:, 1])
+    with pytest.warns(UserWarning, match="costs the bound .* nats per datum and makes standard"):
+        GPRegressor().fit(x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GPRegressor().fit(x, y + 0.1 * np.random.default_rng(4).standard_normal(1500))
+
+
+def test_a_second_summary_factors_nothing(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(400, 2))
+    y = np.sin(5.0 * x[:, 0]) + x[:, 1] + 0.1 * rng.standard_normal(400)
+    gp = GPRegressor(Matern32(dim=0) * Matern32(dim=1), num_basis=12).fit(x, y)
+    work = {"factor": 0, "solve": 0}
+
+    def counted(name):
+        plain = getattr(Assembly, name)
+
+        def call(*arguments):
+            work[name] += 1
+            return plain(*arguments)
+
+        return call
+
+    for name in work:
+        monkeypatch.setattr(Assembly, name, counted(name))
+    first = gp.summary()
+    free = len(gp.kernel_.parameters) + 1
+    # Two beside the maximum for every hyperparameter, where the posterior has the factor; and
+    # one for the upper bound.
+    assert work == {"factor": 2 * free + 1, "solve": 2 * free + 1}
+    again = gp.summary()
+    assert work == {"factor": 2 * free + 1, "solve": 2 * free + 1}
+    assert again.as_dict() == first.as_dict()
+    copied = pickle.loads(pickle.dumps(gp))
+    assert copied.summary().as_dict() == first.as_dict()
+    assert gp.fit(x, y + x[:, 0]).summary().hyperparameters != first.hyperparameters
+    before = work["factor"]
+    gp.set_params(objective="evidence").summary()  # other gradients than the fit's
+    assert work["factor"] == before + 2 * free
+
+
+def test_a_summary_says_whose_functions_it_counts():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(200, 2))
+    y = np.sin(5.0 * x[:, 0]) + x[:, 1] + 0.1 * rng.standard_normal(200)
+    grid, along = Matern32(dim=0) * Matern32(dim=1), (Matern32(dim=0), Matern32(dim=1))
+    settings = {"num_basis": 9, "noise_variance": 0.01} | FIXED
+    for kernel, words in (
+        (grid, "9 x 9  "),
+        (grid + Matern32(2.0, dim=0), "9 x 9, finest term  "),
+        (along[0] + along[1], "9, 9 (one input each)  "),
+    ):
+        text = str(GPRegressor(kernel, **settings).fit(x, y).summary())
+        assert f"Basis functions   {words}" in text, text
+        assert "a cautious bound: what the splines cost is said next" in " ".join(text.split())

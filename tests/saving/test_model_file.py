@@ -1,0 +1,526 @@
+"""The file of a model: whole or not there, and believed only where it agrees with itself."""
+
+import errno
+import io
+import json
+import os
+import stat
+import zipfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import asvgp
+from asvgp import (
+    Constant,
+    GPRegressor,
+    Matern32,
+    ModelFileError,
+)
+from asvgp.saving import atomic, model_file
+from tests.saving.saved import (
+    FIELDS,
+    LINES,
+    additive,
+    again,
+    fitted,
+    line,
+    mixed,
+    outputs,
+    same,
+    sums,
+)
+
+each_model = pytest.mark.parametrize("case", [*LINES, *FIELDS], ids=lambda case: case.__name__)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.asvgp"
+
+
+# ---------------------------------------------------------------- the file
+
+
+@each_model
+def test_the_same_model_gives_the_same_bytes(case, path):
+    gp = fitted(case)[0]
+    gp.save(path)
+    first = path.read_bytes()
+    asvgp.load(path).save(path)
+    assert path.read_bytes() == first
+
+
+def test_numpy_reads_the_arrays(path):
+    gp = fitted(mixed)[0]
+    gp.save(path)
+    with np.load(path, allow_pickle=False) as arrays:
+        assert same(arrays["data.stats.moments"], gp.stats_.moments)
+        assert all(arrays[n].dtype.kind == "f" for n in arrays.files if n != "model.json")
+        content = json.loads(arrays["model.json"])
+    assert content["format"] == "asvgp model"
+    assert content["library"] == asvgp.__version__
+
+
+def test_headers_are_those_of_numpy():
+    for array in (np.ones((3, 2)), np.asfortranarray(np.ones((3, 2))), np.array(1.0), np.arange(0)):
+        stream = io.BytesIO()
+        np.save(stream, array)
+        fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+        header = model_file._npy_header(array.dtype.str, fortran, array.shape)
+        stream.seek(0)
+        assert np.lib.format.read_magic(stream) == (1, 0)
+        mine = io.BytesIO(header)
+        np.lib.format.read_magic(mine)
+        read = np.lib.format.read_array_header_1_0
+        assert read(mine) == read(stream)
+        assert mine.tell() % 64 == 0
+
+
+def test_the_data_are_not_in_it(path):
+    x = np.linspace(0.0, 1.0, 100_000)
+    GPRegressor(Matern32(0.1), num_basis=20, noise_variance=1.0, optimizer=None).fit(x, x).save(
+        path
+    )
+    assert path.stat().st_size < 20_000
+
+
+def test_empty_cells_take_no_room(path):
+    x = np.concatenate([np.linspace(0.0, 0.01, 500), [1.0]])
+    gp = GPRegressor(Matern32(0.1), num_basis=50_000, noise_variance=1.0, optimizer=None)
+    gp.partial_fit(x, x)
+    loaded = again(gp, path)
+    assert path.stat().st_size < 0.1 * gp.stats_.moments.nbytes
+    assert same(loaded.stats_.moments, gp.stats_.moments)
+
+
+def test_what_shrinks_is_compressed_and_nothing_else(path):
+    rng = np.random.default_rng(0)
+    half = np.where(rng.uniform(size=200_000) < 0.5, rng.standard_normal(200_000), 0.0)
+    late = np.concatenate([rng.standard_normal(20_000), np.zeros(180_000)])
+    digits = rng.standard_normal(200_000)
+    model_file.write(path, {}, {"half": half, "late": late, "digits": digits, "few": digits[:3]})
+    with zipfile.ZipFile(path) as archive:
+        members = {info.filename[:-4]: info for info in archive.infolist()}
+    assert members["half"].compress_size < 0.65 * half.nbytes
+    assert members["late"].compress_size < 0.15 * late.nbytes
+    for name in ("digits", "few"):
+        assert members[name].compress_type == zipfile.ZIP_STORED
+    found = model_file.read(path)[1]
+    assert same(found["half"], half)
+    assert same(found["late"], late)
+
+
+def test_fields_that_an_older_file_lacks_have_their_defaults(path):
+    fitted(line)[0].save(path)
+
+    def older(model):
+        stats = model["shared"]["data.stats"]["Statistics"]
+        for name in ("convention", "widths", "width_weights", "centre", "column_centre"):
+            del stats[name]
+        del model["state"]["_fit_now"]["Fit"]["timings"]
+        del model["settings"]["memory_limit"]
+
+    rewrite(path, older)
+    gp, X, _, _ = fitted(line)
+    assert same(asvgp.load(path).predict(X), gp.predict(X))
+
+
+def test_arrays_come_back_as_they_were(path):
+    arrays = {
+        "c": np.arange(6.0).reshape(2, 3),
+        "f": np.arange(6.0).reshape(2, 3).T,
+        "strided": np.arange(12.0)[::2],
+        "big": np.arange(5, dtype=">i4"),
+        "times": np.array(["2024-01-01", "NaT"], dtype="M8[s]"),
+        "flags": np.array([True, False]),
+        "none": np.empty((3, 0)),
+        "number": np.array(2.5),
+        "zeros": np.zeros((40, 50)),
+    }
+    model_file.write(path, {"x": 1}, arrays)
+    model, found = model_file.read(path)
+    assert model == {"x": 1}
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(found[name], array)
+        assert found[name].flags.f_contiguous == array.flags.f_contiguous or name == "strided"
+        assert found[name].dtype.isnative
+        assert found[name].flags.writeable
+
+
+# ---------------------------------------------------------------- writing it
+
+
+def test_a_full_disk_leaves_the_old_file(path, monkeypatch):
+    gp, X, _, _ = fitted(line)
+    gp.save(path)
+    before = path.read_bytes()
+
+    class Full(io.FileIO):
+        room = 20_000
+
+        def write(self, data, /):
+            self.room -= len(memoryview(data).cast("B"))
+            if self.room < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return super().write(data)
+
+    def opened(name, mode):
+        return Full(name, mode) if "x" in mode else open(name, mode)
+
+    monkeypatch.setattr(atomic, "open", opened, raising=False)
+    with pytest.raises(OSError, match=r"needs up to .* KiB|MiB.*are left in.*is as it was") as info:
+        fitted(sums)[0].save(path)
+    assert info.value.errno == errno.ENOSPC
+    assert os.listdir(path.parent) == [path.name]
+    assert path.read_bytes() == before
+    monkeypatch.undo()
+    assert same(asvgp.load(path).predict(X), gp.predict(X))
+
+
+@each_model
+def test_the_room_it_needs_is_not_more_than_is_said(case, path, monkeypatch):
+    told = []
+    honest = atomic.replacing
+
+    def replacing(path, what, size):
+        told.append(size())
+        return honest(path, what, size)
+
+    monkeypatch.setattr(model_file, "replacing", replacing)
+    monkeypatch.setattr(model_file, "_shrinks", lambda raw: False)
+    fitted(case)[0].save(path)
+    assert told[0] - 20_000 < path.stat().st_size <= told[0]
+
+
+def test_files_that_may_not_be_so_large(path):
+    resource = pytest.importorskip("resource")
+    gp = fitted(line)[0]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(
+            OSError, match=r"may not be larger than 4.0 KiB here.*ulimit -f"
+        ) as info:
+            gp.save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert info.value.errno == errno.EFBIG
+    assert os.listdir(path.parent) == []
+
+
+def test_an_interrupted_save_leaves_the_old_file(path, monkeypatch):
+    gp = fitted(line)[0]
+    gp.save(path)
+    before = path.read_bytes()
+
+    def interrupted(_descriptor):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fitted(sums)[0].save(path)
+    assert os.listdir(path.parent) == [path.name]
+    assert path.read_bytes() == before
+
+
+def test_permissions_are_the_usual_or_those_before(path):
+    gp = fitted(line)[0]
+    plain = path.with_name("plain")
+    plain.touch()
+    gp.save(path)
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+    path.chmod(0o600)
+    gp.save(str(path))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_links_are_followed(path):
+    gp = fitted(line)[0]
+    gp.save(path)
+    link = path.with_name("latest")
+    link.symlink_to(path.name)
+    fitted(outputs)[0].save(link)
+    assert link.is_symlink()
+    assert not asvgp.load(path)._data.single
+
+
+def test_places_that_do_not_exist(path):
+    gp = fitted(line)[0]
+    with pytest.raises(FileNotFoundError):
+        gp.save(path / "deeper" / "model")
+    with pytest.raises(IsADirectoryError):
+        gp.save(path.parent)
+    with pytest.raises(FileNotFoundError):
+        asvgp.load(path)
+    assert os.listdir(path.parent) == []
+
+
+# ---------------------------------------------------------------- refusing it
+
+
+def rewrite(path, change_model=None, change_arrays=None):
+    """The same file with other content and right checksums."""
+    model, arrays = model_file.read(path)
+    if change_model:
+        change_model(model)
+    if change_arrays:
+        change_arrays(arrays)
+    model_file.write(path, model, arrays)
+
+
+def refused(path, match):
+    with pytest.raises(ModelFileError, match=match) as info:
+        asvgp.load(path)
+    assert str(path) in str(info.value)
+    assert isinstance(info.value, ValueError)
+
+
+def test_what_is_no_zip(path):
+    for content in (b"", b"x", b"\x80\x04}.", b"PAR1" + bytes(100)):
+        path.write_bytes(content)
+        refused(path, "is no model file")
+
+
+def test_what_is_another_zip(path):
+    np.savez(path.with_suffix(".npz"), a=np.ones(3))
+    refused(path.with_suffix(".npz"), "NumPy arrays")
+    objects = np.array([{"a": 1}], dtype=object)
+    np.savez(path.with_suffix(".npz"), a=objects, allow_pickle=True)
+    refused(path.with_suffix(".npz"), "NumPy arrays")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("[Content_Types].xml", "<x/>")
+    refused(path, "office document")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("notes.txt", "none")
+    refused(path, "zip archive of other things")
+    for text in ("{}", "[]", "no json", '{"format": "another"}', "[" * 100_000, '{"a": NaN}'):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("model.json", text)
+        refused(path, "another program|is damaged")
+
+
+def test_cut_off_anywhere(path):
+    fitted(line)[0].save(path)
+    whole = path.read_bytes()
+    for end in np.linspace(0, len(whole) - 1, 50).astype(int):
+        path.write_bytes(whole[:end])
+        refused(path, "is no model file" if end < 4 else "cut off or")
+
+
+def archived(path, change):
+    """The file with members replaced, as a zip program would."""
+    with zipfile.ZipFile(path) as archive:
+        members = {info.filename: archive.read(info) for info in archive.infolist()}
+        comment = archive.comment
+    change(members)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.comment = comment
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def test_altered_with_a_zip_program(path):
+    gp = fitted(line)[0]
+
+    def altered(change, match):
+        gp.save(path)
+        archived(path, change)
+        refused(path, match)
+
+    name = "data.stats.moments.npy"
+    altered(lambda m: m.update({name: m[name][:-8] + bytes(8)}), "checksum")
+    altered(lambda m: m.update({name: m[name] + bytes(8)}), "bytes where shape")
+    altered(lambda m: m.pop(name), "it lacks data.stats.moments.npy")
+    altered(lambda m: m.update(virus=b"!"), "virus does not belong")
+    text = lambda m: m["model.json"]  # noqa: E731
+    change = lambda m: m.update({"model.json": text(m).replace(b'"cpu"', b'"gpu"')})  # noqa: E731
+    altered(change, "cut off or altered")
+    newer = lambda m: m.update(  # noqa: E731
+        {"model.json": text(m).replace(b'"version":1,"library":"', b'"version":7,"library":"9')}
+    )
+    altered(newer, "written by asvgp 9.* in format 7; this is .* Upgrade")
+
+
+def test_arrays_that_claim_too_much(path):
+    """No memory is taken on the word of a file."""
+
+    def claiming(dtype, shape, content=bytes(64), compress=False):
+        header = model_file._npy_header(dtype, False, tuple(shape))
+        entry = {"dtype": dtype, "shape": shape, "fortran": False}
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.compression = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+            archive.writestr("a.npy", header + content)
+            entry["crc"] = archive.getinfo("a.npy").CRC
+            head = {"format": "asvgp model", "version": 1, "library": "0"}
+            text = json.dumps(head | {"arrays": {"a": entry}, "model": {}}).encode()
+            archive.compression = zipfile.ZIP_STORED
+            archive.writestr("model.json", text)
+            archive.comment = model_file._signature(text)
+
+    claiming("<f8", [8])
+    refused(path, "contradicts itself")  # an archive in order, if of no model
+    for shape in ([10**15], [10**30], [2**62, 4], [-1], ["8"], [True, 8.0], 8, None):
+        claiming("<f8", shape if isinstance(shape, list) else [8])
+        archived(path, lambda m, s=shape: _claim(m, s))
+        _sign(path)
+        refused(path, "a.npy is not what was saved")
+    for dtype in ("|O", "O", "<f8,<f8", "<U9", "|V8", "<c16", "float64"):
+        claiming(dtype, [8])
+        refused(path, "do not belong in a model")
+
+
+def _claim(members, shape):
+    content = json.loads(members["model.json"])
+    content["arrays"]["a"]["shape"] = shape
+    members["model.json"] = json.dumps(content).encode()
+
+
+def _sign(path):
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.comment = model_file._signature(archive.read("model.json"))
+
+
+def nested(model, *keys):
+    for key in keys[:-1]:
+        model = model[key]
+    return model, keys[-1]
+
+
+SEEN = ("state", "_data", "Seen")
+STATS = ("shared", "data.stats", "Statistics")
+FIT = ("state", "_fit_now", "Fit")
+POSTERIOR = (*FIT, "posterior", "Posterior")
+
+
+@pytest.mark.parametrize(
+    "keys, value, match",
+    [
+        ((*STATS, "grid", "Grid", "cells"), 77, "moments of the statistics has shape"),
+        ((*STATS, "grid", "Grid", "cells"), 10**12, "moments of the statistics has shape"),
+        ((*STATS, "grid", "Grid", "cells"), "many", "cells is 'many'"),
+        ((*STATS, "grid", "Grid", "upper"), {"float": "nan"}, "a grid from"),
+        ((*STATS, "grid", "Grid", "upper"), {"float": "1e5"}, "is no number"),
+        ((*STATS, "grid"), None, "NoneType"),
+        ((*STATS, "degree"), 5, "has shape"),
+        ((*STATS, "moments"), 3.0, "float"),
+        ((*STATS, "moments"), {"array": "nowhere"}, "nowhere"),
+        ((*STATS, "targets"), {"array": "data.stats.moments"}, "targets of the statistics"),
+        ((*STATS, "count"), 1.5, "count is 1.5"),
+        ((*STATS, "surprise"), 1, "surprise"),
+        (("shared", "data.stats"), {"shared": "data.stats"}, "recursion"),
+        ((*SEEN, "single"), "yes", "single is a str"),
+        ((*SEEN, "stats"), {"Matern32": {}}, "the statistics is a Matern32"),
+        ((*SEEN, "structure", "Line", "layout", "Layout", "inputs"), {"tuple": [4]}, "column is 4"),
+        ((*SEEN, "structure", "Line", "layout", "Layout", "kernel"), {"eval": "1"}, "no part"),
+        ((*FIT, "noise"), -1.0, "noise is -1"),
+        ((*FIT, "noise"), "low", "noise is 'low'"),
+        ((*FIT, "kernel"), {"SHO": {"period": 2.0}}, "with other hyperparameters"),
+        ((*FIT, "posterior"), {"tuple": []}, "tuple"),
+        ((*POSTERIOR, "degree"), {"tuple": [1]}, "degree is 1"),
+        ((*POSTERIOR, "state"), {"dict": []}, "effects"),
+        ((*POSTERIOR, "stats"), {"shared": "data.stats"}, "coefficients has shape"),
+        (("settings", "kernel", "Matern32", "variance"), -2.0, "variance"),
+        (("settings", "objective"), "joy", "objective"),
+        (("settings", "wings"), 2, "wings"),
+        (("state", "n_features_in_"), 0, "n_features_in_ is 0"),
+        (("state", "feature_names_in_"), ["a", "b"], "names"),
+        (("state", "__class__"), "x", "unknown parts"),
+        (("state",), [], "list"),
+        (("settings", "kernel"), {"Sum": {"parts": []}, "tuple": []}, "one kind"),
+    ],
+)
+def test_parts_that_contradict_each_other(path, keys, value, match):
+    fitted(line)[0].save(path)
+
+    def change(model):
+        inner, key = nested(model, *keys)
+        inner[key] = value
+
+    rewrite(path, change)
+    refused(path, f"contradicts itself.*{match}")
+
+
+@pytest.mark.parametrize("case", [mixed, additive, sums], ids=lambda case: case.__name__)
+def test_no_array_may_have_another_shape_or_type(case, path):
+    fitted(case)[0].save(path)
+    _, arrays = model_file.read(path)
+    whole = path.read_bytes()
+    for name, array in arrays.items():
+        if not array.size:  # nothing that could be wrong
+            continue
+        for other in (array[..., None], array.astype(np.float32), array[None]):
+            path.write_bytes(whole)
+            rewrite(path, None, lambda arrays, n=name, o=other: arrays.update({n: o}))
+            refused(path, "contradicts itself")
+
+
+@cache
+def small_file(folder) -> bytes:
+    path = Path(folder) / "small"
+    x = np.linspace(0.0, 1.0, 50)
+    gp = GPRegressor(Matern32(0.3) + Constant(), num_basis=9, noise_variance=0.1, optimizer=None)
+    gp.fit(x, np.sin(6 * x)).save(path)
+    return path.read_bytes()
+
+
+@settings(
+    max_examples=600,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_damage_is_noticed_or_harmless(data, tmp_path_factory):
+    folder = tmp_path_factory.getbasetemp()
+    content = bytearray(small_file(str(folder)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        # More often in the directory at the end than its size would have it.
+        last = len(content) - 1
+        place = data.draw(st.one_of(st.integers(0, last), st.integers(max(last - 1200, 0), last)))
+        kind = data.draw(st.sampled_from(["flip", "set", "cut", "insert", "remove", "swap"]))
+        if kind == "flip":
+            content[place] ^= 1 << data.draw(st.integers(0, 7))
+        elif kind == "set":
+            content[place : place + 4] = data.draw(st.binary(min_size=4, max_size=4))
+        elif kind == "cut":
+            del content[place:]
+        elif kind == "insert":
+            content[place:place] = data.draw(st.binary(min_size=1, max_size=40))
+        elif kind == "remove":
+            del content[place : place + data.draw(st.integers(1, 40))]
+        else:
+            a, b = content[:place], content[place:]
+            content = b + a
+        if not content:
+            break
+    _loads_or_refuses(folder, bytes(content))
+
+
+def test_every_bit_of_the_directory(tmp_path_factory):
+    """Flipped one at a time: names, sizes, places, checksums, flags."""
+    folder = tmp_path_factory.getbasetemp()
+    whole = small_file(str(folder))
+    begin = whole.index(b"PK\x01\x02")
+    for place in range(begin, len(whole)):
+        content = bytearray(whole)
+        content[place] ^= 1 << (place % 8)
+        _loads_or_refuses(folder, bytes(content))
+
+
+def _loads_or_refuses(folder, content):
+    path = Path(folder) / "damaged"
+    path.write_bytes(content)
+    try:
+        loaded = asvgp.load(path)
+    except ModelFileError:  # and no other error
+        return
+    (Path(folder) / "whole").write_bytes(small_file(str(folder)))
+    expected = asvgp.load(Path(folder) / "whole")
+    places = np.linspace(-1.0, 2.0, 30)
+    assert same(loaded.predict(places, return_std=True), expected.predict(places, return_std=True))
+    assert vars(loaded).keys() == vars(expected).keys()

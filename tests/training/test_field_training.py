@@ -1,0 +1,156 @@
+"""Training models of several inputs: what it ends with, what it says of that, what it costs."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from asvgp import Constant, GPRegressor, Matern32, Matern52
+from asvgp.model import devices as engine
+from asvgp.model import effects
+from asvgp.training import field_fit as fitting
+from asvgp.training.optimise import maximise
+
+
+def test_inputs_without_effect_do_not_spoil_a_fine_basis():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 1.0, (1000, 3))
+    y = np.sin(6 * X[:, 0]) + 0.1 * rng.standard_normal(1000)
+    kernel = Matern52(dim=0) + Matern52(dim=1) + Matern52(dim=2)
+    few, many = (GPRegressor(kernel, num_basis=n).fit(X, y) for n in (30, 100))
+    # Their lengths end far beyond the domain, where 100 splines could not be told apart.
+    assert min(many.kernel_.values[2::2]) > 5.0
+    assert many.elbo_ > few.elbo_ - 1.0
+    assert many.noise_variance_ == pytest.approx(0.01, rel=0.1)
+    assert many.num_basis_[0] == 100
+    np.testing.assert_allclose(many.predict(X[:50]), few.predict(X[:50]), atol=0.05)
+
+
+# ---------------------------------------------------------------- nothing is factored twice
+
+
+def counted(monkeypatch, module, name: str) -> list:
+    """Calls of a function, from now on."""
+    calls, original = [], getattr(module, name)
+
+    def wrapped(*arguments, **options):
+        calls.append(name)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(module, name, wrapped)
+    return calls
+
+
+def test_the_upper_bound_waits_until_it_is_asked_for(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 1.0, (300, 2))
+    y = np.sin(4 * X[:, 0]) + 0.1 * rng.standard_normal(300)
+    factors = counted(monkeypatch, engine, "CpuFactor")
+    kernel = Matern32(0.5, dim=0) * Matern32(0.5, dim=1)
+    gp = GPRegressor(kernel, num_basis=12, noise_variance=0.01, optimizer=None).fit(X, y)
+    mean, std = gp.predict(X[:5], return_std=True)
+    assert np.isfinite([gp.elbo_, *std]).all()
+    assert len(factors) == 1  # the bound's is the posterior's
+    again = pickle.loads(pickle.dumps(gp))
+    upper = gp.evidence_upper_bound_
+    assert len(factors) == 2
+    assert gp.elbo_ < upper == gp.evidence_upper_bound_ == gp.resolution_[-1].upper_bound
+    assert len(factors) == 2
+    assert again.evidence_upper_bound_ == upper
+    np.testing.assert_array_equal(gp.predict(X[:5]), mean)
+
+
+def test_the_posterior_is_what_training_factored_last(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 1.0, (300, 2))
+    y = np.sin(4 * X[:, 0]) + 0.1 * rng.standard_normal(300)
+    factors = counted(monkeypatch, engine, "CpuFactor")
+    gp = GPRegressor(Matern32(dim=0) * Matern32(dim=1), num_basis=12).fit(X, y)
+    assert len(factors) <= gp.optimization_.evaluations + 1
+
+
+def test_effects_of_a_line_are_estimated_once(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.0, 10.0, 300)
+    y = np.sin(x) + 5.0 + 0.1 * rng.standard_normal(300)
+    estimates = counted(monkeypatch, effects, "_estimate")
+    gp = GPRegressor(Matern32() + Constant(), num_basis=40, noise_variance=0.01, optimizer=None)
+    gp.fit(x, y)
+    assert gp.elbo_ < 1e3
+    assert len(estimates) == 1
+    assert gp.elbo_ < gp.evidence_upper_bound_ == gp.resolution_[-1].upper_bound
+    assert len(estimates) == 2
+
+
+# ---------------------------------------------------------------- resolution
+
+
+def test_few_rows_take_few_cells_and_are_fitted_as_well():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (800, 4))
+    y = np.sin(3 * X[:, 0]) + X[:, 3] ** 2 + 0.1 * rng.standard_normal(800)
+    many = GPRegressor(Matern32()).partial_fit(X, y)
+    assert [grid.cells for grid, _ in many.stats_.smooths] == [256] * 4
+    X, y = X[:150], y[:150]
+    gp = GPRegressor(Matern32()).fit(X, y)
+    assert [grid.cells for grid, _ in gp.stats_.smooths] == [64] * 4
+    tried = [level.num_basis for level in gp.resolution_]
+    assert len(set(tried)) == len(tried)  # not in circles
+    assert gp.num_basis_ == tried[-1]
+
+    def covariance(A, B):
+        parts = [part.replace(dim=None) for part in gp.kernel_.components]
+        return sum(part(A[:, d], B[:, d]) for d, part in enumerate(parts))
+
+    full = covariance(X, X) + gp.noise_variance_ * np.eye(len(y))
+    evidence = -0.5 * (y @ np.linalg.solve(full, y) + np.linalg.slogdet(2 * np.pi * full)[1])
+    assert evidence - 6.0 < gp.elbo_ <= evidence <= gp.evidence_upper_bound_
+    new = rng.uniform(-1.0, 1.0, (50, 4))
+    cross = covariance(new, X)
+    mean, std = gp.predict(new, return_std=True)
+    np.testing.assert_allclose(mean, cross @ np.linalg.solve(full, y), atol=0.02)
+    variance = np.diag(covariance(new, new) - cross @ np.linalg.solve(full, cross.T))
+    # What the splines miss of the prior is added: never too sure.
+    assert np.all((std > 0.99 * variance**0.5) & (std < 1.35 * variance**0.5))
+
+
+# ---------------------------------------------------------------- what is said of it
+
+
+def hilly():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 1.0, (500, 2))
+    return X, np.sin(9 * X[:, 0]) * np.cos(7 * X[:, 1]) + 0.1 * rng.standard_normal(500)
+
+
+def test_a_failed_search_at_the_end_is_not_hidden(monkeypatch):
+    monkeypatch.setattr(fitting, "DEAR", 1)  # as if all bounds were dear
+
+    def failing(objective, start, settings):
+        report = maximise(objective, start, settings)
+        report.converged, report.message = False, "stopped early, because"
+        return report
+
+    monkeypatch.setattr(fitting, "maximise", failing)
+    gp = GPRegressor(Matern32(dim=0) * Matern32(dim=1), num_basis=12)
+    with pytest.warns(ConvergenceWarning, match="did not converge: stopped early"):
+        gp.fit(*hilly())
+    assert not gp.optimization_.converged
+
+
+@pytest.mark.parametrize("late", [1e3, 0.0])
+def test_a_limit_of_iterations_is_judged_by_what_the_last_gained(monkeypatch, late):
+    monkeypatch.setattr(fitting, "DEAR", 1)
+    monkeypatch.setattr(fitting, "POLISH", 1.0)  # four iterations
+    monkeypatch.setattr(fitting, "LATE", late)
+    gp = GPRegressor(Matern32(dim=0) * Matern32(dim=1), num_basis=8)
+    if late:
+        gp.fit(*hilly())
+    else:
+        with pytest.warns(ConvergenceWarning, match=r"stopped after 4 iterations.*kernel=kernel_"):
+            gp.fit(*hilly())
+    assert gp.optimization_.converged == bool(late)
+    assert "stopped after 4 iterations on all of the field" in gp.optimization_.message

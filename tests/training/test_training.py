@@ -1,0 +1,341 @@
+"""Training: starting values, L-BFGS, limits, interrupts, resolution."""
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+from scipy.optimize import minimize
+
+from asvgp import LBFGS, SHO, GPRegressor, Matern12, Matern32, Matern52, Matern72
+from asvgp.basis import Grid
+from asvgp.kernels.algebra import Sum
+from asvgp.model.bound import lower_bound, upper_bound
+from asvgp.policies import MANY
+from asvgp.statistics.one_input import Statistics
+from asvgp.training import optimise
+from asvgp.training.climb import Problem, train
+from asvgp.training.optimise import Objective, maximise
+from asvgp.training.resolution import FEWEST, HELD, MOST, choose, finest_cells
+from asvgp.training.starts import noise_estimate, signal_power, spectral_peaks
+from tests.dense import ExactGP, sample
+
+
+def simulate(kernel, noise, n, span, cells, seed=0):
+    """A draw from the model at regular times, through the Markov chain of the exact process."""
+    rng = np.random.default_rng(seed)
+    x = np.linspace(0.0, span, n)
+    process = kernel.markov()
+    size = len(process.operator) - 1
+    matrix = np.eye(size, k=1)
+    matrix[-1] = -process.operator[:-1]
+    forward = expm(matrix * (x[1] - x[0]))
+    values, vectors = np.linalg.eigh(process.covariance - forward @ process.covariance @ forward.T)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    state = np.linalg.cholesky(process.covariance) @ rng.standard_normal(size)
+    f = np.empty(n)
+    for i in range(n):
+        f[i] = state[0]
+        state = forward @ state + root @ rng.standard_normal(size)
+    y = f + np.sqrt(noise) * rng.standard_normal(n)
+    return Statistics.from_data(x, y, Grid(0.0, span, cells), kernel.order + 1)
+
+
+@pytest.mark.parametrize(
+    "truth", [Matern12(20.0, 3.0), Matern32(1.5, 3.0), Matern52(2.0, 0.5), SHO(3.0, 8.0, 2.0)]
+)
+def test_recovers_the_hyperparameters_without_being_told(truth):
+    """Better than the truth, and by no more than a likelihood ratio of chance allows."""
+    noise, degree = 0.1, truth.order + 1
+    stats = simulate(truth, noise, 6000, 600.0, 6000)
+    start = type(truth)()  # all ones
+    state, report = train(Problem(start, None, degree, "evidence", LBFGS()), stats)
+    assert report.converged
+    gain = report.objective - lower_bound(truth, noise, stats, degree, "evidence").fit
+    assert 0.0 <= gain < 10.0
+    assert state[1] == pytest.approx(noise, rel=0.15)
+    np.testing.assert_allclose(np.log(state[0].values), np.log(truth.values), atol=0.7)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e9])
+def test_units_do_not_matter(unit):
+    """Scaling x and y scales the result, and nothing else."""
+    rng = np.random.default_rng(1)
+    x = rng.uniform(0, 50, 2000)
+    y = np.sin(x) + 0.2 * rng.standard_normal(2000)
+    plain = Statistics.from_data(x, y, Grid(0.0, 50.0, 500), 2)
+    scaled = Statistics.from_data(unit * x, y / unit, Grid(0.0, unit * 50.0, 500), 2)
+    (a, noise_a), _ = train(
+        Problem(Matern32(1.0, 1.0), None, 2, "elbo", LBFGS(tolerance=1e-6)), plain
+    )
+    (b, noise_b), _ = train(
+        Problem(Matern32(unit, unit**-2), None, 2, "elbo", LBFGS(tolerance=1e-6)), scaled
+    )
+    assert b.lengthscale / unit == pytest.approx(a.lengthscale, rel=1e-3)
+    assert b.variance * unit**2 == pytest.approx(a.variance, rel=1e-3)
+    assert noise_b * unit**2 == pytest.approx(noise_a, rel=1e-3)
+
+
+def test_the_optimum_is_stationary_and_beats_its_neighbours():
+    rng = np.random.default_rng(2)
+    x = rng.uniform(0, 20, 3000)
+    y = np.sin(x) + np.cos(3 * x) + 0.3 * rng.standard_normal(3000)
+    stats = Statistics.from_data(x, y, Grid(0.0, 20.0, 200), 2)
+    (kernel, noise), report = train(
+        Problem(Matern32(), None, 2, "elbo", LBFGS(tolerance=1e-8)), stats
+    )
+    best = lower_bound(kernel, noise, stats, 2)
+    assert report.objective == pytest.approx(best.elbo)
+    assert np.abs(best.gradient).max() < 0.05
+    for name in kernel.parameters:
+        for factor in (0.9, 1.1):
+            other = kernel.replace(**{name: factor * getattr(kernel, name)})
+            assert lower_bound(other, noise, stats, 2).elbo < best.elbo
+
+
+def test_agrees_with_the_exact_maximum_likelihood():
+    """Many basis functions: the bound's optimum is the exact evidence's."""
+    truth = Matern32(0.4, 1.0)
+    x, y = sample(truth, 0.05, 80, 3.0, seed=3)
+
+    def negative(theta):
+        length, variance, noise = np.exp(theta)
+        return -ExactGP(Matern32(length, variance), noise, x, y).evidence()
+
+    exact = minimize(negative, np.log([0.4, 1.0, 0.05]), method="L-BFGS-B")
+    stats = Statistics.from_data(x, y, Grid(0.0, 3.0, 1000), 3)
+    (kernel, noise), _ = train(Problem(Matern32(), None, 3, "elbo", LBFGS(tolerance=1e-8)), stats)
+    np.testing.assert_allclose(np.log([*kernel.values, noise]), exact.x, atol=0.01)
+
+
+def test_fixed_and_bounded_hyperparameters_are_respected():
+    rng = np.random.default_rng(4)
+    x = rng.uniform(0, 20, 1000)
+    y = 3 * np.sin(x) + 0.1 * rng.standard_normal(1000)
+    stats = Statistics.from_data(x, y, Grid(0.0, 20.0, 100), 2)
+    kernel = Matern32(2.0, 1.0, fixed="variance", bounds={"lengthscale": (0.5, 2.5)})
+    (found, _), report = train(Problem(kernel, None, 2, "elbo", LBFGS()), stats)
+    assert found.variance == 1.0
+    assert 0.5 <= found.lengthscale <= 2.5
+    tight = Matern32(0.2, 1.0, bounds={"lengthscale": (0.1, 0.3)})
+    (found, _), report = train(Problem(tight, None, 2, "elbo", LBFGS()), stats)
+    assert found.lengthscale == pytest.approx(0.3)
+    assert report.at_bounds == ["lengthscale"]
+    assert "at a bound: lengthscale" in str(report)
+
+
+def test_everything_fixed_but_the_noise():
+    rng = np.random.default_rng(5)
+    x = rng.uniform(0, 20, 1000)
+    y = np.sin(x) + 0.1 * rng.standard_normal(1000)
+    stats = Statistics.from_data(x, y, Grid(0.0, 20.0, 100), 2)
+    kernel = Matern32(2.0, 1.0, fixed=("lengthscale", "variance"))
+    (found, noise), _ = train(Problem(kernel, None, 2, "elbo", LBFGS()), stats)
+    assert found == kernel
+    assert noise == pytest.approx(0.01, rel=0.2)
+
+
+def test_ctrl_c_keeps_the_best_state(monkeypatch):
+    rng = np.random.default_rng(6)
+    x = rng.uniform(0, 20, 1000)
+    y = np.sin(x) + 0.1 * rng.standard_normal(1000)
+    stats = Statistics.from_data(x, y, Grid(0.0, 20.0, 100), 2)
+    calls = []
+    real = optimise.lower_bound
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 25:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(optimise, "lower_bound", interrupted)
+    (kernel, noise), report = train(
+        Problem(Matern32(), None, 2, "elbo", LBFGS(tolerance=1e-12)), stats
+    )
+    assert not report.converged
+    assert "interrupted" in report.message
+    assert report.objective == pytest.approx(real(kernel, noise, stats, 2).elbo)
+    values = [real(k, n, s, d, o).elbo for k, n, s, d, o in calls[:-1]]
+    assert report.objective == pytest.approx(max(values))
+
+
+def test_iteration_limit_is_reported():
+    rng = np.random.default_rng(7)
+    x = rng.uniform(0, 20, 1000)
+    stats = Statistics.from_data(x, np.sin(x) + rng.standard_normal(1000), Grid(0.0, 20.0, 50), 2)
+    target = Objective(Matern32(), stats, 2, "elbo")
+    report = maximise(target, (Matern32(5.0, 9.0), 9.0), LBFGS(max_iterations=1))
+    assert not report.converged
+    assert "raise LBFGS(max_iterations=...)" in report.message
+    assert report.objective >= target.trace[0]
+
+
+def test_restarts_never_hurt():
+    rng = np.random.default_rng(8)
+    x = rng.uniform(0, 20, 400)
+    y = np.sin(x) + 0.5 * np.sin(17 * x) + 0.2 * rng.standard_normal(400)
+    stats = Statistics.from_data(x, y, Grid(0.0, 20.0, 300), 2)
+    _, once = train(Problem(Matern32(), None, 2, "elbo", LBFGS()), stats)
+    _, more = train(Problem(Matern32(), None, 2, "elbo", LBFGS(restarts=4)), stats)
+    assert more.objective >= once.objective - 1e-9
+    assert more.evaluations > once.evaluations
+
+
+@pytest.mark.parametrize("cells", [10, 500, 20_000])
+def test_starting_values_see_signal_and_noise(cells):
+    rng = np.random.default_rng(9)
+    n = 5000
+    x = rng.uniform(0, 100, n)
+    y = 2.0 * np.sin(2 * np.pi * x / 25.0) + 0.3 * rng.standard_normal(n)
+    stats = Statistics.from_data(x, y, Grid(0.0, 100.0, cells), 2)
+    assert signal_power(stats) == pytest.approx(2.09, rel=0.05)
+    if cells > 10:
+        assert noise_estimate(stats) == pytest.approx(0.09, rel=0.5)
+        assert spectral_peaks(stats)[0] == pytest.approx(25.0, rel=0.05)
+
+
+def test_resolution_follows_the_data():
+    rng = np.random.default_rng(10)
+    n = 40_000
+    x = rng.uniform(0, 1, n)
+    noise = 0.1 * rng.standard_normal(n)
+    chosen = {}
+    for name, f in {"smooth": np.sin(6 * x), "rough": np.sin(2000 * x)}.items():
+        stats = Statistics.from_data(x, f + noise, Grid(0.0, 1.0, 65536), 2)
+        choice = choose(Problem(Matern32(), None, 2, "elbo", LBFGS()), stats)
+        chosen[name] = choice.stats.grid.cells
+        full, _ = train(Problem(Matern32(), None, 2, "elbo", LBFGS()), stats)
+        best = lower_bound(*full, stats, 2).elbo
+        assert best - choice.report.objective < 0.01 * n
+    assert chosen["smooth"] <= 1024
+    assert chosen["rough"] >= 4 * chosen["smooth"]
+
+
+def test_white_noise_needs_no_resolution():
+    rng = np.random.default_rng(11)
+    n = 20_000
+    stats = Statistics.from_data(
+        rng.uniform(0, 1, n), rng.standard_normal(n), Grid(0.0, 1.0, 65536), 2
+    )
+    choice = choose(Problem(Matern32(), None, 2, "elbo", LBFGS()), stats)
+    assert choice.stats.grid.cells <= 2048
+    assert choice.state[1] == pytest.approx(1.0, rel=0.05)
+
+
+def test_the_finest_grid_follows_the_gaps_not_the_count():
+    rng = np.random.default_rng(12)
+    even = finest_cells(rng.uniform(0, 1, 50_000), 0.0, 1.0)
+    assert 100_000 <= even <= HELD
+    assert finest_cells(np.array([0.0, 0.5, 1.0]), 0.0, 1.0) == FEWEST
+    clusters = np.concatenate([rng.uniform(0, 10, 200), rng.uniform(1e5, 1e5 + 10, 200)])
+    assert finest_cells(clusters, clusters.min(), clusters.max()) == MOST
+    assert finest_cells(np.tile(clusters, 400), clusters.min(), clusters.max()) == HELD
+    assert finest_cells(np.empty(MANY + 1), 0.0, 1.0) == MOST  # without a look at them
+
+
+def test_a_grid_of_many_cells_keeps_them_when_it_grows():
+    rng = np.random.default_rng(13)
+    x = rng.uniform(0, 1, 60_000)
+    gp = GPRegressor().partial_fit(x, np.sin(9 * x))
+    cells = gp.stats_.grid.cells
+    assert cells > MOST
+    gp.partial_fit([1.01], [0.0])
+    assert gp.stats_.grid.cells >= cells
+
+
+def test_what_splines_miss_of_a_rough_field_is_not_taken_for_noise():
+    """Hardly any noise, and a lengthscale of a gap or two: a few cells a gap are too few."""
+    n, truth, noise = 1500, Matern32(1.5, 1.0), 0.004
+    x, y = sample(truth, noise, n, span=n)
+    gp = GPRegressor(progress=False).fit(x, y)
+    assert gp.noise_variance_ == pytest.approx(noise, rel=0.5)
+    assert ExactGP(truth, noise, x, y).evidence() - gp.elbo_ < 0.01 * n
+
+
+@pytest.mark.parametrize("kernel", [Matern32(), Matern52(), Matern72()])
+def test_data_without_noise_keep_the_bound_a_bound(kernel):
+    """Nothing to stop the variance over the noise from growing: rounding must not win."""
+    x = np.random.default_rng(0).uniform(0, 10, 200)
+    degree = kernel.order + 1
+    for y in (x, x**2 - 3 * x, np.exp(-x)):
+        stats = Statistics.from_data(x, y, Grid(0.0, 10.0, 512), degree)
+        (found, noise), report = train(Problem(kernel, None, degree, "elbo", LBFGS()), stats)
+        assert report.objective <= -100 * np.log(2 * np.pi * noise)
+        assert report.objective <= upper_bound(found, noise, stats, degree) + 1e-3 * 200
+
+
+def test_a_slow_trend_does_not_hide_the_season():
+    """The optimum that takes the season for noise is left for the better one."""
+    rng = np.random.default_rng(1)
+    t = np.sort(rng.uniform(0, 40, 2000))
+    y = 300 + 0.1 * t**2 + 3 * np.sin(2 * np.pi * t) + 0.3 * rng.standard_normal(2000)
+    stats = Statistics.from_data(t, y, Grid(0.0, 40.0, 1000), 3)
+    (_, noise), _ = train(Problem(Matern52(), None, 3, "elbo", LBFGS()), stats)
+    assert noise < 0.2  # the season's variance is 4.5
+
+
+@pytest.mark.parametrize("weight", [1e-12, 1e-3, 1e6, 1e12])
+def test_equal_weights_only_rescale_the_noise(weight):
+    rng = np.random.default_rng(2)
+    x = rng.uniform(0, 20, 500)
+    y = np.sin(x) + 0.2 * rng.standard_normal(500)
+    grid = Grid(0.0, 20.0, 100)
+    plain = Statistics.from_data(x, y, grid, 2)
+    weighted = Statistics.from_data(x, y, grid, 2, np.full(500, weight))
+    problem = Problem(Matern32(), None, 2, "elbo", LBFGS(tolerance=1e-6))
+    (a, noise_a), _ = train(problem, plain)
+    (b, noise_b), _ = train(problem, weighted)
+    np.testing.assert_allclose(b.values, a.values, rtol=1e-3)
+    assert noise_b / weight == pytest.approx(noise_a, rel=1e-3)
+
+
+def test_ctrl_c_stops_all_levels(monkeypatch):
+    rng = np.random.default_rng(3)
+    x = rng.uniform(0, 20, 3000)
+    y = np.sin(x) + 0.1 * rng.standard_normal(3000)
+    stats = Statistics.from_data(x, y, Grid(0.0, 20.0, 4096), 2)
+    real, cells = optimise.lower_bound, []
+
+    def interrupted(kernel, noise, stats, *others):
+        cells.append(stats.grid.cells)
+        if len(cells) == 25:
+            raise KeyboardInterrupt
+        return real(kernel, noise, stats, *others)
+
+    monkeypatch.setattr(optimise, "lower_bound", interrupted)
+    _, report = train(Problem(Matern32(), None, 2, "elbo", LBFGS(tolerance=1e-12)), stats)
+    assert report.interrupted
+    assert len(cells) == 25
+    assert set(cells) == {512}
+
+
+def test_structure_that_only_fine_cells_show_is_not_missed():
+    """A fast wave whose coarse averages vanish: the bound alone would stop too early."""
+    x = np.random.default_rng(4).uniform(0, 1, 60_000)
+    y = np.sin(2 * np.pi * 4096 * x) + 0.1 * np.random.default_rng(5).standard_normal(60_000)
+    stats = Statistics.from_data(x, y, Grid(0.0, 1.0, 65536), 2)
+    choice = choose(Problem(Matern32(), None, 2, "elbo", LBFGS()), stats)
+    assert choice.state[1] < 0.05
+
+
+@pytest.mark.parametrize("kernel", [Matern12() + SHO(period=24.0), Matern32() + Matern32()])
+def test_sums_do_not_take_for_noise_what_coarse_cells_do_not_show(kernel):
+    """A cycle far shorter than the first cells, in one of two terms."""
+    rng = np.random.default_rng(7)
+    x = rng.uniform(0, 12_000, 3000)
+    y = (1.0 + 0.5 * np.sin(x / 700)) * np.sin(2 * np.pi * x / 24.0)
+    y += 0.3 * rng.standard_normal(3000)
+    alone = GPRegressor(kernel.components[1]).fit(x, y)
+    both = GPRegressor(kernel).fit(x, y)
+    assert both.noise_variance_ < 0.15
+    assert both.elbo_ > alone.elbo_ - 0.02 * len(x)
+
+
+def test_sums_are_tried_with_one_component_alone():
+    kernel = Matern12() + SHO(period=24.0)
+    assert isinstance(kernel, Sum)
+    options = kernel.candidates([3.0, 30.0], [5.0], 2.0)
+    main = [part for option in options for part in option.parts if part.variance == 1.8]
+    assert {type(part) for part in main} == {Matern12, SHO}
+    assert [part.period for part in main if isinstance(part, SHO)] == [24.0]  # it was given
+    assert {part.lengthscale for part in main if isinstance(part, Matern12)} == {3.0, 30.0}
+    assert all(option.prior_variance <= 2.0 * (1.0 + 1e-12) for option in options)
