@@ -9,9 +9,9 @@ from scipy.interpolate import BSpline
 from asvgp import Constant, GPRegressor, Linear, Matern32, Matern52
 from asvgp.model import memory
 from asvgp.model.memory import NotEnoughMemory
+from asvgp.posterior import field_functionals as functionals
 from asvgp.posterior.field import FieldPosterior
 from asvgp.posterior.field_functionals import Points
-from asvgp.posterior.line import field_functionals as functionals
 from asvgp.runtime.memory import group_limit, physical_memory
 from tests.model.test_field import CASES, NOISE, Case, dense_functions, dense_stiffness
 

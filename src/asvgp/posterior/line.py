@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cached_property
-from math import factorial
 from typing import Any
 
 import numba
@@ -25,6 +24,7 @@ from asvgp.model.bound import factored
 from asvgp.model.chain import Model
 from asvgp.model.effects import Design, Estimate, by_power, estimate, own_power
 from asvgp.model.elimination import Elimination
+from asvgp.posterior.tails import Splines
 from asvgp.runtime.parallel import as_doubles, each_chunk, each_share, one_blas_thread
 from asvgp.statistics.one_input import Statistics
 
@@ -94,6 +94,15 @@ class Posterior:
     def model(self) -> Model:
         """K."""
         return Model(self.kernel, self.grid, self.degree)
+
+    @cached_property
+    def splines(self) -> list[Splines]:
+        """The splines of every component, continued beyond the ends."""
+        return [Splines(prior.kernel, self.grid, prior.degree) for prior in self.model.priors]
+
+    def involved(self, component: int | None) -> list[int]:
+        """Return the numbers of the components that a functional acts on: one, or all."""
+        return list(range(len(self.model.priors))) if component is None else [component]
 
     @cached_property
     def chain(self) -> Elimination:
@@ -259,12 +268,11 @@ class Posterior:
 
         if sum(each_share(len(x), share)):
             rows = np.flatnonzero((x < grid.lower) | (x > grid.upper))
-            cells, weights = self.functionals(x[rows])
-            if component is not None:
-                weights = weights[:, self.model.where[component]]
-            own = slice(None) if component is None else self.model.where[component]
-            mean[:, rows] = np.einsum("oti,ti->ot", self.coefficients[:, cells][:, :, own], weights)
+            cells, weights = self.rows(x[rows], component=component)
+            mean[:, rows] = np.einsum("oti,ti->ot", self.coefficients[:, cells], weights)
             if ends is not None:
+                if component is not None:
+                    weights = weights[:, self.model.where[component]]
                 right = (x[rows] > grid.upper).astype(int)
                 reduction = np.einsum("ti,tij,tj->t", weights, ends[right], weights)
                 var[rows] = np.maximum(kernel.prior_variance - reduction, floor)
@@ -283,9 +291,8 @@ class Posterior:
         mean, var = self._of_splines(x, True, component)
         var += float(np.sum(shared * average))
         for start, stop in each_chunk(0, len(x)):
-            cells, weights = self.functionals(x[start:stop])
-            own = self.model.where[component]
-            var[start:stop] -= 2.0 * np.einsum("ti,ti->t", shared[cells][:, own], weights[:, own])
+            cells, weights = self.rows(x[start:stop], component=component)
+            var[start:stop] -= 2.0 * np.einsum("ti,ti->t", shared[cells], weights)
         floor = np.finfo(float).eps * self.kernel.components[component].prior_variance
         design = self.effect_values(x, component=component)
         return self.with_effects(mean - means[:, None], np.maximum(var, floor), design)
@@ -308,22 +315,16 @@ class Posterior:
             out[number] = weights, inverse
         return out
 
-    def functionals(self, x) -> tuple[np.ndarray, Array]:
-        """Evaluation at x as weights on the coefficients of one cell, beyond the ends too."""
+    def rows(self, x, order: int = 0, component: int | None = None) -> tuple[np.ndarray, Array]:
+        """Return f, or a derivative of it, at points as weights on the coefficients of one cell.
+
+        Of the sum or of one component, beyond the ends too: cells (n,) and weights (n, n + S).
+        """
         x = np.asarray(x, dtype=float).ravel()
-        grid, model = self.grid, self.model
-        cells, s = grid.locate(np.clip(x, grid.lower, grid.upper))
-        weights = s[:, None] ** model.power
-        right, left = x > grid.upper, x < grid.lower
-        for where, prior in zip(model.where, model.priors, strict=True):
-            p = prior.kernel.order
-            derivatives = np.array([factorial(i) / grid.spacing**i for i in range(p + 1)])
-            ahead = prior.kernel.transition(x[right] - grid.upper) * derivatives
-            weights[np.ix_(right, where)] = ahead @ prior.shift[: p + 1]
-            mirrored = derivatives * (-1.0) ** np.arange(p + 1)
-            weights[np.ix_(left, where)] = 0.0
-            behind = prior.kernel.transition(grid.lower - x[left]) * mirrored
-            weights[np.ix_(left, where[: p + 1])] = behind
+        cells = np.empty(0, dtype=np.int64)
+        weights = np.zeros((len(x), len(self.model.power)))
+        for number in self.involved(component):
+            cells, weights[:, self.model.where[number]] = self.splines[number].rows(x, order)
         return cells, weights
 
     def covariance(self, x, covariates: Array | None = None) -> Array:
@@ -337,7 +338,7 @@ class Posterior:
     def _spline_covariance(self, x: Array) -> Array:
         """Covariance of the splines' part."""
         order = np.argsort(x, kind="stable")
-        cells, weights = self.functionals(x[order])
+        cells, weights = self.rows(x[order])
         out = self.kernel(x[order])
         before, after = self._cell_covariances
         model, chain = self.model, self.chain

@@ -7,13 +7,11 @@ several inputs it is the product of such rows.
 
 from __future__ import annotations
 
-from math import factorial
-
 import numpy as np
 
 from asvgp.basis import Array, bspline_coefficients
-from asvgp.kernels.dynamics import Dynamics
 from asvgp.model.axis import Axis
+from asvgp.posterior.tails import Splines
 
 
 class Rows:
@@ -36,31 +34,12 @@ class Rows:
             self.prior = float(order == 0)
             self.taylor = self.weights
             return
-        fine, grid, k = axis.fine, axis.grid, axis.degree
-        inside = np.clip(x, fine.lower, fine.upper)
-        self.first, s = grid.locate(inside)
-        powers = np.arange(k + 1)
-        falling = [factorial(i) / factorial(i - order) if i >= order else 0.0 for i in powers]
-        taylor = np.where(
-            powers >= order, s[:, None] ** np.maximum(powers - order, 0) * np.array(falling), 0.0
+        self.splines = Splines(
+            axis.process, axis.grid, axis.degree, (axis.fine.lower, axis.fine.upper)
         )
-        taylor /= grid.spacing**order
-        dynamics = Dynamics(axis.process)
-        power = dynamics.powers[order] / dynamics.unit**order
-        size = axis.process.order + 1
-        for beyond, lag, sign in (
-            (x > fine.upper, x - fine.upper, 1.0),
-            (x < fine.lower, fine.lower - x, -1.0),
-        ):
-            if beyond.any():
-                state = sign**order * dynamics.rows(lag[beyond]) @ power
-                ratio = sign * dynamics.unit / grid.spacing
-                state = state * np.array([factorial(i) * ratio**i for i in range(size)])
-                taylor[beyond] = np.einsum("ni,nij->nj", state, _taylor_at(s[beyond], size, k))
-        self.taylor = taylor
-        self.weights = taylor @ bspline_coefficients(k).T
-        column = dynamics.powers[order] @ dynamics.stationary[:, order]
-        self.prior = float((dynamics.rows(np.zeros(1)) @ column)[0] / dynamics.unit ** (2 * order))
+        self.first, self.taylor = self.splines.rows(x, order)
+        self.weights = self.taylor @ bspline_coefficients(axis.degree).T
+        self.prior = float(self.splines.covariance(np.zeros(1), order)[0])
 
     @property
     def captured(self) -> Array:
@@ -74,13 +53,3 @@ class Rows:
             t = self.taylor[rows]
             out[rows] = np.einsum("ni,nij,nj->n", t, covariances[self.first[rows]], t)
         return out
-
-
-def _taylor_at(s: Array, size: int, degree: int) -> Array:
-    """Taylor coefficients at s, of powers of s: (n, size, degree + 1)."""
-    # The ends are knots of the finest cells, not always of a coarser spline's last cell.
-    out = np.zeros((len(s), size, degree + 1))
-    for i in range(size):
-        for j in range(i, degree + 1):
-            out[:, i, j] = factorial(j) / (factorial(i) * factorial(j - i)) * s ** (j - i)
-    return out
