@@ -69,7 +69,7 @@ class Duration(float):
 
 
 def as_duration(value) -> Duration | None:
-    """Read a duration; None for numbers and whatever else carries no unit of time.
+    """Read a duration; return None for numbers and anything else without a unit of time.
 
     Timedeltas of Python, NumPy and pandas, and strings of numbers with units: "7 days", "36h",
     "1 day 12 hours". A year is 365.25 days; months differ in length and are not understood.
@@ -93,7 +93,7 @@ def as_duration(value) -> Duration | None:
         seconds = value.total_seconds()
     elif isinstance(value, np.timedelta64):
         if np.datetime_data(value.dtype)[0] in ("generic", "Y", "M"):
-            raise ValueError(f"{value!r} is no definite duration: give it in days, say.")
+            raise ValueError(f"{value!r} is not a definite duration: give it in days, for example.")
         seconds = float(value / np.timedelta64(1, "s"))
     elif isinstance(value, date) and value != value:  # pandas.NaT calls itself a datetime
         seconds = math.nan
@@ -105,7 +105,7 @@ def as_duration(value) -> Duration | None:
 
 
 def is_time(values) -> bool:
-    """Whether an array, list, series or one-column data frame holds times.
+    """Return True if an array, list, series or one-column data frame holds times.
 
     Examples
     --------
@@ -159,13 +159,13 @@ class Zoned:
         return np.asarray(self.times, dtype=dtype)
 
     def tolist(self) -> list:
-        """As Python has it."""
+        """Return the times as a list of Python objects."""
         return self.times.tolist()
 
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """Where seconds are counted from, and the time zone the times came in.
+    """The instant that seconds are counted from, and the time zone of the data.
 
     Attributes
     ----------
@@ -191,7 +191,7 @@ class TimeAxis:
 
     @classmethod
     def from_values(cls, values, *, name: str = "X") -> TimeAxis:
-        """The axis of these times, counted from the earliest (within 1678 to 2262)."""
+        """Return the axis of these times, which starts at the earliest (1678 to 2262)."""
         times, tz = _instants(values, name)
         if len(times) == 0:
             raise ValueError(f"{name} holds no times: it has 0 rows.")
@@ -201,16 +201,16 @@ class TimeAxis:
         return cls(np.datetime64(max(min(whole * 10**9 + nano, _LAST), -_LAST), "ns"), tz)
 
     def to_seconds(self, values, *, name: str = "X") -> Array:
-        """Seconds since the origin, one float64 a row.
+        """Return the seconds since the origin, one float64 per row.
 
-        Differences are taken in integers: what is left is the rounding of the result, less
-        than 1 ns within 100 days and less than 1 µs within 500 years of the origin.
+        Differences are taken in integers, so that only the result is rounded: by less than
+        1 ns within 100 days and less than 1 µs within 500 years of the origin.
         """
         times, tz = _instants(values, name)
         if (tz is None) != (self.tz is None):
             raise ValueError(
-                f"Time zone of {name}: {tz or 'none'}; of the times the model was fitted to: "
-                f"{self.tz or 'none'}. Give those without one the zone they are in (tz_localize; "
+                f"{name} holds times {_in_zone(tz)}, but the model was fitted to times "
+                f"{_in_zone(self.tz)}. Give those without one the zone they are in (tz_localize; "
                 "replace_time_zone in polars) or take it off the others: tz_localize(None), after "
                 "tz_convert where they are in another zone."
             )
@@ -228,7 +228,7 @@ class TimeAxis:
         return seconds
 
     def span(self, lower: float, upper: float) -> tuple:
-        """The ends of an interval as times, in the zone of the data where they have one."""
+        """Return the ends of an interval as times, in the zone of the data if they have one."""
         ends = self.to_times(np.array([lower, upper]))
         if self.tz is None:
             return tuple(ends)
@@ -245,11 +245,11 @@ class TimeAxis:
         )
 
     def shown(self, seconds: float) -> str:
-        """A place along the axis, in words."""
+        """Write a position along the axis as text."""
         return in_short(self.span(seconds, seconds)[0])
 
     def to_times(self, seconds) -> Array:
-        """Instants in UTC, datetime64[ns], of seconds since the origin; NaT for NaN."""
+        """Convert seconds since the origin to UTC instants, datetime64[ns]; NaN becomes NaT."""
         seconds = np.asarray(seconds, dtype=float)
         start, nano = _split(self.origin)
         missing = np.isnan(seconds)
@@ -267,7 +267,7 @@ class TimeAxis:
 
 
 def in_short(time) -> str:
-    """A time as text, without the zeros at its end.
+    """Write a time as text, without trailing zeros.
 
     Examples
     --------
@@ -283,8 +283,13 @@ def in_short(time) -> str:
     return text.removesuffix(":00").removesuffix("T00:00")
 
 
+def _in_zone(tz: str | None) -> str:
+    """Say which zone times have, for messages."""
+    return "without a time zone" if tz is None else f"in the time zone {tz}"
+
+
 def _read(text: str) -> float:
-    """Seconds of a string such as '1 day 12 hours'."""
+    """Return the seconds of a string such as '1 day 12 hours'."""
     body = text.strip().removeprefix("-")
     seconds, position, wrong = 0.0, 0, ""
     while not wrong and (match := _PART.match(body, position)):
@@ -309,7 +314,7 @@ def _read(text: str) -> float:
 
 
 def _look(values) -> tuple[Any, str, str | None, str]:
-    """The column; "M" for times, "O" for objects; time zone; NumPy's name for the type."""
+    """Return the column, "M" for times or "O" for objects, the zone, and NumPy's type."""
     polars = type(values).__module__.partition(".")[0] == "polars"
     if (polars or hasattr(values, "iloc")) and getattr(values, "shape", ())[1:] == (1,):
         values = values.to_series(0) if polars else values.iloc[:, 0]
@@ -324,7 +329,7 @@ def _look(values) -> tuple[Any, str, str | None, str]:
 
 
 def _instants(values, name: str) -> tuple[Array, str | None]:
-    """Times in UTC as a datetime64 vector in their own unit, not copied, and their zone."""
+    """Return times in UTC as a datetime64 vector, without copying, and their zone."""
     if not is_time(values):
         kind = getattr(values, "dtype", type(values).__name__)
         raise TypeError(f"{name} must hold times, as the data of this model do, got {kind}.")
@@ -337,7 +342,7 @@ def _instants(values, name: str) -> tuple[Array, str | None]:
 
 
 def _from_objects(items, name: str) -> tuple[Array, str | None]:
-    """Datetimes, dates, Timestamps and datetime64 one by one: all naive, or all in one zone."""
+    """Convert datetimes, dates and Timestamps one by one; they must share one zone or none."""
     zones: dict[str | None, int] = {}  # with the first row of each
     instants = []
     for row, item in enumerate(items):
@@ -365,7 +370,7 @@ def _from_objects(items, name: str) -> tuple[Array, str | None]:
 
 
 def _split(times) -> tuple[Array, Array]:
-    """Whole seconds since 1970, rounded down, and the nanoseconds beyond."""
+    """Split times into whole seconds since 1970, rounded down, and nanoseconds."""
     unit = np.datetime_data(times.dtype)[0]
     unit = "s" if unit not in _TICKS else unit if _TICKS[unit] else "ns"
     ticks = times.astype(f"M8[{unit}]", copy=False).view(np.int64)
@@ -376,4 +381,4 @@ def _missing(times, name: str) -> ValueError:
     bad = np.flatnonzero(np.isnat(times))
     rows = ", ".join(str(row) for row in bad[:5]) + (", ..." if len(bad) > 5 else "")
     where = f"{len(bad)} of {len(times)} rows ({rows})"
-    return ValueError(f"Input {name} contains NaT in {where}. Drop or mend those rows.")
+    return ValueError(f"Input {name} contains NaT in {where}. Drop or fix those rows.")

@@ -420,7 +420,7 @@ def test_progress_shows_rate_and_what_is_left(files, tmp_path, monkeypatch):
         patch.setattr("asvgp.runtime.progress.time.perf_counter", lambda: float(next(clock)))
         shown = call(*arguments, "--progress").stderr
     assert "prediction: 1,000 of 1,000, " in shown
-    assert "million a second, 0 s left" in shown
+    assert "million per second, 0 s left" in shown
     assert call(*arguments).stderr.startswith("Wrote ")
     assert call(*arguments, "--quiet").stderr == ""
 

@@ -307,7 +307,7 @@ def test_iteration_limit_warns_and_keeps_the_best():
 
 
 def test_progress_is_shown_when_asked_for(capsys, monkeypatch):
-    from asvgp import progress
+    from asvgp.runtime import progress
 
     clock = iter(range(0, 10_000, 3))
     monkeypatch.setattr(progress.time, "perf_counter", lambda: float(next(clock)))

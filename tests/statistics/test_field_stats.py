@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asvgp import parallel
 from asvgp.basis import Grid, bspline_coefficients
+from asvgp.runtime import parallel
 from asvgp.statistics import pass_many as field_pass
 from asvgp.statistics.nesting import refinement
 from asvgp.statistics.one_input import Statistics

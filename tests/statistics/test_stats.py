@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asvgp import parallel
 from asvgp.basis import Grid
+from asvgp.runtime import parallel
 from asvgp.statistics.one_input import Statistics
 
 

@@ -243,7 +243,7 @@ def read_widths(width, length: int, axis: TimeAxis | None) -> Array | None:
     if duration and axis is None:
         raise TypeError("width is a duration, but X holds numbers: give it in the units of X.")
     if axis is not None and not duration:
-        raise TypeError("width has no unit, but X holds times. Say for example width='1 hour'.")
+        raise TypeError("width has no unit, but X holds times. Write for example width='1 hour'.")
     if values.shape not in ((), (length,)):
         raise ValueError(
             f"width has shape {values.shape}, but X has {length} rows: it must be one number, or "

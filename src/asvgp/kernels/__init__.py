@@ -1,4 +1,8 @@
-"""Kernels as Markov processes."""
+"""Kernels as stationary Markov processes, and their algebra.
+
+A kernel that is added to `PROCESSES`, or an effect to `EFFECTS`, is known to the command line
+and to model files.
+"""
 
 from asvgp.kernels.algebra import Sum, check_units, in_time
 from asvgp.kernels.base import Component, Kernel, MarkovForm
@@ -7,7 +11,12 @@ from asvgp.kernels.matern import Matern, Matern12, Matern32, Matern52, Matern72
 from asvgp.kernels.product import Product
 from asvgp.kernels.sho import SHO
 
+PROCESSES = (Matern12, Matern32, Matern52, Matern72, SHO)
+EFFECTS = (Constant, Linear)
+
 __all__ = [
+    "EFFECTS",
+    "PROCESSES",
     "SHO",
     "Component",
     "Constant",

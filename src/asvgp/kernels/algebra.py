@@ -53,17 +53,17 @@ class Sum(Kernel):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """All hyperparameters, component by component."""
+        """Names of the hyperparameters, component by component."""
         return tuple(f"{i}{p}" for i, part in self._labelled() for p in part.parameters)
 
     @property
     def fixed(self) -> tuple[str, ...]:
-        """The fixed ones among them."""
+        """Names of the fixed hyperparameters."""
         return tuple(f"{i}{p}" for i, part in self._labelled() for p in part.fixed)
 
     @property
     def bounds(self) -> Mapping[str, tuple[float, float]]:
-        """The bounded ones among them."""
+        """Bounds by the names of the hyperparameters."""
         return {f"{i}{p}": pair for i, part in self._labelled() for p, pair in part.bounds.items()}
 
     @property
@@ -72,26 +72,26 @@ class Sum(Kernel):
         return np.concatenate([part.values for part in self.parts])
 
     def _labelled(self):
-        """The components with what their hyperparameters' names begin with."""
+        """Pair every component with the prefix of its hyperparameters' names."""
         several = len(self.parts) > 1
         return [(f"{i}." if several else "", part) for i, part in enumerate(self.parts, start=1)]
 
     def replace_parts(self, parts) -> Sum:
-        """A copy with other components."""
+        """Return a copy with other components."""
         return Sum(tuple(parts), self.fixed_effects)
 
     def replace_free(self, changes: Mapping[str, float]) -> Sum:
-        """A copy with hyperparameters changed, within bounds; fixed ones stay as they are."""
-        own: list[dict[str, float]] = [{} for _ in self.parts]
+        """Return a copy with other hyperparameters, within bounds; fixed ones do not change."""
+        by_part: list[dict[str, float]] = [{} for _ in self.parts]
         for name, value in changes.items():
             number, _, parameter = name.partition(".") if len(self.parts) > 1 else (1, "", name)
-            own[int(number) - 1][parameter] = value
+            by_part[int(number) - 1][parameter] = value
         return self.replace_parts(
-            part.replace_free(mine) for part, mine in zip(self.parts, own, strict=True)
+            part.replace_free(values) for part, values in zip(self.parts, by_part, strict=True)
         )
 
     def limits(self, grid: Grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
-        """Every component's own."""
+        """Return the limits of every component."""
         return {
             f"{i}{name}": pair
             for i, part in self._labelled()
@@ -99,18 +99,17 @@ class Sum(Kernel):
         }
 
     def candidates(self, lengths, periods, variance: float) -> Sequence[Sum]:
-        """The given scales with variances that suit the data, and scales spread over the data's.
+        """Return sums to start training from.
 
-        Which component is the slow one is the user's to say, by the scales given; where two
-        components are alike, their scales are spread over the lengths. One component may be
-        nearly all there is.
+        The first has the given scales and equal shares of the variance. Scales that the user
+        has not set are tried at all lengths; components that are alike get scales spread over
+        the lengths; and every component is tried with nearly all of the variance.
         """
         if len(self.parts) == 1:
             options = self.parts[0].candidates(lengths, periods, variance)
             return [self.replace_parts([option]) for option in options]
         share = variance / len(self.parts)
         options = [self.replace_parts(p.replace_free({"variance": share}) for p in self.parts)]
-        # Scales that nobody gave are tried at all lengths, beside those that were given.
         unset = [bool(part.unset) for part in self.parts]
         if any(unset) and not all(unset):
             for length in lengths:
@@ -138,16 +137,16 @@ class Sum(Kernel):
 
 
 def _at(part: Component | Product, length: float, variance: float) -> Component | Product:
-    """A component of this variance, at its own scale, or where none was given at this one."""
+    """Return a component with this variance, and with this length where its scale is unset."""
     if part.unset:
         return part.candidates([length], [], variance)[0]
     return part.replace_free({"variance": variance})
 
 
 def in_time(kernel: Kernel, columns=None) -> Kernel:
-    """A copy whose scales along inputs that are times are durations, for printing.
+    """Return a copy whose scales along time inputs are durations, for printing.
 
-    ``columns`` are those inputs, all by default.
+    ``columns`` lists the inputs that are times; by default every input is one.
 
     Examples
     --------
@@ -171,10 +170,10 @@ def in_time(kernel: Kernel, columns=None) -> Kernel:
 
 
 def check_units(kernel: Kernel, times, untrained: bool = False) -> None:
-    """Durations against times, numbers against numbers; what was not given may mean either.
+    """Check that scales along times are durations and that scales along numbers are numbers.
 
-    Unless it is to stay as it is: ``untrained``, or fixed. ``times`` holds the columns that
-    are times.
+    A scale that the user has not set passes, because training will find it, unless it stays as
+    it is: because it is fixed, or ``untrained``. ``times`` holds the columns that are times.
     """
     only = len(kernel.components[0].factors) == 1 and kernel.components[0].factors[0].dim is None
     parts = [
@@ -190,7 +189,7 @@ def check_units(kernel: Kernel, times, untrained: bool = False) -> None:
             free = name in part.unset and not untrained and not held
             if time and not isinstance(value, Duration) and not free:
                 raise ValueError(
-                    f"{part!r}: {name} has no unit, but X holds times. Say for example "
+                    f"{part!r}: {name} has no unit, but X holds times. Write for example "
                     f"{name}='{value:g} days'."
                 )
             if not time and isinstance(value, Duration):

@@ -1,4 +1,4 @@
-"""What every kernel is: hyperparameters outside, a Markov process inside."""
+"""The base classes of kernels: named hyperparameters, and a Markov process behind them."""
 
 # pyright: reportIncompatibleVariableOverride=false
 # (fields of a component, properties of a sum: both are read only)
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Unset(float):
-    """The default of a scale: one, but nobody said so."""
+    """The default value of a scale that the user has not set."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class MarkovForm:
 
 
 class Kernel(ABC):
-    """What training and prediction ask of a kernel: components and named hyperparameters.
+    """A covariance function with named hyperparameters: a sum of independent components.
 
     Kernels are immutable values. They add: ``Matern52(30.0) + SHO(period=1.0)``, and multiply
-    where they are over different inputs: ``Matern32(dim=0) * Matern32(dim=1)``. Covariances
-    and variances here are those of the components; fixed effects are no part of them.
+    when they act on different inputs: ``Matern32(dim=0) * Matern32(dim=1)``. Covariances and
+    variances are those of the components; fixed effects do not count towards them.
     """
 
     parameters: tuple[str, ...]
@@ -62,7 +62,7 @@ class Kernel(ABC):
 
     @property
     def effects(self) -> tuple[Effect, ...]:
-        """The fixed effects added to them."""
+        """The fixed effects that are added to the components."""
         return ()
 
     @property
@@ -72,26 +72,26 @@ class Kernel(ABC):
 
     @abstractmethod
     def replace_free(self, changes: Mapping[str, float]) -> Self:
-        """A copy with hyperparameters changed, within bounds; fixed ones stay as they are."""
+        """Return a copy with other hyperparameters, within bounds; fixed ones do not change."""
 
     @abstractmethod
     def limits(self, grid: Any, spread: float, power: float) -> dict[str, tuple[float, float]]:
-        """Bounds of training where the user gave none, for y of this variance and power."""
+        """Return default bounds for training, for y with this variance and mean square."""
 
     @abstractmethod
     def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
-        """Copies to start training from: correlation lengths and spectral peaks to try."""
+        """Return copies to start training from, with these correlation lengths and periods."""
 
     @property
     def intercept(self) -> int | None:
-        """Which of the effects is an intercept, if any."""
+        """Index of the intercept among the effects, or None."""
         from asvgp.kernels.effects import Constant
 
         places = [i for i, effect in enumerate(self.effects) if isinstance(effect, Constant)]
         return places[0] if places else None
 
     def _allowed(self, changes: Mapping[str, float]) -> dict[str, float]:
-        """The changes of hyperparameters that are not fixed, kept within bounds."""
+        """Drop the changes of fixed hyperparameters and clip the others to their bounds."""
         ends = {name: self.bounds.get(name, (0.0, np.inf)) for name in changes}
         return {
             name: float(np.clip(value, *ends[name]))
@@ -101,7 +101,7 @@ class Kernel(ABC):
 
     @property
     def prior_variance(self) -> float:
-        """``k(x, x)``."""
+        """The prior variance ``k(x, x)``."""
         return float(sum(component.values[-1] for component in self.components))
 
     @property
@@ -120,7 +120,7 @@ class Kernel(ABC):
         return max(component.memory for component in self.components)
 
     def covariance(self, lag) -> Array:
-        """The covariance function at the given distances."""
+        """Evaluate the covariance function at the given distances."""
         return sum(
             (component.covariance(lag) for component in self.components), np.zeros(np.shape(lag))
         )
@@ -161,7 +161,7 @@ class Kernel(ABC):
         return products[0] if len(products) == 1 else Sum(products)
 
     def __call__(self, x, y=None) -> Array:
-        """Covariance matrix between two sets of inputs, (n,), or (n, columns) by number.
+        """Return the covariance matrix between two sets of inputs, (n,) or (n, columns).
 
         Examples
         --------
@@ -190,7 +190,7 @@ class Kernel(ABC):
 class Component(Kernel):
     """A kernel that is one Markov process; its last hyperparameter is the variance.
 
-    Two keyword arguments are common to all of them. ``fixed`` names hyperparameters that
+    All components take two keyword arguments. ``fixed`` names hyperparameters that
     training leaves alone; ``bounds`` maps names to ``(lower, upper)`` pairs that training
     respects.
     """
@@ -200,12 +200,12 @@ class Component(Kernel):
         default_factory=dict, kw_only=True, hash=False
     )
 
-    if TYPE_CHECKING:  # of all of them, in the order that suits each
+    if TYPE_CHECKING:  # every component has these fields, in an order of its own
         variance: float
         dim: Any  # a column's number or name, or None
 
     parameters: ClassVar[tuple[str, ...]]
-    scales: ClassVar[tuple[str, ...]]  # those in the units of the input
+    scales: ClassVar[tuple[str, ...]]  # hyperparameters in the units of the input
     order: ClassVar[int]  # p: how many derivatives the process has
 
     def __post_init__(self) -> None:
@@ -254,7 +254,7 @@ class Component(Kernel):
             bounds[parameter] = (lower, upper)
 
     def _duration(self, parameter: str, value) -> float:
-        """A number, or for scales along the input a duration like "7 days"."""
+        """Convert a value to float; scales along the input may be durations such as "7 days"."""
         if parameter in self.scales:
             duration = as_duration(value)
             if duration is not None:
@@ -263,12 +263,12 @@ class Component(Kernel):
 
     @property
     def default_degree(self) -> int:
-        """The smallest spline degree whose functions the process can have."""
+        """Spline degree that is used unless the user asks for another one."""
         return self.order + 1
 
     @property
     def unset(self) -> tuple[str, ...]:
-        """Scales that nobody has given."""
+        """Names of the scales that the user has not set."""
         return tuple(name for name in self.scales if isinstance(getattr(self, name), Unset))
 
     @property
@@ -277,7 +277,7 @@ class Component(Kernel):
         return np.array([getattr(self, parameter) for parameter in self.parameters])
 
     def replace(self, **changes) -> Self:
-        """A copy with some hyperparameters, flags or bounds changed.
+        """Return a copy with some hyperparameters, flags or bounds changed.
 
         Examples
         --------
@@ -288,7 +288,7 @@ class Component(Kernel):
         return dataclasses.replace(self, **changes)
 
     def replace_free(self, changes: Mapping[str, float]) -> Self:
-        """`replace` for hyperparameters, kept within bounds; fixed ones stay as they are."""
+        """Return a copy with other hyperparameters, within bounds; fixed ones do not change."""
         return self.replace(**self._allowed(changes))
 
     def __repr__(self) -> str:
@@ -304,30 +304,30 @@ class Component(Kernel):
 
     @property
     def components(self) -> tuple[Component, ...]:
-        """Itself."""
+        """The kernel itself, as the only component."""
         return (self,)
 
     @property
     def listed(self) -> tuple[float, ...]:
-        """The hyperparameters as given, durations as such."""
+        """The hyperparameters as the user gave them: durations stay durations."""
         return tuple(getattr(self, parameter) for parameter in self.parameters)
 
     @property
     def factors(self) -> tuple[Self, ...]:
-        """Itself at variance one: a product of one."""
+        """The kernel at variance one: a product with a single factor."""
         return (self.replace(variance=1.0, fixed=(), bounds={}),)
 
     @abstractmethod
     def covariance(self, lag) -> Array:
-        """The covariance function at the given distances."""
+        """Evaluate the covariance function at the given distances."""
 
     @abstractmethod
     def markov(self, spacing: float = 1.0) -> MarkovForm:
-        """The process in units of ``spacing``: operator, noise density, stationary covariance."""
+        """Return the process in units of ``spacing``: operator, density, stationary covariance."""
 
     @abstractmethod
     def transition(self, lag) -> Array:
-        """Row 0 of ``exp(A lag)``: expected f a distance ``lag >= 0`` past a known state.
+        """Return row 0 of ``exp(A lag)``: E[f] at a distance ``lag >= 0`` past a known state.
 
         Shape ``(len(lag), order + 1)``: the weights of ``f, f', ..., f^(p)``.
         """
@@ -339,12 +339,12 @@ class Component(Kernel):
 
 
 def _is_one(part) -> bool:
-    """Whether a summand is over one input."""
+    """Return True for a component over one input."""
     return isinstance(part, Component)
 
 
 def _readable(value: float) -> str:
-    """Shortest decimal that is good to six digits, and looks like a float; or a duration."""
+    """Format a number with six digits so that it looks like a float; durations with units."""
     if isinstance(value, Duration):
         return repr(value)
     text = f"{value:.6g}"
@@ -352,7 +352,7 @@ def _readable(value: float) -> str:
 
 
 def _short(kernel: Kernel, *settings: str) -> str:
-    """A kernel as one would write it in an example."""
+    """Write a kernel the way an example would."""
     first = kernel.components[0].factors[0] if kernel.components else kernel
     dim = getattr(first, "dim", None)
     return (

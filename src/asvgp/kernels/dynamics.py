@@ -14,8 +14,8 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.kernels import Component
 
-_CHUNK = 1 << 13  # rows at a time where temporaries are a small matrix a row
-_NODES = 20  # Gauss-Legendre nodes a panel: exact to rounding up to _NEAR memories
+_CHUNK = 1 << 13  # rows at a time where temporaries are a small matrix per row
+_NODES = 20  # Gauss-Legendre nodes per panel: exact to rounding up to _NEAR memories
 _NEAR = 4.0
 _STEP = 2e-3  # of a log-hyperparameter: differences of fourth order are good to 1e-12
 
@@ -55,16 +55,16 @@ class Dynamics:
         self.node_weights = (widths[:, None] * weights / 2.0).ravel()
 
     def rows(self, lag) -> Array:
-        """Row 0 of ``exp(A lag)``, shape (*lag.shape, p + 1)."""
+        """Return row 0 of ``exp(A lag)``, shape (*lag.shape, p + 1)."""
         lag = np.asarray(lag, dtype=float)
         return self.kernel.transition(lag) / self.unit ** np.arange(self.size)
 
     def matrices(self, lag) -> Array:
-        """``exp(A lag)``, shape (*lag.shape, p + 1, p + 1)."""
+        """Return ``exp(A lag)``, shape (*lag.shape, p + 1, p + 1)."""
         return np.einsum("...i,rij->...rj", self.rows(lag), self.powers)
 
     def average_rows(self, length) -> Array:
-        """Row 0 of the average of ``exp(A t)`` over t from 0 to each length, (m, p + 1)."""
+        """Return row 0 of the average of ``exp(A t)`` over t from 0 to each length, (m, p + 1)."""
         out = np.empty((len(length), self.size))
         near = length <= self.near
         for rows in _chunks(np.flatnonzero(near)):
@@ -77,7 +77,7 @@ class Dynamics:
         return out
 
     def average_variance(self, length) -> Array:
-        """Prior variance of the average of f over intervals of the given lengths, (m,)."""
+        """Return the prior variance of averages of f over intervals of these lengths, (m,)."""
         out = np.empty(len(length))
         near = length <= self.near
         weights = 2.0 * self.node_weights * (1.0 - self.nodes)
@@ -92,7 +92,7 @@ class Dynamics:
 
 
 def average_variances(kernel: Component, length: Array) -> tuple[Array, Array]:
-    """`Dynamics.average_variance` and its derivatives with respect to log-hyperparameters.
+    """Return `Dynamics.average_variance` and its derivatives by the log-hyperparameters.
 
     The variance depends on a scale of the kernel through length / scale alone, and with
     ``V(L) = 2 / L**2 * integral of (L - t) k(t)`` the derivative with respect to log L is
@@ -128,7 +128,7 @@ def average_variances(kernel: Component, length: Array) -> tuple[Array, Array]:
 
 
 def _difference(kernel: Component, name: str, step: float, length: Array) -> Array:
-    """Of the variances a step of the logarithm up and down from here."""
+    """Return the difference of the variances at one log-step up and one down."""
     value, free = getattr(kernel, name), kernel.replace(fixed=(), bounds={})
     up, down = (
         Dynamics(free.replace(**{name: value * exp(change)})).average_variance(length)
@@ -139,11 +139,11 @@ def _difference(kernel: Component, name: str, step: float, length: Array) -> Arr
 
 @lru_cache
 def _gauss(count: int) -> tuple[Array, Array]:
-    """Gauss-Legendre nodes and weights."""
+    """Return Gauss-Legendre nodes and weights."""
     return np.polynomial.legendre.leggauss(count)
 
 
 def _chunks(rows: np.ndarray):
-    """Row numbers, a few thousand at a time."""
+    """Yield row numbers, a few thousand at a time."""
     for start in range(0, len(rows), _CHUNK):
         yield rows[start : start + _CHUNK]

@@ -15,8 +15,8 @@ from asvgp.kernels.base import Kernel
 class Effect(ABC):
     """A coefficient times a known column, estimated jointly with everything else.
 
-    ``variance`` is that of the coefficient's normal prior; None makes it so wide that it
-    says nothing (a million times what the data suggest).
+    ``variance`` is the variance of the coefficient's normal prior. None stands for a prior so
+    wide that it has no influence (a million times what the data suggest).
     """
 
     variance: float | None = field(default=None, kw_only=True)
@@ -35,7 +35,7 @@ class Effect(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What it is called in tables."""
+        """Name of the effect in tables."""
 
     def __add__(self, other) -> Kernel:
         from asvgp.kernels.algebra import Sum
@@ -78,7 +78,7 @@ class Constant(Effect):
 
     @property
     def name(self) -> str:
-        """What it is called in tables."""
+        """Name of the effect in tables."""
         return "intercept"
 
 
@@ -110,5 +110,5 @@ class Linear(Effect):
 
     @property
     def name(self) -> str:
-        """What it is called in tables."""
+        """Name of the effect in tables."""
         return "slope" if self.dim is None else f"slope of {self.dim!r}"

@@ -9,7 +9,7 @@ from asvgp.kernels.product import Product
 
 
 def renamed(part, names: tuple[str, ...] | None):
-    """A term with names for columns."""
+    """Return a component whose inputs are named instead of numbered."""
     if names is None:
         return part
     if isinstance(part, Product):
@@ -22,6 +22,6 @@ def renamed(part, names: tuple[str, ...] | None):
 
 
 def renamed_effect(effect: Effect, names: tuple[str, ...] | None) -> Effect:
-    """A fixed effect with a name for its column."""
+    """Return a fixed effect whose column is named instead of numbered."""
     dim = getattr(effect, "dim", None)
     return replace(effect, dim=names[dim]) if names and isinstance(dim, int) else effect  # pyright: ignore[reportCallIssue]

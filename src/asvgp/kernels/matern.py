@@ -51,7 +51,7 @@ class Matern(Component):
         return sqrt(2 * self.order + 1) / self.lengthscale
 
     def covariance(self, lag) -> Array:
-        """``variance * polynomial(lag) * exp(-lambda lag)``."""
+        """Evaluate ``variance * polynomial(lag) * exp(-lambda lag)``."""
         p = self.order
         z = self.rate * np.asarray(lag, dtype=float)
         coefficients = [
@@ -64,7 +64,7 @@ class Matern(Component):
         return self.variance * polynomial * np.exp(-z)
 
     def markov(self, spacing: float = 1.0) -> MarkovForm:
-        """The process in units of ``spacing``."""
+        """Return the process in units of ``spacing``."""
         p = self.order
         rate = self.rate * spacing
         operator = np.array([comb(p + 1, i) * rate ** (p + 1 - i) for i in range(p + 2)])
@@ -88,7 +88,7 @@ class Matern(Component):
         )
 
     def transition(self, lag) -> Array:
-        """Weights of the state: ``exp(lambda t) f(t)`` is a polynomial of degree p."""
+        """Return the weights of the state: ``exp(lambda t) f(t)`` is a polynomial of degree p."""
         p = self.order
         lag = np.asarray(lag, dtype=float)
         weights = np.zeros((*lag.shape, p + 1))
@@ -100,11 +100,11 @@ class Matern(Component):
 
     @property
     def memory(self) -> float:
-        """The lengthscale."""
+        """Distance over which the process forgets its state: the lengthscale."""
         return self.lengthscale
 
     def limits(self, grid: Grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
-        """From far below the knot spacing to far above the domain."""
+        """Return bounds from far below the knot spacing to far above the domain."""
         span = grid.upper - grid.lower
         return {
             "lengthscale": (1e-2 * grid.spacing, 1e2 * span),
@@ -112,7 +112,7 @@ class Matern(Component):
         }
 
     def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
-        """One copy per correlation length."""
+        """Return one copy per correlation length."""
         return [self.replace_free({"lengthscale": x, "variance": variance}) for x in lengths]
 
 
@@ -124,7 +124,7 @@ class Matern12(Matern):
     lengthscale, variance : float
         In the units of the data.
     dim : int or str, optional
-        The input it acts on.
+        Number or name of the input that the kernel acts on.
     fixed : tuple of str
         Hyperparameters that training leaves alone.
     bounds : dict

@@ -18,10 +18,10 @@ from asvgp.kernels.base import Component, Kernel
 
 @dataclass(frozen=True, repr=False)
 class Product(Kernel):
-    """A product of processes, each over an input of its own, with one variance.
+    """A product of processes over different inputs, with one variance.
 
-    Made by multiplying kernels. The factors' variances multiply; only their product can be
-    known. Hyperparameters are named by the input they belong to: ``"lengthscale[lon]"``.
+    Made by multiplying kernels. The variances of the factors multiply; only their product can
+    be estimated. Hyperparameters are named by the input they belong to: ``"lengthscale[lon]"``.
 
     Examples
     --------
@@ -40,14 +40,14 @@ class Product(Kernel):
 
     @classmethod
     def of(cls, parts: Sequence[Component | Product]) -> Product:
-        """The product of components and products."""
+        """Multiply components and products."""
         factors = tuple(factor for part in parts for factor in part.factors)
         dims = [factor.dim for factor in factors]
         for number, dim in enumerate(dims):
             if dim is None:
                 raise ValueError(
-                    f"{factors[number]!r} is a factor of a product and must say which input it is "
-                    "over: dim=..., a column's number or name."
+                    f"{factors[number]!r} is a factor of a product and needs an input: "
+                    "give dim=..., the number or the name of a column."
                 )
             if dim in dims[:number]:
                 raise ValueError(
@@ -72,23 +72,23 @@ class Product(Kernel):
 
     @property
     def components(self) -> tuple[Any, ...]:
-        """Itself."""
+        """The kernel itself, as the only component."""
         return (self,)
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The factors' hyperparameters, input by input, and the variance."""
+        """Names of the hyperparameters of every factor, then the variance."""
         names = [_named(p, factor) for factor in self.factors for p in factor.parameters[:-1]]
         return (*names, "variance")
 
     @property
     def unset(self) -> tuple[str, ...]:
-        """Scales that nobody has given."""
+        """Names of the scales that the user has not set."""
         return tuple(_named(name, factor) for factor in self.factors for name in factor.unset)
 
     @property
     def listed(self) -> tuple[float, ...]:
-        """The hyperparameters as given, durations as such."""
+        """The hyperparameters as the user gave them: durations stay durations."""
         return (*(v for factor in self.factors for v in factor.listed[:-1]), self.variance)
 
     @property
@@ -98,11 +98,11 @@ class Product(Kernel):
         return np.concatenate([*parts, [self.variance]])
 
     def with_factors(self, factors) -> Product:
-        """A copy with other factors over the same inputs."""
+        """Return a copy with other factors over the same inputs."""
         return Product(tuple(factors), self.variance, self.fixed, self.bounds)
 
     def replace(self, **changes) -> Product:
-        """A copy with some hyperparameters changed."""
+        """Return a copy with some hyperparameters changed."""
         factors = []
         for factor in self.factors:
             own = {p: changes[n] for p in factor.parameters if (n := _named(p, factor)) in changes}
@@ -112,11 +112,11 @@ class Product(Kernel):
         return Product(tuple(factors), **values)
 
     def replace_free(self, changes: Mapping[str, float]) -> Product:
-        """`replace` within bounds; fixed ones stay as they are."""
+        """Return a copy with other hyperparameters, within bounds; fixed ones do not change."""
         return self.replace(**self._allowed(changes))
 
     def limits(self, grid: Any, spread: float, power: float) -> dict[str, tuple[float, float]]:
-        """The factors' own, ``grid`` being a mapping from inputs to grids."""
+        """Return the limits of every factor; ``grid`` maps inputs to grids."""
         out: dict[str, tuple[float, float]] = {}
         for factor in self.factors:
             own = factor.limits(grid[factor.dim], spread, power)
@@ -125,7 +125,7 @@ class Product(Kernel):
         return out
 
     def candidates(self, lengths, periods, variance: float) -> Sequence[Product]:
-        """Copies whose factors have the given correlation lengths, a mapping from inputs each."""
+        """Return one copy per entry of ``lengths``, each a mapping from inputs to lengths."""
         options = []
         for length in lengths:
             changes = {"variance": variance}
@@ -137,11 +137,11 @@ class Product(Kernel):
 
     @property
     def memory(self) -> float:
-        """Distance over which the process forgets, the longest of its inputs."""
+        """Distance over which the process forgets its state: the longest of its factors."""
         return max(factor.memory for factor in self.factors)
 
     def covariance(self, lag) -> Array:
-        """The covariance at distances along each factor's input, (..., factors)."""
+        """Evaluate the covariance at distances along every input, (..., factors)."""
         lag = np.asarray(lag, dtype=float)
         out = np.full(lag.shape[:-1], self.variance)
         for i, factor in enumerate(self.factors):

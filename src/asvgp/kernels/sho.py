@@ -52,16 +52,16 @@ class SHO(Component):
 
     @property
     def default_degree(self) -> int:
-        """One more than the smallest.
+        """Spline degree that is used by default: one more than the smallest.
 
-        With the smallest degree the splines' second derivative is a step function, and what
-        they miss of a long wave train grows with its length: the quality that training
-        finds would be several times too small.
+        With the smallest degree the second derivative of the splines is a step function. The
+        error along a long wave train then grows with its length, and training would find a
+        quality that is several times too small.
         """
         return self.order + 2
 
     def _damped(self, lag) -> tuple[Array, Array]:
-        """Decaying ``cos`` and ``sin / frequency``, through the critical point smoothly."""
+        """Return decaying ``cos`` and ``sin / frequency``, smooth at critical damping."""
         lag = np.asarray(lag, dtype=float)
         omega = 2.0 * pi / self.period
         decay = omega / (2.0 * self.quality)
@@ -78,12 +78,12 @@ class SHO(Component):
         return 0.5 * (near + far), near * sine
 
     def covariance(self, lag) -> Array:
-        """Covariance at the given distances."""
+        """Evaluate the covariance at the given distances."""
         cosine, sine = self._damped(lag)
         return self.variance * (cosine + pi / (self.period * self.quality) * sine)
 
     def markov(self, spacing: float = 1.0) -> MarkovForm:
-        """The process in units of ``spacing``."""
+        """Return the process in units of ``spacing``."""
         omega = 2.0 * pi * spacing / self.period
         damping = omega / self.quality
         zero = np.zeros((2, 2))
@@ -99,7 +99,7 @@ class SHO(Component):
         )
 
     def transition(self, lag) -> Array:
-        """Weights of ``f`` and ``f'``."""
+        """Return the weights of ``f`` and ``f'`` in the expected value of f ahead."""
         cosine, sine = self._damped(lag)
         return np.stack([cosine + pi / (self.period * self.quality) * sine, sine], axis=-1)
 
@@ -109,7 +109,7 @@ class SHO(Component):
         return self.period / (2.0 * pi) * max(2.0 * self.quality, 1.0 / self.quality)
 
     def limits(self, grid: Grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
-        """From the knot spacing to far above the domain, from overdamped to a pure tone."""
+        """Return bounds from the knot spacing to far above the domain, from overdamped to pure."""
         return {
             "period": (grid.spacing, 1e2 * (grid.upper - grid.lower)),
             "quality": (1e-2, 1e6),
@@ -117,7 +117,7 @@ class SHO(Component):
         }
 
     def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
-        """Broad ones at every correlation length, sharp ones at the peaks of the spectrum."""
+        """Return broad resonances at all lengths and sharp ones at the peaks of the spectrum."""
         broad = [(2.0 * pi * length, 1.0) for length in lengths]
         sharp = [(period, quality) for period in periods for quality in (3.0, 30.0)]
         return [

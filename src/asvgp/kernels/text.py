@@ -7,21 +7,17 @@ import re
 from difflib import get_close_matches
 from typing import Any
 
+from asvgp.kernels import EFFECTS, PROCESSES
 from asvgp.kernels.base import Kernel
-from asvgp.kernels.effects import Constant, Effect, Linear
-from asvgp.kernels.matern import Matern12, Matern32, Matern52, Matern72
-from asvgp.kernels.sho import SHO
+from asvgp.kernels.effects import Effect
 
-PARTS = {
-    part.__name__.lower(): part
-    for part in (Matern12, Matern32, Matern52, Matern72, SHO, Constant, Linear)
-}
+PARTS = {part.__name__.lower(): part for part in (*PROCESSES, *EFFECTS)}
 # A number with a unit is a duration; what is quoted is left alone.
 _QUOTED_OR_DURATION = re.compile(r"""("[^"]*"|'[^']*')|(?<![\w.])(\d+\.?\d*\s?(?!e[-+\d])[a-z]+)""")
 
 
 def parse_kernel(text: str) -> Kernel:
-    """The kernel that a text describes.
+    """Read the kernel that a text describes.
 
     Names of kernels in any case, with or without arguments; durations as ``1d`` or ``36 hours``;
     columns by name, quoted or not; ``+`` and ``*``.
@@ -53,7 +49,7 @@ def parse_kernel(text: str) -> Kernel:
 
 
 def _read(node: ast.expr, text: str) -> Kernel | Effect:
-    """One node of the expression."""
+    """Read one node of the expression."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult):
         left, right = _read(node.left, text), _read(node.right, text)
         sign = "+" if isinstance(node.op, ast.Add) else "*"
@@ -81,7 +77,7 @@ def _read(node: ast.expr, text: str) -> Kernel | Effect:
 
 
 def _part(name: str, text: str) -> Any:
-    """A kernel or an effect by its name."""
+    """Look a kernel or an effect up by its name."""
     found = PARTS.get(name.lower())
     if found is None:
         near = get_close_matches(name.lower(), PARTS, n=1)
@@ -93,7 +89,7 @@ def _part(name: str, text: str) -> Any:
 
 
 def _value(node: ast.expr, text: str):
-    """An argument: a number, a text, or a bare word for a column."""
+    """Read an argument: a number, a string, or a bare word for a column."""
     if isinstance(node, ast.Name):
         return node.id
     try:

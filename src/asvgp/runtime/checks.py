@@ -10,7 +10,7 @@ from asvgp.runtime.parallel import each_chunk, each_share
 
 
 def non_negative_integer(value, what: str) -> int:
-    """The value as an int; errors name it as ``what``."""
+    """Return the value as an int; errors call it ``what``."""
     error = f"{what} must be a non-negative integer, got {value!r}."
     try:
         number = index(value)
@@ -22,7 +22,7 @@ def non_negative_integer(value, what: str) -> int:
 
 
 def finite_range(x, name: str = "X") -> tuple[float, float]:
-    """Smallest and largest value; an error that names the rows if one is not finite."""
+    """Return the smallest and largest value; raise if one is not finite, naming the rows."""
     x = np.asarray(x)
 
     def share(start: int, stop: int) -> tuple[float, float]:
@@ -39,6 +39,6 @@ def finite_range(x, name: str = "X") -> tuple[float, float]:
         more = ", ..." if len(bad) > 5 else ""
         raise ValueError(
             f"Input {name} contains NaN or infinity in {len(bad)} of {len(x)} rows "
-            f"({rows}{more}). Drop or mend those rows."
+            f"({rows}{more}). Drop or fix those rows."
         )
     return low, high

@@ -1,4 +1,4 @@
-"""Ctrl-C, wherever it strikes."""
+"""Handling of Ctrl-C during long work."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def plain_interrupts() -> Iterator[None]:
-    """Let Ctrl-C be a `KeyboardInterrupt`, also in the middle of a compiled function.
+    """Turn Ctrl-C inside a compiled function into a plain `KeyboardInterrupt`.
 
-    A function of numba that hands over its result when Ctrl-C strikes ends in a `SystemError`,
-    the result having come with an exception; the interrupt is its cause.
+    If Ctrl-C is pressed while a numba function returns, Python raises a `SystemError` whose
+    cause is the interrupt.
 
     Examples
     --------
@@ -36,9 +36,9 @@ def plain_interrupts() -> Iterator[None]:
 
 @contextmanager
 def patient_interrupts(note: str) -> Iterator[threading.Event]:
-    """Let the first Ctrl-C only set an event, and be told so; the second strikes as usual.
+    """Let the first Ctrl-C only set an event and print a note; the second interrupts as usual.
 
-    In other threads than the main one nothing changes: there is no Ctrl-C in them.
+    Threads other than the main one never receive Ctrl-C, so nothing changes there.
 
     Examples
     --------

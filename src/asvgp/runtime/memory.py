@@ -12,7 +12,7 @@ _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
 def as_bytes(limit) -> float | None:
-    """A memory limit as the user writes it: bytes, or a string with a unit; None for none.
+    """Convert a memory limit to bytes: a number, a string with a unit, or None.
 
     Examples
     --------
@@ -21,7 +21,9 @@ def as_bytes(limit) -> float | None:
     """
     if limit is None:
         return None
-    error = f"memory_limit must be None, a number of bytes, or a string as '8 GiB', got {limit!r}."
+    error = (
+        f"memory_limit must be None, a number of bytes, or a string such as '8 GiB', got {limit!r}."
+    )
     number, unit = limit, "B"
     if isinstance(limit, str):
         digits = limit.strip().rstrip("KMGTkmgtiIBb").strip()
@@ -39,7 +41,7 @@ def as_bytes(limit) -> float | None:
 
 
 def in_words(amount: float) -> str:
-    """Bytes with a unit.
+    """Write a number of bytes with a unit.
 
     Examples
     --------
@@ -51,9 +53,9 @@ def in_words(amount: float) -> str:
 
 
 def physical_memory() -> float:
-    """Bytes of memory that this process may have, infinity where nothing says.
+    """Return the bytes of memory that this process may use, infinity if unknown.
 
-    Those of the machine, or what a container or a job (its control groups) is limited to.
+    This is the memory of the machine, or the limit of a container or job (control groups).
     """
     try:
         machine = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -63,7 +65,7 @@ def physical_memory() -> float:
 
 
 def group_limit(root: Path = Path("/")) -> float:
-    """Bytes that this process's control groups allow, of version 2 and of 1; else infinity."""
+    """Return the memory limit of this process's control groups (versions 1 and 2), or infinity."""
     try:
         groups = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:

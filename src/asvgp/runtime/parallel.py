@@ -21,7 +21,7 @@ _SERIAL = 1 << 15  # shorter arrays are not worth a thread
 
 
 def cores() -> int:
-    """Cores this process may use, at most eight."""
+    """Return the number of cores that this process may use, at most eight."""
     affinity = getattr(os, "sched_getaffinity", None)
     available = len(affinity(0)) if affinity else os.cpu_count() or 1
     return min(available, 8)
@@ -29,12 +29,12 @@ def cores() -> int:
 
 @lru_cache(maxsize=1)
 def _pool(process: int) -> ThreadPoolExecutor:
-    """One pool a process: a forked child must not inherit its parent's threads."""
+    """Return the pool of this process: a forked child must not inherit its parent's threads."""
     return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix="asvgp")
 
 
 class _OneBlasThread:
-    """Context in which BLAS does not start threads: our matrices are 3 x 3.
+    """A context in which BLAS does not start threads: our matrices are 3 x 3.
 
     OpenBLAS wakes its threads for the tiny systems inside L-BFGS, which takes longer than
     everything else in a small fit. The setting is the process's, so of several fits at
@@ -64,7 +64,7 @@ one_blas_thread = _OneBlasThread()
 
 
 def split(length: int, least: int = _SERIAL) -> list[tuple[int, int]]:
-    """Contiguous shares of ``range(length)``, one per core that gets ``least`` or more."""
+    """Split ``range(length)`` into contiguous shares, one per core, of ``least`` or more."""
     shares = max(1, min(cores(), length // max(least, _SERIAL)))
     edges = [length * i // shares for i in range(shares + 1)]
     return list(itertools.pairwise(edges))
@@ -79,11 +79,11 @@ def each_share(length: int, work: Callable[[int, int], object], least: int = _SE
 
 
 def each_chunk(start: int, stop: int):
-    """Ranges of at most ``CHUNK`` rows."""
+    """Yield ranges of at most ``CHUNK`` rows."""
     for begin in range(start, stop, CHUNK):
         yield begin, min(begin + CHUNK, stop)
 
 
 def as_doubles(values) -> Array:
-    """A chunk as contiguous float64: itself where it is that already."""
+    """Return a chunk as contiguous float64, without a copy where it already is that."""
     return np.ascontiguousarray(values, dtype=np.float64)

@@ -13,8 +13,8 @@ _COMPILING = "numba:compile"  # not where a function comes from numba's cache
 class Progress(event.Listener):
     """One line that rewrites itself, from two seconds on.
 
-    As a context it also tells of functions that are compiled, which takes a while where that
-    has not been done before, and leaves a clean line.
+    As a context it also reports that functions are being compiled, which takes a while on a new
+    machine, and it leaves a clean line.
 
     Parameters
     ----------
@@ -28,14 +28,14 @@ class Progress(event.Listener):
         self.open = False
 
     def passing(self, total: int | None, work: str = "pass over the data"):
-        """A callback that counts rows of a pass over the data, of which there may be no end."""
+        """Return a callback that counts rows of a pass; ``total`` is None if it is unknown."""
         begin, done = time.perf_counter(), 0
 
         def advance(rows: int) -> None:
             nonlocal done
             done += rows
             rate = done / max(time.perf_counter() - begin, 1e-9)
-            per_second = f"{rate / 1e6:.3g} million a second"
+            per_second = f"{rate / 1e6:.3g} million per second"
             if total is None:
                 self.write(f"{work}: {done:,} rows, {per_second}")
             else:
@@ -45,11 +45,11 @@ class Progress(event.Listener):
         return advance
 
     def training(self, cells: int, evaluations: int, objective: float) -> None:
-        """A callback for the optimiser."""
+        """Show the state of training; the optimiser calls this."""
         self.write(f"training on {cells:,} cells: evaluation {evaluations}, {objective:.6g} nats")
 
     def write(self, text: str) -> None:
-        """Show a line, a few times a second at most."""
+        """Show a line, at most a few times per second."""
         now = time.perf_counter()
         if self.shown and now - self.last > 0.2:
             self.last = now
@@ -57,7 +57,7 @@ class Progress(event.Listener):
             print(f"\r{text:<78}", end="", file=sys.stderr, flush=True)
 
     def announce(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that stays."""
         if self.shown:
             self.close()
             print(text, file=sys.stderr, flush=True)
@@ -71,11 +71,11 @@ class Progress(event.Listener):
         self.close()
 
     def on_start(self, event) -> None:
-        """A function is about to be compiled."""
+        """Report that a function is about to be compiled."""
         self.write("compiling (once)")
 
     def on_end(self, event) -> None:
-        """It is."""
+        """Do nothing: the next line replaces this one."""
 
     def close(self) -> None:
         """Leave the cursor on a clean line."""
