@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from asvgp import Constant, GPRegressor, Linear, Matern12, Matern32, Matern52
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.model import memory
 from asvgp.model.memory import NotEnoughMemory, Room, fitting_cells
+from asvgp.policies import MEMORY
 from asvgp.runtime.memory import as_bytes, in_words
 
 FIXED = {"noise_variance": 0.01, "optimizer": None}
@@ -545,7 +547,7 @@ def test_automatic_grids_of_very_little_memory(columns):
 
 
 def test_long_work_is_announced(monkeypatch, capsys):
-    monkeypatch.setattr(memory, "LONG", 0.0)
+    monkeypatch.setattr(memory, "MEMORY", replace(MEMORY, announced_seconds=0.0))
     X, y = surface()
     GPRegressor(Matern32(0.5), num_basis=10, progress=True, **FIXED).fit(X, y)
     text = capsys.readouterr().err

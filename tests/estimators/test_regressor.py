@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import asvgp
 from asvgp import LBFGS, SHO, GPRegressor, Matern12, Matern32, Matern52
+from asvgp.policies import LINE
 from asvgp.training import optimise
 from tests.dense import KERNELS, ExactGP, kernel_id, sample
 
@@ -180,8 +182,10 @@ def test_a_large_mean_is_pointed_out():
 def test_the_cap_of_auto_is_announced(monkeypatch):
     from asvgp.training import resolution
 
-    for name in ("FEWEST", "MOST", "HELD"):
-        monkeypatch.setattr(resolution, name, 512)
+    few = replace(
+        LINE, fewest_finest_cells=512, most_finest_cells=512, most_finest_cells_in_memory=512
+    )
+    monkeypatch.setattr(resolution, "LINE", few)
     x = np.linspace(0, 1, 5000)
     with pytest.warns(UserWarning, match="stopped at 514 basis functions"):
         gp = GPRegressor(Matern32()).fit(x, np.sin(900 * x))

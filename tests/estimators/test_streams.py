@@ -9,9 +9,9 @@ import pytest
 from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52
 from asvgp.basis import Grid
 from asvgp.model.bound import lower_bound, upper_bound
+from asvgp.policies import LINE
 from asvgp.posterior.line import Posterior
 from asvgp.statistics.one_input import Statistics
-from asvgp.training.resolution import MOST
 from tests.dense import design, gram
 
 
@@ -156,7 +156,7 @@ def test_an_automatic_stream_keeps_within_its_cells_and_finds_the_same():
     stream = GPRegressor(Matern32(1.0))
     for part in np.array_split(np.arange(8000), 40):
         stream.partial_fit(x[part], y[part])
-        assert stream.stats_.grid.cells <= 2 * MOST
+        assert stream.stats_.grid.cells <= 2 * LINE.most_finest_cells
     whole = GPRegressor(Matern32(1.0)).fit(x, y)
     assert stream.num_basis_ <= 8 * whole.num_basis_
     assert stream.noise_variance_ == pytest.approx(whole.noise_variance_, rel=1e-2)

@@ -15,7 +15,7 @@ import pytest
 from asvgp import Constant, GPRegressor, Linear, Matern32, scan
 from asvgp.basis import Grid
 from asvgp.estimators.ingest import Reader
-from asvgp.policies import MANY
+from asvgp.policies import DATA
 from asvgp.sources.dask import computed, tree
 from asvgp.sources.sent import Predictor
 from asvgp.statistics.one_input import Statistics
@@ -238,7 +238,7 @@ class TestArrays:
         assert list(gp.predict(data).columns) == ["mean", "std"]
 
     def test_larger_than_a_first_look(self, returned):
-        x, y = wave(MANY + 50_000)
+        x, y = wave(DATA.many_rows + 50_000)
         X, targets = da.from_array(x, chunks=30_000), da.from_array(y, chunks=30_000)
         settings = {"noise_variance": 0.01, "optimizer": None}
         gp = GPRegressor(Matern32(), **settings).fit(X, targets)
@@ -249,7 +249,7 @@ class TestArrays:
         assert_same(gp, GPRegressor(Matern32(), **settings).fit(x, y))
 
     def test_one_pass_where_the_domain_is_given(self, returned):
-        x, y = wave(MANY + 50_000)
+        x, y = wave(DATA.many_rows + 50_000)
         gp = GPRegressor(Matern32(), domain=(0.0, 20.0), **FIXED)
         gp.fit(da.from_array(x, chunks=30_000), da.from_array(y, chunks=30_000))
         assert len(returned) == 2  # the first look, and the sums
@@ -290,7 +290,7 @@ class TestWhatIsSent:
         assert_equal(pickle.loads(pickle.dumps(columns)), columns)
 
     def test_a_reader_is_small(self):
-        x, y = wave(MANY + 10)
+        x, y = wave(DATA.many_rows + 10)
         gp = GPRegressor(optimizer=None, noise_variance=0.01).fit(x, y)
         data = gp._data._replace(stats=gp.stats_ - gp.stats_)
         assert len(pickle.dumps(Reader(gp, data))) < 20_000
@@ -479,7 +479,7 @@ class TestProcesses:
 
     def test_one_is_killed_in_the_middle_of_the_pass(self, client, tmp_path):
         marker = tmp_path / "killed"
-        x, y = wave(MANY + 50_000)
+        x, y = wave(DATA.many_rows + 50_000)
         X = da.from_array(x, chunks=30_000)
         targets = da.map_blocks(
             killing, da.from_array(y, chunks=30_000), marker=str(marker), dtype=float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,10 +16,11 @@ from asvgp.kernels import Matern32
 from asvgp.linalg.conditionals import conditionals
 from asvgp.model.levels import first_factors
 from asvgp.model.plan import Plan
+from asvgp.policies import FIELD, PILOT
 from asvgp.statistics.several_inputs import FieldStatistics
 from asvgp.structures.points import FieldPoints
 from asvgp.training import pilot
-from asvgp.training.finest import FEW_CELLS, doublings, shared_out
+from asvgp.training.finest import doublings, shared_out
 from asvgp.training.pilot import cell_lengths, lengths
 
 
@@ -138,7 +140,7 @@ def test_large_grids_are_looked_at_in_part(monkeypatch):
     columns, values, _ = points.sampled(y)
     np.testing.assert_array_equal(columns[0], np.repeat(axes[0], 50))
     np.testing.assert_array_equal(values, y)
-    monkeypatch.setattr("asvgp.structures.points.ROWS", 100)
+    monkeypatch.setattr("asvgp.structures.points.PILOT", replace(PILOT, rows=100))
     columns, values, _ = points.sampled(y)
     assert len(values) == 100
     table = {(a, b): v for a, b, v in zip(*points.expanded().main, y[:, 0], strict=True)}
@@ -202,7 +204,7 @@ def test_many_rows_at_one_place_are_no_neighbours_of_themselves():
 )
 def test_cells_are_shared_out_by_need(pairs, rows):
     widths, along = np.array(pairs).T
-    times, few = doublings(len(pairs), rows), FEW_CELLS[len(pairs)]
+    times, few = doublings(len(pairs), rows), FIELD.least_doublings[len(pairs)]
     cells = np.array(shared_out(times, list(widths), along))
     assert 2.0 ** (times - len(pairs)) < cells.prod() <= 2 ** max(times, few * len(pairs))
     assert cells.min() >= 2**few

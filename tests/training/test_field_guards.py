@@ -21,9 +21,10 @@ from asvgp.model.assembly import Assembly
 from asvgp.model.axis import Axis
 from asvgp.model.devices import Cpu
 from asvgp.model.field_bound import field_bound, field_upper_bound
-from asvgp.model.memory import EFFICIENCY, Room, plan_bytes
+from asvgp.model.memory import Room, plan_bytes
 from asvgp.model.plan import Plan
 from asvgp.model.prior import Prior
+from asvgp.policies import MEMORY
 from asvgp.posterior.field import FieldPosterior
 from asvgp.statistics.several_inputs import FieldStatistics
 from asvgp.training import field_fit as fitting
@@ -321,7 +322,7 @@ def test_announced_seconds_are_the_operations_at_the_rate_of_the_device():
     cost = plan.tree(kernel).cost()
     flops = cost.factor_flops + cost.inverse_flops
     assert float(words[1].replace(",", "")) == pytest.approx(flops / 1e9, abs=0.51)
-    assert float(words[2]) == pytest.approx(flops / (EFFICIENCY * 1e7), abs=0.051)
+    assert float(words[2]) == pytest.approx(flops / (MEMORY.efficiency * 1e7), abs=0.051)
     said.clear()
     Slow.rate = 1e15  # nobody has to be told of a moment
     Room(1e12, Slow(), said.append).require(plan, kernel)

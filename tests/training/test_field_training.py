@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from asvgp import Constant, GPRegressor, Matern32, Matern52
 from asvgp.model import devices as engine
 from asvgp.model import effects
+from asvgp.policies import FIELD
 from asvgp.training import field_fit as fitting
 from asvgp.training.optimise import maximise
 
@@ -127,7 +129,7 @@ def hilly():
 
 
 def test_a_failed_search_at_the_end_is_not_hidden(monkeypatch):
-    monkeypatch.setattr(fitting, "DEAR", 1)  # as if all bounds were dear
+    monkeypatch.setattr(fitting, "FIELD", replace(FIELD, dear_functions=1))
 
     def failing(objective, start, settings):
         report = maximise(objective, start, settings)
@@ -143,9 +145,8 @@ def test_a_failed_search_at_the_end_is_not_hidden(monkeypatch):
 
 @pytest.mark.parametrize("late", [1e3, 0.0])
 def test_a_limit_of_iterations_is_judged_by_what_the_last_gained(monkeypatch, late):
-    monkeypatch.setattr(fitting, "DEAR", 1)
-    monkeypatch.setattr(fitting, "POLISH", 1.0)  # four iterations
-    monkeypatch.setattr(fitting, "LATE", late)
+    limited = replace(FIELD, dear_functions=1, dear_work=1.0, late_gain=late)  # four iterations
+    monkeypatch.setattr(fitting, "FIELD", limited)
     gp = GPRegressor(Matern32(dim=0) * Matern32(dim=1), num_basis=8)
     if late:
         gp.fit(*hilly())

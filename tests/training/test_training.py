@@ -9,12 +9,12 @@ from asvgp import LBFGS, SHO, GPRegressor, Matern12, Matern32, Matern52, Matern7
 from asvgp.basis import Grid
 from asvgp.kernels.algebra import Sum
 from asvgp.model.bound import lower_bound, upper_bound
-from asvgp.policies import MANY
+from asvgp.policies import DATA, LINE
 from asvgp.statistics.one_input import Statistics
 from asvgp.training import optimise
 from asvgp.training.climb import Problem, train
 from asvgp.training.optimise import Objective, maximise
-from asvgp.training.resolution import FEWEST, HELD, MOST, choose, finest_cells
+from asvgp.training.resolution import choose, finest_cells
 from asvgp.training.starts import noise_estimate, signal_power, spectral_peaks
 from tests.dense import ExactGP, sample
 
@@ -224,12 +224,16 @@ def test_white_noise_needs_no_resolution():
 def test_the_finest_grid_follows_the_gaps_not_the_count():
     rng = np.random.default_rng(12)
     even = finest_cells(rng.uniform(0, 1, 50_000), 0.0, 1.0)
-    assert 100_000 <= even <= HELD
-    assert finest_cells(np.array([0.0, 0.5, 1.0]), 0.0, 1.0) == FEWEST
+    assert 100_000 <= even <= LINE.most_finest_cells_in_memory
+    assert finest_cells(np.array([0.0, 0.5, 1.0]), 0.0, 1.0) == LINE.fewest_finest_cells
     clusters = np.concatenate([rng.uniform(0, 10, 200), rng.uniform(1e5, 1e5 + 10, 200)])
-    assert finest_cells(clusters, clusters.min(), clusters.max()) == MOST
-    assert finest_cells(np.tile(clusters, 400), clusters.min(), clusters.max()) == HELD
-    assert finest_cells(np.empty(MANY + 1), 0.0, 1.0) == MOST  # without a look at them
+    ends = clusters.min(), clusters.max()
+    assert finest_cells(clusters, *ends) == LINE.most_finest_cells
+    assert (
+        finest_cells(np.tile(clusters, 400), clusters.min(), clusters.max())
+        == LINE.most_finest_cells_in_memory
+    )
+    assert finest_cells(np.empty(DATA.many_rows + 1), 0.0, 1.0) == LINE.most_finest_cells
 
 
 def test_a_grid_of_many_cells_keeps_them_when_it_grows():
@@ -237,7 +241,7 @@ def test_a_grid_of_many_cells_keeps_them_when_it_grows():
     x = rng.uniform(0, 1, 60_000)
     gp = GPRegressor().partial_fit(x, np.sin(9 * x))
     cells = gp.stats_.grid.cells
-    assert cells > MOST
+    assert cells > LINE.most_finest_cells
     gp.partial_fit([1.01], [0.0])
     assert gp.stats_.grid.cells >= cells
 

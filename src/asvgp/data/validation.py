@@ -10,13 +10,13 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.kernels import Kernel
 from asvgp.model.devices import engine_for
+from asvgp.policies import MEMORY
 from asvgp.runtime.checks import finite_range
 from asvgp.runtime.memory import as_bytes, physical_memory
 from asvgp.times import TimeAxis
 from asvgp.training.optimise import LBFGS
 
 WIDEST = 1e100  # range of X: its powers must not overflow
-BYTES_PER_BASIS = 400.0  # what a fit takes at its peak, measured
 
 
 def check_settings(estimator) -> None:
@@ -75,12 +75,12 @@ def check_num_basis(num_basis, degree: int) -> int | None:
         raise TypeError(f"num_basis must be 'auto' or an integer, got {num_basis!r}.")
     if num_basis < degree + 1:
         raise ValueError(f"num_basis must be at least degree + 1 = {degree + 1}, got {num_basis}.")
-    needed, available = BYTES_PER_BASIS * float(num_basis), physical_memory()
+    needed, available = MEMORY.bytes_per_line_function * float(num_basis), physical_memory()
     if needed > available:
         raise ValueError(
             f"num_basis={num_basis} needs about {needed / 2**30:.1f} GiB, and this machine has "
-            f"{available / 2**30:.1f} GiB. Take at most {int(available / BYTES_PER_BASIS)}, or "
-            "'auto'."
+            f"{available / 2**30:.1f} GiB. Take at most "
+            f"{int(available / MEMORY.bytes_per_line_function)}, or 'auto'."
         )
     return int(num_basis)
 

@@ -11,12 +11,12 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.kernels import Kernel, Sum
 from asvgp.model.bound import Bound, lower_bound
+from asvgp.policies import VERDICT
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.statistics.one_input import Statistics
 
 NOISE = "noise variance"  # as `asvgp.training.optimise` names it
 _STEP = 1e-3  # of a log-hyperparameter, in the differences of gradients
-_RISING = 0.5  # nats, along what curves upwards, that training has left
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ def standard_errors(
             lost, slope = _undetermined(curvature[np.ix_(kept, kept)], here[kept])
             for place, rise in zip(kept[lost], slope[lost], strict=True):
                 # Away from a maximum a ridge may curve upwards, whatever the data determine.
-                notes[rows[place]] = "off maximum" if abs(rise) > _RISING else "no maximum"
+                notes[rows[place]] = "off maximum" if abs(rise) > VERDICT.rising else "no maximum"
             kept = kept[~lost]
         own = np.array(rows)[kept]
         covariance[np.ix_(own, own)] = inverse

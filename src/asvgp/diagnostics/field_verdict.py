@@ -14,22 +14,17 @@ from math import ceil, floor, log2
 import numpy as np
 
 from asvgp.basis import Grid
-from asvgp.diagnostics.summary import ENOUGH, NEARLY, BasisVerdict
+from asvgp.diagnostics.summary import BasisVerdict
 from asvgp.kernels import Component
 from asvgp.model.axis import Axis
 from asvgp.model.conditioning import rougher
 from asvgp.model.field_bound import Priors
 from asvgp.model.levels import least_levels, most_cells, scale_of
 from asvgp.model.plan import Plan
+from asvgp.policies import VERDICT
 from asvgp.posterior.field import FieldPosterior
 from asvgp.statistics.several_inputs import FieldStatistics
 from asvgp.training.field_starts import marginal_moments
-
-CLEARLY = 0.02  # nats per datum that a grid twice as fine may gain unannounced
-SEVERELY = 0.2  # and that may be lost to splines that digits keep from being finer
-PART = 0.1  # of the penalty, below which an input's part does not decide
-WORTH = 0.1  # of the penalty that finer splines must regain to be advised
-MARGIN = 0.95  # of the room to advise: lengthscales may become longer when trained again
 
 
 @dataclass(frozen=True)
@@ -60,7 +55,9 @@ class Side:
 
     def within(self, times: float) -> float:
         """As many times as fine, or as digits allow: in steps of half a doubling."""
-        return min(times, max(1.0, 2.0 ** (floor(2.0 * log2(MARGIN * self.room)) / 2.0)))
+        return min(
+            times, max(1.0, 2.0 ** (floor(2.0 * log2(VERDICT.advised_margin * self.room)) / 2.0))
+        )
 
     def left(self, times: float) -> float:
         """The penalty on cells so many times as fine."""
@@ -75,17 +72,17 @@ def basis_verdict(posterior: FieldPosterior) -> BasisVerdict:
     gain = penalty - sum(side.left(2.0) for side in sides)
     share = missed / (kernel.prior_variance * stats.weight)
     times = 1
-    while sum(side.left(times) for side in sides) >= ENOUGH and times < 1024:
+    while sum(side.left(times) for side in sides) >= VERDICT.enough and times < 1024:
         times *= 2
-    words, finer = "yes" if penalty < ENOUGH else "nearly", _finer(posterior, sides, times)
-    if penalty >= NEARLY:
+    words, finer = "yes" if penalty < VERDICT.enough else "nearly", _finer(posterior, sides, times)
+    if penalty >= VERDICT.nearly_enough:
         words = f"no: about {times} times as many along every input would be"
         short = [side for side in _deciding(sides) if side.room < times]
         if short:
             regained = penalty - sum(side.left(side.within(times)) for side in sides)
             worst = max(short, key=lambda side: side.left(side.within(times)))
             other = rougher(worst.process)
-            if regained >= WORTH * penalty:
+            if regained >= VERDICT.worthwhile * penalty:
                 words = (
                     f"no: num_basis={_counts(finer, posterior)} would regain about {regained:.2g} "
                     "nats per datum; still finer splines would leave too few digits of so long a "
@@ -114,14 +111,16 @@ def stopped_short(posterior: FieldPosterior, finest: FieldStatistics) -> list[st
     regained = sum(side.penalty - side.left(side.within(2.0)) for side in ended)
     penalty = sum(side.penalty for side in sides)
     costs = f"costs the bound {penalty:.2g} nats per datum and makes standard deviations wider"
-    if regained > CLEARLY:
+    if regained > VERDICT.finer_grid_gain:
         now = _counts(_finer(posterior, sides, 1.0), posterior)
         then = _counts(_finer(posterior, ended, 2.0), posterior)
         return [
             f"the automatic resolution stopped at {now} basis functions, its finest cells. What "
             f"such splines miss {costs}: num_basis={then} would regain about {regained:.2g}"
         ]
-    if penalty > SEVERELY and any(side.within(2.0) < 2.0 for side in _deciding(sides)):
+    if penalty > VERDICT.lost_to_digits and any(
+        side.within(2.0) < 2.0 for side in _deciding(sides)
+    ):
         return [
             f"what the splines miss {costs}. Finer ones would leave too few digits of so smooth "
             "and long a term beside so little noise"
@@ -159,7 +158,7 @@ def _sides(posterior: FieldPosterior) -> tuple[list[Side], float]:
 
 def _deciding(sides: Sequence[Side]) -> list[Side]:
     """Those with a good part of the penalty."""
-    least = PART * sum(side.penalty for side in sides)
+    least = VERDICT.deciding_part * sum(side.penalty for side in sides)
     return [side for side in sides if side.penalty >= least]
 
 

@@ -16,11 +16,11 @@ from asvgp.kernels import Kernel
 from asvgp.model.bound import Bound
 from asvgp.model.chain import Model
 from asvgp.model.prior import data_variance
+from asvgp.policies import VERDICT
 from asvgp.posterior.line import Posterior
 from asvgp.statistics.one_input import Statistics
 from asvgp.times import Duration, in_short
 
-ENOUGH, NEARLY = 1e-3, 1e-2  # nats per datum
 _WIDTH = 80
 
 
@@ -55,7 +55,7 @@ class BasisVerdict:
     @property
     def enough(self) -> bool:
         """Whether the answer is yes."""
-        return self.penalty < ENOUGH
+        return self.penalty < VERDICT.enough
 
     def __str__(self) -> str:
         return self.verdict
@@ -91,15 +91,15 @@ def basis_verdict(
     penalty = float(penalties.sum())
     num_basis = stats.grid.cells + max(model.degrees)
     suggested = num_basis
-    if penalty >= ENOUGH:
+    if penalty >= VERDICT.enough:
         low, high = 0.0, 60.0  # log2 of the refinement, by bisection
         while high - low > 1e-3:
             middle = 0.5 * (low + high)
-            enough = np.sum(penalties * 2.0 ** (-rates * middle)) < ENOUGH
+            enough = np.sum(penalties * 2.0 ** (-rates * middle)) < VERDICT.enough
             low, high = (low, middle) if enough else (middle, high)
         suggested = _round_up(stats.grid.cells * 2.0**high + max(model.degrees))
-    words = "yes" if penalty < ENOUGH else "nearly"
-    if penalty >= NEARLY:
+    words = "yes" if penalty < VERDICT.enough else "nearly"
+    if penalty >= VERDICT.nearly_enough:
         words = f"no: raise num_basis to about {suggested:,}"
         if stats.averaged:
             words += ", or the degree where knots would cut intervals"
@@ -249,7 +249,7 @@ class Summary:
             freedom += f" = {' + '.join(parts)}"
         basis = self.basis
         upper = f"{self.evidence_upper_bound:.6g}, {gap / each:.3g} per datum above the ELBO"
-        if gap / each >= ENOUGH:  # or it reads as what finer splines would gain
+        if gap / each >= VERDICT.enough:  # or it reads as what finer splines would gain
             upper += "; a cautious bound: what the splines cost is said next"
         rows = [
             *_wrapped("Effective d.f.", freedom),

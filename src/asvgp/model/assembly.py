@@ -19,8 +19,9 @@ from asvgp.model.conditioning import not_positive_definite
 from asvgp.model.devices import Batched, Cpu
 from asvgp.model.effects import Centring, mean_square, prior_precisions
 from asvgp.model.elements import Leaves, permute
-from asvgp.model.memory import SHARE, Need, plan_need
+from asvgp.model.memory import Need, plan_need
 from asvgp.model.plan import Plan
+from asvgp.policies import MEMORY
 from asvgp.statistics.several_inputs import FieldStatistics
 
 
@@ -94,7 +95,7 @@ class Assembly:
     @cached_property
     def on_disk(self) -> bool:
         """Whether factors of P are: they do not fit in memory, and all else does."""
-        return self.need.spills(self.engine.limit or SHARE * self.engine.memory)
+        return self.need.spills(self.engine.limit or MEMORY.share * self.engine.memory)
 
     @property
     def leaf_count(self) -> int:

@@ -18,14 +18,11 @@ from asvgp.kernels.labels import renamed
 from asvgp.model.axis import Axis
 from asvgp.model.levels import most_cells
 from asvgp.model.plan import Plan
+from asvgp.policies import VERDICT
 
 if TYPE_CHECKING:
     from asvgp.model.assembly import Assembly, Factor
 
-FEW = 1e-3  # relative error from which on there is a note
-NONE = 0.1  # and from which on nothing can be relied on
-WIDE = 0.5  # missed variance from which on there is one, in units of scatter and noise
-NEARLY = 1e-2  # nats per datum that fewer splines than asked for may cost unannounced
 _EPS = float(np.finfo(float).eps)
 
 
@@ -56,12 +53,12 @@ def check_digits(
     """Notes on terms of which few digits are left; an error, if wanted, where there are none."""
     errors = relative_errors(assembly, kernel, factor)
     worst = int(np.argmax(errors))
-    if errors[worst] > NONE and refuse:
+    if errors[worst] > VERDICT.no_digits and refuse:
         raise np.linalg.LinAlgError(
             f"Rounding leaves no digit of the posterior, at noise variance {noise:.4g}. "
             + explained(assembly.plan, kernel, [worst])
         )
-    if errors[worst] > FEW:
+    if errors[worst] > VERDICT.few_digits:
         return [
             f"bounds and predictions are good to about {errors[worst]:.0e} only. "
             + explained(assembly.plan, kernel, [worst]).rstrip(".")
@@ -138,7 +135,7 @@ def fewer_than_asked(asked: Plan, assembly: Assembly, kernel: Kernel, noise: flo
                 share = 1.0 - own.trace(moments[d])[0] / stats.weight
                 along = kernel.components[term].variance * stats.weight * share
             cost = along / (2.0 * noise * stats.count)
-            if cost < NEARLY:
+            if cost < VERDICT.nearly_enough:
                 continue
             lost, other = lost + cost, other or rougher(own.process)
             name, value = own.process.parameters[0], own.process.values[0]
@@ -168,7 +165,7 @@ def rougher(process: Component) -> str:
 
 def wide_deviations(missed: float, scatter: float, noise: float) -> list[str]:
     """A note where predictive variances are mostly what the splines miss."""
-    if missed <= WIDE * (scatter + noise):
+    if missed <= VERDICT.wide_deviations * (scatter + noise):
         return []
     return [
         "standard deviations are wider than they need be: the splines miss a variance of "

@@ -3,10 +3,10 @@
 Along one input the share of its variance that a process loses on splines is a matter of
 that input alone. So it is known from the marginal moments, at any width of the cells, what
 a term's splines miss: the cells are made as wide as a tolerance on that allows, within
-limits on the lengthscale in cells. Fewer than `COARSEST` are no longer the process. With
-too many the matrices lose their digits, and nothing is gained: K's condition number grows
-like the product over inputs of (lengthscale in cells)**(2 degree), and is kept below
-`CONDITION`.
+limits on the lengthscale in cells. Fewer than `FIELD.shortest_length` are no longer the
+process. With too many the matrices lose their digits: K's condition number grows like the
+product over inputs of (lengthscale in cells)**(2 degree), and is kept below
+`FIELD.longest_condition`.
 
 What is tolerable depends on the objective. The bound pays for missed variance in units of
 the noise. The evidence of the spline field does not pay, but predictions add what is missed
@@ -26,13 +26,7 @@ from asvgp.basis import Array, Grid
 from asvgp.kernels import SHO, Component, Kernel
 from asvgp.model.axis import Axis
 from asvgp.model.plan import Plan
-
-COARSEST = 4.0  # lengthscale in cells, at least
-SEEN = 2.0  # the same, for a length to show at all
-CONDITION = 1e11
-TOLERANCE = 2e-3  # nats per datum that the bound may lose to one term along one input
-SHARE = 0.1  # of the scatter of neighbours, that one term may miss along one input
-DENSEST, CROWDED = 1.5, 3.0  # cells per place along an input, and per datum, under evidence
+from asvgp.policies import FIELD
 
 
 def scale_of(process: Component) -> float:
@@ -42,7 +36,7 @@ def scale_of(process: Component) -> float:
 
 def most_cells(degrees: Iterable[int]) -> float:
     """The longest lengthscale in cells, of a term with these degrees along its inputs."""
-    return max(CONDITION ** (0.5 / sum(degrees)), COARSEST)
+    return max(FIELD.longest_condition ** (0.5 / sum(degrees)), FIELD.shortest_length)
 
 
 def wanted_level(
@@ -61,7 +55,7 @@ def wanted_level(
     """
     ratio = scale_of(process) / grid.spacing
     most = int(log2(max(grid.cells / 2, 1)))
-    highest = int(np.floor(log2(max(ratio / COARSEST, 1.0))))
+    highest = int(np.floor(log2(max(ratio / FIELD.shortest_length, 1.0))))
     weight = float(moments[:, 0].sum())
     powers = (moments.shape[1] - 1) // 2
     level = min(highest, most)
@@ -134,9 +128,11 @@ def levels_for(
                 continue
             mean_weight = float(moments[d][:, 0].sum()) / count
             if objective == "evidence":
-                tolerated = SHARE * max(scatter, noise) / (part.variance * mean_weight)
+                tolerated = (
+                    FIELD.tolerated_scatter * max(scatter, noise) / (part.variance * mean_weight)
+                )
             else:
-                tolerated = 2.0 * TOLERANCE * noise / (part.variance * mean_weight)
+                tolerated = 2.0 * FIELD.tolerated_loss * noise / (part.variance * mean_weight)
             level = wanted_level(
                 factors[column], plan.grids[d], degrees[d], moments[d], tolerated, finest
             )
@@ -169,9 +165,9 @@ def finest_levels(
 
     for d, own in enumerate(moments):
         occupied = np.count_nonzero(own[:, 0])
-        while cells[d] > max(DENSEST * occupied, 2.0):
+        while cells[d] > max(FIELD.cells_per_place * occupied, 2.0):
             widen(d)
-    while cells.prod() > CROWDED * count and cells.max() > 2.0:
+    while cells.prod() > FIELD.cells_per_datum * count and cells.max() > 2.0:
         widen(int(np.argmax(np.where(cells > 2.0, lengths, -1.0))))
     return tuple(levels)
 
@@ -188,7 +184,7 @@ def first_factors(plan: Plan, along: Mapping[int, float] | None = None) -> tuple
     More where lengths are known, ``along`` inputs, that such cells would not show.
     """
     inputs = len(plan.grids)
-    few = {2: 24, 3: 10, 4: 6}[inputs] ** inputs
+    few = FIELD.first_cells[inputs] ** inputs
     cells = [grid.cells for grid in plan.grids]
     factors = [1] * inputs
     while prod(ceil(n / f) for n, f in zip(cells, factors, strict=True)) > few:
@@ -198,7 +194,11 @@ def first_factors(plan: Plan, along: Mapping[int, float] | None = None) -> tuple
         for d in wide:
             factors[d] *= 2
     for d, (column, grid) in enumerate(zip(plan.inputs, plan.grids, strict=True)):
-        while along and factors[d] > 1 and along[column] < SEEN * factors[d] * grid.spacing:
+        while (
+            along
+            and factors[d] > 1
+            and along[column] < FIELD.visible_length * factors[d] * grid.spacing
+        ):
             factors[d] //= 2
     return tuple(factors)
 

@@ -16,18 +16,8 @@ from asvgp.linalg.multifrontal.disk import free_disk
 from asvgp.model.devices import Batched, Cpu
 from asvgp.model.levels import coarsened, first_factors
 from asvgp.model.plan import Plan
+from asvgp.policies import MEMORY
 from asvgp.runtime.memory import in_words, physical_memory
-
-SHARE = 0.8  # of the memory there is, unless the user sets a limit
-FOR_SUMS = 0.25  # of the limit, for the statistics of an automatic grid
-EFFICIENCY = 0.4  # of the rate of a product of matrices, that bounds reach
-FEWEST = 16  # cells of a smooth that are tried before fewer along the inputs of products
-MANY_COLUMNS = 2000  # with which it takes long even to look at the elimination
-LONG = 0.5  # seconds a bound from which on it is announced
-_LEAST = 1000.0  # bytes a function takes, at the least, on grids that matter here
-_BATCHED = 2.2  # of what is counted, torch reserved at most on an H200 (1.1 to 2.2)
-_RIGHT = 1 << 23  # doubles of right-hand sides that are solved at a time
-_SAMPLE = 250_000.0  # cells of a grid on which the elimination is quickly looked at
 
 
 class NotEnoughMemory(MemoryError, ValueError):
@@ -74,13 +64,13 @@ def plan_need(
     """
     engine = engine or Cpu()
     columns = plan.columns
-    alone = 8.0 * 6.2 * columns**2  # as measured
+    alone = 8.0 * MEMORY.dense_copies * columns**2
     if not plan.inputs:
         return Need(alone, alone)
     cells = prod(grid.cells for grid in plan.grids)
     cross = 2.0 * cells * prod(k + 1 for k in plan.powers) * columns
-    least = max(_LEAST * max(plan.counts(kernel)), alone, 8.0 * cross)
-    if least > limit and (least > 2.0 * limit or columns > MANY_COLUMNS):
+    least = max(MEMORY.bytes_per_function * max(plan.counts(kernel)), alone, 8.0 * cross)
+    if least > limit and (least > 2.0 * limit or columns > MEMORY.many_columns):
         return Need(least, least)
     tree = plan.tree(kernel)
     ranges = [[own.length for own in term] for term in tree.leaf_ranges]
@@ -93,14 +83,14 @@ def plan_need(
     chunks = 3 * min(engine.chunk, leaves)
     total = 8.0 * (factors + (3 if batched else 1) * leaves + kept + chunks + sums)
     if batched:
-        return Need(_BATCHED * total, _BATCHED * total)
+        return Need(MEMORY.batched_overhead * total, MEMORY.batched_overhead * total)
     rest = total - 8.0 * (cost.factor_held + cost.factor_nonzeros)
     return Need(total, rest, 16.0 * cost.factor_held)
 
 
 def joint_step(points: int, functions: int) -> int:
     """How many columns of a joint covariance are computed at a time."""
-    return int(min(max(8, min(_RIGHT // max(functions, 1), 512)), max(points, 1)))
+    return int(min(max(8, min(MEMORY.right_hand_sides // max(functions, 1), 512)), max(points, 1)))
 
 
 def copies(outputs: int) -> float:
@@ -120,7 +110,7 @@ def require_joint(
     """An error where a joint covariance does not fit in a limit, or in this machine."""
     name = "memory_limit"
     if limit is None:
-        name, limit = "the limit, 80 % of what this machine has,", SHARE * physical_memory()
+        name, limit = "the limit, 80 % of what this machine has,", MEMORY.share * physical_memory()
     needed = joint_bytes(points, functions, matrices)
     if needed <= limit:
         return
@@ -158,7 +148,7 @@ class Room:
     ):
         self.engine, self.announce, self.auto = engine, announce, auto
         self.given = limit is not None
-        self.limit = engine.limit = SHARE * engine.memory if limit is None else limit
+        self.limit = engine.limit = MEMORY.share * engine.memory if limit is None else limit
         self.notes: list[str] = []
 
     @cached_property
@@ -193,9 +183,9 @@ class Room:
             return
         cost = plan.tree(kernel).cost()
         flops = cost.factor_flops + cost.inverse_flops
-        seconds = flops / (EFFICIENCY * self.engine.rate)
+        seconds = flops / (MEMORY.efficiency * self.engine.rate)
         spills = need.spills(self.limit)
-        if seconds > LONG or spills:
+        if seconds > MEMORY.announced_seconds or spills:
             counts = " + ".join(f"{count:,}" for count in plan.counts(kernel))
             self.announce(
                 f"{len(plan.inputs)} inputs, {counts} splines and {plan.columns} columns: "
@@ -227,7 +217,9 @@ class Room:
             return replace(plan, grids=_scaled(plan.grids, share))
 
         # What a cell takes grows slowly with their number: seen on a grid that is small enough.
-        share = min(1.0, (_SAMPLE / (1.0 + plan.columns / 200.0) / cells) ** (1.0 / inputs))
+        share = min(
+            1.0, (MEMORY.sample_cells / (1.0 + plan.columns / 200.0) / cells) ** (1.0 / inputs)
+        )
         sample = scaled(share)
         each = (
             1.15
@@ -250,7 +242,10 @@ class Room:
             return coarsened(plan, first_factors(plan)) if plan.inputs else plan
 
         def few(plan: Plan) -> bool:
-            return max((grid.cells for grid in plan.smooth_grids), default=0) <= FEWEST
+            return (
+                max((grid.cells for grid in plan.smooth_grids), default=0)
+                <= MEMORY.least_smooth_cells
+            )
 
         while not self.fits(first(plan), kernel) and not few(plan):
             plan = replace(plan, smooth_grids=_scaled(plan.smooth_grids, 0.5, 4))

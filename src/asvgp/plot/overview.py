@@ -7,7 +7,6 @@ import textwrap
 import numpy as np
 
 from asvgp.diagnostics.checking import calibration as in_words
-from asvgp.diagnostics.summary import NEARLY
 from asvgp.plot.bounds import draw_bounds, draw_levels
 from asvgp.plot.calibrated import draw_coverage
 from asvgp.plot.lines import series
@@ -22,6 +21,7 @@ from asvgp.plot.remainders import (
 from asvgp.plot.style import colour_bar, palette, panels, titled
 from asvgp.plot.traces import Cloud, follow
 from asvgp.plot.view import Input, View, drawn
+from asvgp.policies import VERDICT
 
 
 def check(
@@ -66,7 +66,7 @@ def check(
     inner = view.gp._seen().structure.facts(view.posterior, gp.objective).verdict
     order = left.columns[view.line.column] if view.is_line else None
     notes = list(in_words(left.z, order).notes)
-    if inner.penalty >= NEARLY:
+    if inner.penalty >= VERDICT.nearly_enough:
         notes.append(f"is the basis large enough? {inner.verdict}")
     with panels(ax, 2, 3, (14.0, 7.0)) as axes:
         _draw_fit(axes[0, 0], view, left, X, y, width, held_out)

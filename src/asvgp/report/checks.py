@@ -10,10 +10,11 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.diagnostics.checking import Calibration, LeaveOneOut, calibration
-from asvgp.diagnostics.summary import ENOUGH, NEARLY, Summary
+from asvgp.diagnostics.summary import Summary
 from asvgp.model.levels import scale_of
 from asvgp.plot.remainders import Residuals, correlations
 from asvgp.plot.view import View
+from asvgp.policies import VERDICT
 from asvgp.report.sums import CellMeans, Remainder, cell_means, remainder
 from asvgp.report.text import at, counted, fixed, listed, share, shown
 
@@ -318,13 +319,15 @@ def _explained(evidence: Evidence) -> Finding:
 
 def _basis(view: View, summary: Summary) -> Finding:
     basis, each = summary.basis, summary.observations * summary.outputs
-    level = FINE if basis.penalty < ENOUGH else LOOK if basis.penalty < NEARLY else PROBLEM
+    nearly = LOOK if basis.penalty < VERDICT.nearly_enough else PROBLEM
+    level = FINE if basis.penalty < VERDICT.enough else nearly
     answer = {FINE: "Yes. ", LOOK: "Nearly. "}.get(level, basis.verdict[0].upper())
     if level == PROBLEM:
         answer += basis.verdict[1:] + ". "
     answer += (
         f"The splines miss {share(basis.missed_share)} of the prior variance at the data, which "
-        f"costs {shown(basis.penalty, 2)} nats an observation (below {ENOUGH} is enough); twice "
+        f"costs {shown(basis.penalty, 2)} nats an observation (below {VERDICT.enough} is enough); "
+        "twice "
         f"the resolution would regain {shown(basis.gain, 2)}."
     )
     gap = (summary.evidence_upper_bound - summary.elbo) / each

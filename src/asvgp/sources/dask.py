@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asvgp.data.columns import Columns
-from asvgp.policies import MANY
+from asvgp.policies import DATA
 from asvgp.sources.blocks import extremes, in_blocks, joined
 from asvgp.sources.convert import as_inputs, as_numbers
 from asvgp.sources.frames import PandasSource
@@ -231,7 +231,7 @@ def first_look(parts: Sequence[Part], rows: int | None, most: int) -> tuple[Chun
 
 def _look_rows(roles: Roles) -> int:
     """Rows from which on an automatic grid does not depend on them, and one more."""
-    return MANY + 2 if roles.width is None else block_rows(2)
+    return DATA.many_rows + 2 if roles.width is None else block_rows(2)
 
 
 class DaskSource(Source):
@@ -482,7 +482,7 @@ def _predicted_rows(X, predict, count: int) -> np.ndarray:
 
 def grid_stream(source) -> Stream:
     """The pass over a grid of Dask arrays, a box of chunks at a time."""
-    most = int(np.clip(source.rows // 64, MANY, block_rows(2)))
+    most = int(np.clip(source.rows // 64, DATA.many_rows, block_rows(2)))
 
     def part(box) -> Part:
         parts, shape = source.arrays(box, inputs_only=False)

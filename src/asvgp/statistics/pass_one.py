@@ -13,7 +13,7 @@ from asvgp.linalg.cells.accumulate import (
     aligned_table,
     average_table,
 )
-from asvgp.policies import MANY
+from asvgp.policies import DATA
 from asvgp.runtime.parallel import as_doubles, each_chunk, each_share, split
 from asvgp.statistics.one_input import Advance, Statistics, grouped
 
@@ -188,6 +188,6 @@ def block_rows(columns: int) -> int:
     (4194304, 524288)
     """
     rows = 1 << 22
-    while rows > MANY and rows * columns > 1 << 24:
+    while rows > DATA.many_rows and rows * columns > 1 << 24:
         rows //= 2
     return rows

@@ -20,9 +20,9 @@ from asvgp.kernels import Constant, Kernel, in_time
 from asvgp.model.devices import engine_for
 from asvgp.model.effects import near_means
 from asvgp.model.levels import least_levels, scale_of
-from asvgp.model.memory import FOR_SUMS, Need, Room, copies, fitting_cells, require_joint
+from asvgp.model.memory import Need, Room, copies, fitting_cells, require_joint
 from asvgp.model.plan import Plan
-from asvgp.policies import MANY
+from asvgp.policies import DATA, MEMORY
 from asvgp.posterior.field import FieldPosterior
 from asvgp.posterior.field_functionals import Points
 from asvgp.posterior.field_paths import FieldPath, sample
@@ -186,7 +186,7 @@ class Field:
         ]
         if isinstance(estimator.num_basis, str) and estimator.num_basis == "auto":
             present = int(np.isfinite(y.reshape(points.count, -1)).all(axis=1).sum())
-            rows = present if whole else max(present, MANY)
+            rows = present if whole else max(present, DATA.many_rows)
             cells = self._automatic_cells(estimator, points, y, domains, rows)
         else:
             cells = self._asked_cells(estimator, degrees)
@@ -236,7 +236,7 @@ class Field:
 
         kernel = self.layout.kernel
         if isinstance(estimator.num_basis, str):
-            cells = fitting_cells(cells, main, needed, FOR_SUMS * room.limit)
+            cells = fitting_cells(cells, main, needed, MEMORY.sums_share * room.limit)
             begun = room.begun(plan(cells), kernel)
             return [grid.cells for grid in (*begun.grids, *begun.smooth_grids)]
         if needed(cells) > room.limit:

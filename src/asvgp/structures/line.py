@@ -15,7 +15,7 @@ from asvgp.diagnostics.summary import Facts, line_facts
 from asvgp.kernels import Kernel, in_time
 from asvgp.model.effects import near_means
 from asvgp.model.memory import copies, require_joint
-from asvgp.policies import halvings
+from asvgp.policies import LINE, halvings
 from asvgp.posterior.functionals import derivative, derivative_covariance
 from asvgp.posterior.line import Posterior
 from asvgp.posterior.paths import draw_paths, sample
@@ -26,7 +26,7 @@ from asvgp.statistics.pass_one import Accumulator
 from asvgp.times import TimeAxis
 from asvgp.training.climb import Problem
 from asvgp.training.fit import Fit, fit_statistics
-from asvgp.training.resolution import HELD, MOST, finest_cells
+from asvgp.training.resolution import finest_cells
 
 
 class LinePoints(NamedTuple):
@@ -281,7 +281,10 @@ def _grown(
         except ValueError as error:
             raise ValueError(f"{far} On knots as close as they are, {error}") from None
         return stats.extend(lower, upper)
-    wider, most = 1, max(MOST, min(2 * grid.cells, HELD))
+    wider, most = (
+        1,
+        max(LINE.most_finest_cells, min(2 * grid.cells, LINE.most_finest_cells_in_memory)),
+    )
     while needed(wider * grid.spacing) > most and wider < grid.cells:
         wider *= 2
     if needed(wider * grid.spacing) > most:

@@ -11,10 +11,10 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.data.columns import spread
+from asvgp.policies import PILOT
 from asvgp.statistics.accumulator import FieldAccumulator
 from asvgp.statistics.gridded import GridSums
 from asvgp.statistics.several_inputs import FieldStatistics
-from asvgp.training.pilot import ROWS
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +46,9 @@ class FieldPoints:
         """Columns of the main block, y and effects, of a large grid at some points at random."""
         if self.shape is None:
             return self.main, y, self.effects
-        rows = np.arange(min(self.count, ROWS))
-        if self.count > ROWS:
-            rows = np.random.default_rng(0).integers(self.count, size=ROWS)
+        rows = np.arange(min(self.count, PILOT.rows))
+        if self.count > PILOT.rows:
+            rows = np.random.default_rng(0).integers(self.count, size=PILOT.rows)
         places = np.unravel_index(rows, self.shape)
         return [x[i] for x, i in zip(self.main, places, strict=True)], y[rows], []
 

@@ -14,17 +14,13 @@ import numpy as np
 from asvgp.basis import Grid
 from asvgp.kernels import Constant, Kernel
 from asvgp.model.plan import Plan
+from asvgp.policies import FIELD
 from asvgp.statistics.several_inputs import FieldStatistics
-
-NUMBER = 4  # boxes
-LARGE = 3  # times the cells of all boxes: smaller fields are trained as a whole
-SIDES = {2: 64, 3: 16, 4: 8}  # cells of a box along an input, by inputs
-ALIGNED = {2: 16, 3: 8, 4: 4}  # boxes begin at multiples of so many cells
 
 
 def highest_level(inputs: int) -> int:
     """Splines on cells wider than this do not fit into boxes."""
-    return ALIGNED.get(inputs, 1).bit_length() - 1
+    return FIELD.box_alignment[inputs].bit_length() - 1
 
 
 def blocks(
@@ -37,19 +33,23 @@ def blocks(
     are not kept cell by cell.
     """
     D = len(plan.inputs)
-    if D not in SIDES or plan.smooths or not all(isinstance(e, Constant) for e in kernel.effects):
+    if (
+        not 2 <= D < len(FIELD.box_sides)
+        or plan.smooths
+        or not all(isinstance(e, Constant) for e in kernel.effects)
+    ):
         return []
-    multiple = ALIGNED[D]
+    multiple = FIELD.box_alignment[D]
     shape = [-(-grid.cells // f) for grid, f in zip(stats.grids, factors, strict=True)]
-    side = [multiple * max(1, min(SIDES[D], n) // multiple) for n in shape]
-    if np.prod(shape) < LARGE * NUMBER * SIDES[D] ** D:
+    side = [multiple * max(1, min(FIELD.box_sides[D], n) // multiple) for n in shape]
+    if np.prod(shape) < FIELD.boxes_from * FIELD.boxes * FIELD.box_sides[D] ** D:
         return []
     sides = [s * f for s, f in zip(side, factors, strict=True)]
     steps = [multiple * f for f in factors]
     squares = _squares(stats)
     rng = np.random.default_rng(0)
     last = [(g.cells - s) // step for g, s, step in zip(stats.grids, sides, steps, strict=True)]
-    places = np.stack([rng.integers(0, n + 1, 20 * NUMBER) for n in last], axis=1)
+    places = np.stack([rng.integers(0, n + 1, 20 * FIELD.boxes) for n in last], axis=1)
     chosen: list[tuple[slice, ...]] = []
     weights = []
     enough = 0.5 * stats.weight * np.prod(sides) / np.prod([g.cells for g in stats.grids])
@@ -65,7 +65,7 @@ def blocks(
         chosen.append(box)
         weights.append(weight)
         taken = np.concatenate([taken, start[None]])
-        if len(chosen) == NUMBER:
+        if len(chosen) == FIELD.boxes:
             break
     return [
         _cut(stats, squares, box, weight).coarsen(factors)

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 from asvgp.kernels import Kernel, Sum
 from asvgp.model.effects import without_effects
+from asvgp.policies import LINE
 from asvgp.statistics.one_input import Statistics
 from asvgp.training.optimise import LBFGS, Objective, Report, maximise
 from asvgp.training.starts import State, candidates, noise_estimate
-
-COARSEST = 1024  # cells below which a bound is so cheap that exploring costs nothing
-_STEP = 8
 
 Watch = Callable[[int, int, float], None]  # cells, evaluations, objective
 
@@ -33,8 +31,8 @@ class Problem:
 def train(problem: Problem, stats: Statistics, warm: State | None = None) -> tuple[State, Report]:
     """Hyperparameters that maximise the objective on ``stats``, from ``warm`` if given."""
     levels = [stats]
-    while warm is None and levels[-1].grid.cells > COARSEST:
-        levels.append(levels[-1].coarsen(_STEP))
+    while warm is None and levels[-1].grid.cells > LINE.cheap_cells:
+        levels.append(levels[-1].coarsen(LINE.coarsening_step))
     state, report = warm, Report()
     for level in reversed(levels):
         state, report = climb(problem, level, state, report)
@@ -79,7 +77,8 @@ def climb(
             if attempts == 0 and not suspected and suspicious:
                 # The long-lengthscale optimum, a common trap: try some of the others.
                 starts = [s for s in starts if s[1] <= 1.01 * estimate]
-                suspected, attempts = True, 4 if level.grid.cells <= COARSEST else 1
+                suspected = True
+                attempts = LINE.second_looks[level.grid.cells > LINE.cheap_cells]
     except KeyboardInterrupt:
         pass
     state = target.best[1] or warm
@@ -93,7 +92,7 @@ def climb(
 def _took_signal_for_noise(target: Objective, estimate: float) -> bool:
     """Whether the noise found is clearly more than neighbouring points scatter."""
     state = target.best[1]
-    return state is not None and state[1] > 1.5 * estimate
+    return state is not None and state[1] > LINE.noise_trap * estimate
 
 
 def _proposals(problem: Problem, level: Statistics, warm: State | None) -> list[State]:
@@ -102,11 +101,13 @@ def _proposals(problem: Problem, level: Statistics, warm: State | None) -> list[
     if warm is None:
         return candidates(problem.kernel, problem.noise, level)
     spacing = level.grid.spacing
-    lengths = [3.0 * spacing, 12.0 * spacing]
+    lengths = [cells * spacing for cells in LINE.finer_lengths]
     finer = candidates(warm[0], problem.noise, level, lengths)
     if isinstance(problem.kernel, Sum) and len(problem.kernel.components) > 1:
         # What coarser cells did not show may have driven the others far from what was given.
-        finer += candidates(problem.kernel, problem.noise, level, [*lengths, 100.0 * spacing])
+        finer += candidates(
+            problem.kernel, problem.noise, level, [*lengths, LINE.finer_length_of_sums * spacing]
+        )
         finer += [(kernel, warm[1]) for kernel in _revived(warm, problem.kernel)]
     return [warm, (problem.kernel, warm[1]), *((k, min(n, warm[1])) for k, n in finer)]
 

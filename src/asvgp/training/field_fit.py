@@ -31,6 +31,7 @@ from asvgp.model.levels import (
 )
 from asvgp.model.memory import Room
 from asvgp.model.plan import Plan
+from asvgp.policies import FIELD
 from asvgp.posterior.field import FieldPosterior
 from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.statistics.several_inputs import FieldStatistics
@@ -48,14 +49,6 @@ from asvgp.training.optimise import LBFGS, Report, maximise
 from asvgp.training.pilot import cell_lengths
 from asvgp.training.resolution import Level
 from asvgp.training.starts import State
-
-_STAGES = 12
-CROWD = 2_000  # functions from which on only starts near to what neighbours suggest are tried
-DEAR = 20_000  # functions from which on a bound takes a good part of a second
-POLISH = 1.5e11  # operations of factors to spend on the last steps on everything
-LATE = 1e-3  # nats per datum that the last iterations may gain if they are to be the last
-LOSS = 0.05  # nats per datum that wider cells may lose
-STEP = 0.2  # of the first step from a state that is nearly right, in logarithms
 
 
 def fit_field(
@@ -107,7 +100,7 @@ def _fit_field(
     settled = assembly is not None
     if assembly is None:
         assembly = schedule.assembly(factors, state)
-    for stage in range(_STAGES):
+    for stage in range(FIELD.stages):
         bound = None
         if trained and not report.interrupted:
             with _keeping(state, report):
@@ -117,7 +110,7 @@ def _fit_field(
             bound = field_bound(assembly, *state, problem.objective)
         report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
         levels.append(_level(assembly, bound, state))
-        if report.interrupted or stage == _STAGES - 1:
+        if report.interrupted or stage == FIELD.stages - 1:
             break
         following = assembly
         with _keeping(state if trained else None, report):
@@ -255,7 +248,9 @@ class _Schedule:
         parts = self._parts(plan, factors)
         if not parts:
             return None, report, None
-        state, report, bound = climb(self.problem, parts[:2], None, report, self.nearby, several=2)
+        state, report, bound = climb(
+            self.problem, parts[:2], None, report, self.nearby, several=FIELD.box_attempts - 1
+        )
         if len(parts) > 2 and not report.interrupted:
             state, report, bound = climb(self.problem, parts, state, report, self.nearby)
         count = sum(part.stats.count for part in parts)
@@ -271,7 +266,7 @@ class _Schedule:
             bounds = []
             with suppress(np.linalg.LinAlgError), _keeping(state, report):
                 bounds = [field_bound(a, *state, "evidence") for a in self._parts(plan, factors)]
-            if bounds and sum(b.fit for b in bounds) >= bound.fit - LOSS * count:
+            if bounds and sum(b.fit for b in bounds) >= bound.fit - FIELD.coarsening_loss * count:
                 break
         if self.room is not None and not self.room.fits(plan, kernel):
             return state, report, None  # from coarse to fine, then, as far as memory goes
@@ -348,12 +343,12 @@ class _Schedule:
             plan.smooths, plan.smooth_grids, plan.smooth_degrees, strict=True
         ):
             if state is None:
-                level = ceil(log2(grid.cells / 16))
+                level = ceil(log2(grid.cells / FIELD.first_smooth_cells))
             else:
                 (process,) = state[0].components[term].factors
                 ratio = scale_of(process) / grid.spacing
                 if self.auto:
-                    level = floor(log2(ratio / (32.0 if degree == 1 else 10.0)))
+                    level = floor(log2(ratio / FIELD.smooth_length[degree > 1]))
                 else:  # as asked, but for what could not be factored
                     level = ceil(log2(ratio / most_cells([degree])))
                 level = min(level, floor(log2(max(grid.cells / 4, 1))))
@@ -385,13 +380,13 @@ def climb(
     the further starts to climb from. Returns the bound of the state, too.
     """
     size = sum(assembly.size for assembly in assemblies)
-    dear = size >= DEAR or len(assemblies) > 1
+    dear = size >= FIELD.dear_functions or len(assemblies) > 1
     target = FieldObjective(
         problem,
         assemblies,
         nearby,
         problem.noise if problem.known_noise else None,
-        STEP if dear and warm is not None else 1.0,
+        FIELD.warm_step if dear and warm is not None else 1.0,
     )
     if problem.watch is not None:
         watch = problem.watch
@@ -399,13 +394,15 @@ def climb(
     settings = problem.settings
     # What an iteration may gain unnoticed: nothing that a prediction would show. A bound of
     # many functions is dear, and the next resolution changes the optimum by more.
-    share = 5e-5 if dear else 1e-7
+    share = FIELD.unnoticed_gain_when_dear if dear else FIELD.unnoticed_gain
     count = sum(assembly.stats.count for assembly in assemblies)
     tolerance = max(settings.tolerance, share * count)
     iterations = settings.max_iterations
     if dear:
         work = sum(assembly.tree.factor_flops for assembly in assemblies if assembly.inputs)
-        iterations = min(iterations, int(np.clip(POLISH / max(work, 1.0), 4, 25)))
+        iterations = min(
+            iterations, int(np.clip(FIELD.dear_work / max(work, 1.0), *FIELD.dear_iterations))
+        )
     settings = LBFGS(iterations, tolerance, settings.restarts)
     report = Report(False, "interrupted; the best state so far is kept", interrupted=True)
     try:
@@ -427,7 +424,7 @@ def climb(
         raise KeyboardInterrupt
     if "stopped after" in report.message and iterations < problem.settings.max_iterations:
         # The limit is not the user's: what the last steps gained says whether it mattered.
-        report.converged = (gain := _late_gain(report)) <= LATE * count
+        report.converged = (gain := _late_gain(report)) <= FIELD.late_gain * count
         report.message = f"stopped after {iterations} iterations on all of the field, the last " + (
             f"quarter of which gained {gain:.2g} nats, {gain / count:.1g} per datum"
             + ("" if report.converged else "; to go on, fit again with kernel=kernel_")
@@ -448,7 +445,9 @@ def _ranked(
 ) -> list[State]:
     """Distinct starting states by their bound on one assembly, the best first."""
     kernel, noise, along = problem.kernel, problem.noise, nearby.lengths
-    near = assembly.size >= CROWD and len(target.assemblies) == 1  # on boxes many are cheap
+    near = (
+        assembly.size >= FIELD.nearby_starts_from and len(target.assemblies) == 1
+    )  # on boxes many are cheap
     proposals = candidates(kernel, noise, assembly.plan, assembly.stats, along, near)
     if len(target.assemblies) > 1:
         target = FieldObjective(problem, [assembly], nearby, target.known_noise)

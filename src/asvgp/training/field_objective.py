@@ -19,8 +19,9 @@ from asvgp.kernels import Kernel
 from asvgp.model.assembly import Assembly
 from asvgp.model.bound import Bound
 from asvgp.model.field_bound import field_bound
-from asvgp.model.levels import COARSEST, finest_levels, most_cells
+from asvgp.model.levels import finest_levels, most_cells
 from asvgp.model.plan import Plan
+from asvgp.policies import FIELD
 from asvgp.statistics.several_inputs import FieldStatistics
 from asvgp.training.climb import Problem
 from asvgp.training.field_starts import (
@@ -31,10 +32,6 @@ from asvgp.training.field_starts import (
 )
 from asvgp.training.optimise import Objective
 from asvgp.training.starts import State, mean_weight, signal_power
-
-SHORTEST = 2.0  # cells that a length must have under evidence
-QUIET = 1e-2  # noise, at least, in units of how much neighbours differ, under evidence
-PRICE = 0.3  # of missed variance on wide cells, under evidence, in units of the scatter
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class Nearby:
         for term, part in enumerate(kernel.components):
             last = first + len(part.parameters)
             if term in plan.terms and not self.as_fine(plan, plan.terms.index(term)):
-                out[first:last] = PRICE * outputs / self.scatter
+                out[first:last] = FIELD.missed_price * outputs / self.scatter
             first = last
         return out
 
@@ -154,9 +151,16 @@ class FieldObjective(Objective):
             limits.append((np.log(lower), np.log(upper)))
         if self.known_noise is not None:
             return [*limits, (np.log(self.known_noise), np.log(self.known_noise))]
-        noise = mean_weight(self.assembly.stats) * power * np.array([1e-8, 1e2])
+        noise = (
+            mean_weight(self.assembly.stats)
+            * power
+            * np.array([FIELD.least_noise, FIELD.most_noise])
+        )
         if self.objective == "evidence":
-            noise[0] = min(max(noise[0], QUIET * noise_estimate(self.plan, plain)), noise[1])
+            noise[0] = min(
+                max(noise[0], FIELD.least_noise_of_scatter * noise_estimate(self.plan, plain)),
+                noise[1],
+            )
         return [*limits, (np.log(noise[0]), np.log(noise[1]))]
 
     def _longest(self):
@@ -186,7 +190,7 @@ class FieldObjective(Objective):
         for d, column in enumerate(self.plan.inputs):
             if parameter.endswith(f"[{column}]") or [f.dim for f in part.factors] == [column]:
                 level = self.plan.levels[place][d]
-                cells = COARSEST if level else SHORTEST
+                cells = FIELD.shortest_length if level else FIELD.shortest_length_on_finest
                 return cells * self.plan.grids[d].spacing * 2**level
         return None
 

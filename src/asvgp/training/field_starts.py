@@ -12,11 +12,9 @@ from asvgp.basis import Array, Grid
 from asvgp.kernels import Kernel, Product, Sum
 from asvgp.model.effects import ridge
 from asvgp.model.plan import Plan
+from asvgp.policies import FIELD
 from asvgp.statistics.several_inputs import FieldStatistics
 from asvgp.training.starts import State, mean_weight, signal_power
-
-FRACTIONS = (0.04, 0.12, 0.4, 1.2)  # correlation lengths to try, in units of the domain
-SHORTER = 0.15  # the next of several terms that are alike
 
 
 def without_effects(plan: Plan, stats: FieldStatistics) -> FieldStatistics:
@@ -40,7 +38,7 @@ def noise_estimate(plan: Plan, stats: FieldStatistics) -> float:
     """Noise variance from what varies at the smallest scales, an upper estimate."""
     power = signal_power(stats) * mean_weight(stats)
     if not plan.inputs:
-        return 0.2 * power
+        return FIELD.unknown_noise * power
     return float(np.clip(_scatter(plan, stats), 1e-6 * power, power))
 
 
@@ -65,7 +63,9 @@ def _scatter(plan: Plan, stats: FieldStatistics) -> float:
         difference = y[:, 1:][:, both] / high - y[:, :-1][:, both] / low
         total += float(np.sum(difference**2 / (1.0 / high + 1.0 / low)))
         pairs += int(both.sum()) * outputs
-    return total / pairs if pairs else 0.2 * signal_power(stats) * mean_weight(stats)
+    return (
+        total / pairs if pairs else FIELD.unknown_noise * signal_power(stats) * mean_weight(stats)
+    )
 
 
 def grids_by_input(kernel: Kernel, plan: Plan) -> dict[int, Grid]:
@@ -106,8 +106,8 @@ def candidates(
         for members in same.values():
             if len(members) > 1:
                 for place, number in enumerate(members):
-                    lengths[number] = SHORTER**place
-                    backwards[members[-1 - place]] = SHORTER**place
+                    lengths[number] = FIELD.scale_ratio**place
+                    backwards[members[-1 - place]] = FIELD.scale_ratio**place
         kernels.append(_with(kernel, lengths, shape, share))
         if backwards != lengths:
             kernels.append(_with(kernel, backwards, shape, share))
@@ -122,10 +122,10 @@ def _shapes(
     Of so many terms that are ``alike``, the longest or the shortest is as long as neighbours
     suggest.
     """
-    middle = {dim: 0.4 * span for dim, span in spans.items()}
+    middle = {dim: FIELD.middle_fraction * span for dim, span in spans.items()}
     shapes = []
     if along:
-        for times in sorted({1.0, SHORTER ** (1 - alike)}):
+        for times in sorted({1.0, FIELD.scale_ratio ** (1 - alike)}):
             shapes.append(middle | {dim: times * length for dim, length in along.items()})
         if near:
             return shapes
@@ -134,7 +134,7 @@ def _shapes(
         shares = np.array([length / spans[dim] for dim, length in along.items()])
         shares /= np.exp(np.log(shares).mean())
         forms.append(spans | {d: s * spans[d] for d, s in zip(along, shares, strict=True)})
-    for fraction, form in product(FRACTIONS, forms):
+    for fraction, form in product(FIELD.start_fractions, forms):
         shapes.append({dim: fraction * span for dim, span in form.items()})
     return shapes
 

@@ -14,17 +14,19 @@ from math import floor, log2
 import numpy as np
 
 from asvgp.basis import Array
-
-MOST_CELLS = {2: 1 << 20, 3: 1 << 18, 4: 1 << 16}  # of an automatic grid, by inputs
-CHEAP_CELLS = 1 << 16  # of one, up to which there may be 64 a row instead of four
-FEW_CELLS = {2: 3, 3: 3, 4: 2}  # doublings of one cell along every input, at least
-SMOOTH_CELLS = 64, 256  # of an automatic smooth: of few rows, a stream may begin so, and of many
-MOST_COLUMNS = 4096  # of all smooths together
+from asvgp.policies import FIELD
 
 
 def doublings(inputs: int, rows: int) -> int:
     """How often one cell may be halved, along one input or another."""
-    most = min(MOST_CELLS[inputs], max(4 * rows, min(64 * rows, CHEAP_CELLS), 4096))
+    most = min(
+        FIELD.most_cells[inputs],
+        max(
+            FIELD.cells_per_row * rows,
+            min(FIELD.cheap_cells_per_row * rows, FIELD.cheap_cells),
+            FIELD.fewest_cells,
+        ),
+    )
     return floor(log2(most))
 
 
@@ -51,7 +53,7 @@ def shared_out(times: int, widths: Sequence[float] | Array, lengths: Array) -> l
     >>> shared_out(12, [1.0, 1.0], np.array([0.01, 0.1]))
     [128, 32]
     """
-    halved = np.full(len(widths), FEW_CELLS[len(widths)])
+    halved = np.full(len(widths), FIELD.least_doublings[len(widths)])
     more = np.zeros(len(widths))
     if np.isfinite(lengths).any():
         needs = np.maximum(np.log2(np.asarray(widths) / lengths), -1.0)  # or beyond the domain
@@ -68,7 +70,7 @@ def shared_out(times: int, widths: Sequence[float] | Array, lengths: Array) -> l
 
 def smooth_cells(rows: int, smooths: int) -> int:
     """Cells of every smooth."""
-    cells = int(np.clip(2 ** floor(log2(max(rows / 2, 1))), *SMOOTH_CELLS))
-    while cells * smooths > MOST_COLUMNS:
+    cells = int(np.clip(2 ** floor(log2(max(rows / 2, 1))), *FIELD.smooth_cells))
+    while cells * smooths > FIELD.most_smooth_columns:
         cells //= 2
     return cells

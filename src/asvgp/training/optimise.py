@@ -13,11 +13,10 @@ from asvgp.basis import Array
 from asvgp.kernels import Kernel
 from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.effects import without_effects
+from asvgp.policies import LINE
 from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.statistics.one_input import Statistics
 from asvgp.training.starts import State, mean_weight, signal_power, signal_spread
-
-SHORTEST = 4.0  # knot spacings to a lengthscale (half to a period) for the evidence
 
 
 @dataclass(frozen=True)
@@ -145,12 +144,21 @@ class Objective:
             lower, upper = self.kernel.bounds.get(name, wide[name])
             if self.objective == "evidence" and name not in self.kernel.bounds and is_scale(name):
                 # On wider knots the splines are another process, which training would exploit.
-                cells = SHORTEST if name.endswith("lengthscale") else SHORTEST / 2.0
+                cells = (
+                    LINE.shortest_lengthscale
+                    if name.endswith("lengthscale")
+                    else LINE.shortest_lengthscale / 2.0
+                )
                 lower = max(lower, min(cells * self.stats.grid.spacing, upper))
             limits.append((np.log(lower), np.log(upper)))
         if self.known_noise is not None:
             return [*limits, (np.log(self.known_noise), np.log(self.known_noise))]
-        noise = mean_weight(self.stats) * np.array([max(1e-9 * spread, 1e-12 * power), 1e3 * power])
+        noise = mean_weight(self.stats) * np.array(
+            [
+                max(LINE.least_noise * spread, LINE.least_noise_of_power * power),
+                LINE.most_noise * power,
+            ]
+        )
         return [*limits, (np.log(noise[0]), np.log(noise[1]))]
 
     def encode(self, state: State) -> Array:

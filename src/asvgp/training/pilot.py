@@ -20,19 +20,8 @@ from scipy.spatial import KDTree
 
 from asvgp.basis import Array
 from asvgp.linalg.conditionals import conditionals
+from asvgp.policies import PILOT
 from asvgp.statistics.several_inputs import FieldStatistics
-
-ROWS = 1 << 20  # to choose boxes from
-BOXES, BOX = 4, 4096  # of how many rows, where there are more than in all of them together
-CENTRES = 384  # points that are predicted
-NEIGHBOURS = 12
-FEW = 48  # rows from which anything is learnt
-SHARES, ENOUGH = (0.25, 1.0), 2048  # of the rows, but no fewer; all where some tell nothing
-CLEARLY = 0.02  # nats per datum by which neighbours must help
-SHORTEST, LONGEST = -14.0, 2.0  # lengths in units of the range, as powers of two
-QUIET, LOUD = -16.0, 4.0  # noise in units of the signal, the same
-ROUNDS = 6  # of neighbours and lengths in turns
-_GAIN = 1e-4
 
 Rows = tuple[Array, Array]  # places (rows, D) and values (rows, outputs)
 
@@ -63,8 +52,8 @@ def lengths(columns: Sequence[Array], y: Array, effects: Sequence[Array] = ()) -
     if not ranges.all():
         return nothing
     places, values = _chosen(columns, y, effects)
-    for share in SHARES:
-        rows = max(int(share * len(places)), min(len(places), ENOUGH))
+    for share in PILOT.shares:
+        rows = max(int(share * len(places)), min(len(places), PILOT.fewest_shared_rows))
         found = _lengths(_boxes(places[:rows] / ranges, values[:rows]))
         if found is not None:
             return found * ranges
@@ -74,13 +63,13 @@ def lengths(columns: Sequence[Array], y: Array, effects: Sequence[Array] = ()) -
 def _lengths(boxes: list[Rows]) -> Array | None:
     """Lengths in units of the range, if neighbours tell of each other."""
     D = boxes[0][0].shape[1]
-    if sum(len(values) for _, values in boxes) < FEW or boxes[0][1].shape[1] == 0:
+    if sum(len(values) for _, values in boxes) < PILOT.fewest_rows or boxes[0][1].shape[1] == 0:
         return None
     gaps = np.array([_gap(boxes, d) for d in range(D)])
-    lower = np.append(np.maximum(SHORTEST, np.log2(0.5 * gaps)), QUIET)
-    upper = np.append(np.full(D, LONGEST), LOUD)
+    lower = np.append(np.maximum(PILOT.shortest, np.log2(0.5 * gaps)), PILOT.least_noise)
+    upper = np.append(np.full(D, PILOT.longest), PILOT.most_noise)
     by_gaps = _rankings(boxes, gaps)
-    best, found = CLEARLY, None
+    best, found = PILOT.clear_gain, None
     for start in _starts(D):
         score, state = _climb(boxes, np.clip(start, lower, upper), lower, upper, by_gaps)
         if score > best:
@@ -115,11 +104,11 @@ def _starts(D: int) -> list[Array]:
 def _climb(boxes, state: Array, lower: Array, upper: Array, by_gaps) -> tuple[float, Array]:
     """Neighbours and the best lengths for them, in turns, as long as predictions improve."""
     best, kept = -np.inf, state
-    for _ in range(ROUNDS):
+    for _ in range(PILOT.rounds):
         by_lengths = _rankings(boxes, np.exp2(state[:-1]))
         score = _score_of(*_neighbourhoods(boxes, by_lengths, by_gaps))
         value = score(state)
-        if value <= best + _GAIN:
+        if value <= best + PILOT.least_gain:
             break
         best, kept = value, state
         state = _ascend(score, state, value, lower, upper)
@@ -136,7 +125,10 @@ def _ascend(score: Callable, state: Array, value: float, lower: Array, upper: Ar
         for move in _moves(len(state)):
             while True:
                 trial = np.clip(state + move, lower, upper)
-                if np.array_equal(trial, state) or (new := score(trial)) <= value + _GAIN:
+                if (
+                    np.array_equal(trial, state)
+                    or (new := score(trial)) <= value + PILOT.least_gain
+                ):
                     break
                 state, value, moved = trial, new, True
     return state
@@ -166,10 +158,10 @@ def _score_of(places: Array, values: Array) -> Callable[[Array], float]:
 
 def _rankings(boxes, metric: Array) -> list[Array]:
     """Of every box, the neighbours of the points to predict, the nearest by a metric first."""
-    share, out = CENTRES // len(boxes), []
+    share, out = PILOT.centres // len(boxes), []
     for own, _ in boxes:
         points = own / metric
-        count = min(NEIGHBOURS + 1, len(own))
+        count = min(PILOT.neighbours + 1, len(own))
         out.append(np.asarray(KDTree(points).query(points[:share], k=count)[1]))
     return out
 
@@ -198,10 +190,10 @@ def _first(point: int, rankings: Sequence[Array]) -> list[int]:
 
 def _chosen(columns: Sequence[Array], y: Array, effects: Sequence[Array]) -> Rows:
     """Places (rows, D) and scaled values, in an order that is of the values alone."""
-    limit = np.uint64(min(2**64 - 1, 2**64 * ROWS // max(len(y), 1)))
+    limit = np.uint64(min(2**64 - 1, 2**64 * PILOT.rows // max(len(y), 1)))
     rows, marks = [], []
-    for start in range(0, len(y), ROWS):
-        part = slice(start, start + ROWS)
+    for start in range(0, len(y), PILOT.rows):
+        part = slice(start, start + PILOT.rows)
         own = _marks([x[part] for x in columns], y[part])
         kept = np.flatnonzero((own <= limit) & np.isfinite(y[part]).all(axis=1))
         rows.append(start + kept)
@@ -220,12 +212,14 @@ def _chosen(columns: Sequence[Array], y: Array, effects: Sequence[Array]) -> Row
 
 def _boxes(places: Array, values: Array) -> list[Rows]:
     """All rows, or of many those in a few boxes."""
-    if len(places) <= BOXES * BOX:
+    if len(places) <= PILOT.boxes * PILOT.box_rows:
         return [(places, values)]
     boxes = []
-    for centre in places[:BOXES]:
+    for centre in places[: PILOT.boxes]:
         distance = np.max(np.abs(places - centre), axis=1)
-        near = np.flatnonzero(distance <= np.partition(distance, BOX)[BOX])[:BOX]
+        near = np.flatnonzero(distance <= np.partition(distance, PILOT.box_rows)[PILOT.box_rows])[
+            : PILOT.box_rows
+        ]
         boxes.append((places[near], values[near]))
     return boxes
 

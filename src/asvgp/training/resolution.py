@@ -15,15 +15,11 @@ from asvgp.kernels import Kernel
 from asvgp.model.bound import Bound, both_bounds
 from asvgp.model.effects import without_effects
 from asvgp.model.prior import data_variance
-from asvgp.policies import FIRST, MANY
+from asvgp.policies import DATA, LINE
 from asvgp.statistics.one_input import Statistics
 from asvgp.training.climb import Problem, climb
 from asvgp.training.optimise import Report, is_scale
 from asvgp.training.starts import State, scatter
-
-TOLERANCE = 1e-3  # nats per datum
-FEWEST, MOST = 1 << 13, 1 << 19  # cells of the finest grid
-HELD = 1 << 21  # cells of the finest grid where all points are at hand, and not many
 
 
 def finest_cells(x, lower: float, upper: float, whole: bool = True) -> int:
@@ -31,18 +27,19 @@ def finest_cells(x, lower: float, upper: float, whole: bool = True) -> int:
 
     With fewer, where the field is rough and hardly noisy, what the splines miss would be taken
     for noise. Where points crowd in a small part of the domain, that is many more than there
-    are points: up to `MOST`, or to `HELD` if that is sixteen a point. From `MANY` points on it
-    is `MOST`, which needs no look at them: where x is not the ``whole`` of the data, there are
-    so many.
+    are points: up to `LINE.most_finest_cells`, or where there are 16 per point to
+    `LINE.most_finest_cells_in_memory`. From `DATA.many_rows` points on it is
+    `LINE.most_finest_cells`, without a look at them: if x is not the ``whole`` of the data,
+    there are so many.
     """
-    if not whole or len(x) > MANY:
-        return MOST
+    if not whole or len(x) > DATA.many_rows:
+        return LINE.most_finest_cells
     sample = np.asarray(x[:: max(1, len(x) // 4096)], dtype=float)
     gaps = np.diff(np.unique(sample))
     gap = float(np.median(gaps)) * len(sample) / len(x) if len(gaps) else upper - lower
-    wanted = 16.0 * (upper - lower) / gap
-    most = max(MOST, min(HELD, 16 * len(x)))
-    cells = FEWEST
+    wanted = LINE.cells_per_gap * (upper - lower) / gap
+    most = max(LINE.most_finest_cells, min(LINE.most_finest_cells_in_memory, 16 * len(x)))
+    cells = LINE.fewest_finest_cells
     while cells < min(wanted, most):
         cells *= 2
     return cells
@@ -98,7 +95,7 @@ def choose(
     ``warm`` is a state to begin with.
     """
     grids = [finest]
-    while grids[-1].grid.cells >= 2 * FIRST:
+    while grids[-1].grid.cells >= 2 * LINE.first_cells:
         grids.append(grids[-1].coarsen())
     scatters = [scatter(without_effects(problem.kernel, stats)) for stats in grids]
     state, report = given or warm, Report()
@@ -117,10 +114,10 @@ def choose(
         data = stats.count * len(stats.squares)
         gained = (reached[-1] - reached[-3]) / data if len(reached) > 2 else float("inf")
         pinned = problem.objective == "evidence" and any(map(is_scale, report.at_bounds))
-        settled = gained < TOLERANCE and not pinned and not _hides_structure(scatters)
+        settled = gained < LINE.settled_gain and not pinned and not _hides_structure(scatters)
         if not grids or report.interrupted or settled:
             last = (reached[-1] - reached[-2]) / data if len(reached) > 1 else 0.0
-            if not grids and last > 10.0 * TOLERANCE and not report.interrupted:
+            if not grids and last > LINE.unsettled_gain and not report.interrupted:
                 report.notes.append(
                     f"the automatic resolution stopped at {levels[-1].num_basis} basis functions, "
                     f"the last doubling having gained {last:.3g} nats per datum: "
@@ -138,6 +135,6 @@ def _hides_structure(scatters: list[tuple[float, float]]) -> bool:
     """Whether y scatters clearly less in finer cells (listed first) than in the last's."""
     here, error = scatters[-1]
     return any(
-        here - finer > (0.01 + 4.0 * (error**2 + finer_error**2) ** 0.5) * here
+        here - finer > (LINE.hidden_structure + 4.0 * (error**2 + finer_error**2) ** 0.5) * here
         for finer, finer_error in scatters[:-1]
     )

@@ -14,6 +14,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.kernels import Kernel
+from asvgp.policies import LINE
 from asvgp.statistics.one_input import Statistics
 
 State = tuple[Kernel, float]  # a kernel and a noise variance
@@ -28,7 +29,7 @@ def candidates(kernel: Kernel, noise: float | None, stats: Statistics, lengths=N
     power, rough = signal_power(stats), noise_estimate(stats)
     if lengths is None:
         spacing, span = stats.grid.spacing, stats.grid.upper - stats.grid.lower
-        lengths = np.geomspace(min(2.0 * spacing, span / 4.0), span / 2.0, 7)
+        lengths = np.geomspace(min(2.0 * spacing, span / 4.0), span / 2.0, LINE.start_lengths)
         noises = {rough, 0.3 * power * mean_weight(stats)}
     else:
         noises = {rough}
@@ -82,7 +83,7 @@ def scatter(stats: Statistics) -> tuple[float, float]:
         freedom = len(w) - 1
         total = np.sum(np.diff(sums / w, axis=1) ** 2 / (1.0 / w[1:] + 1.0 / w[:-1]))
     else:
-        return 0.1 * signal_power(stats) * mean_weight(stats), 1.0
+        return LINE.unknown_noise * signal_power(stats) * mean_weight(stats), 1.0
     return float(total / (freedom * outputs)), (2.0 / (freedom * outputs)) ** 0.5
 
 
