@@ -14,9 +14,10 @@ import numpy as np
 
 from asvgp.basis import Grid
 from asvgp.kernels import Matern12, Matern32
-from asvgp.model.assembly import Assembly
+from asvgp.likelihoods import Gaussian
+from asvgp.model.bound import lower_bound
 from asvgp.model.devices import engine_for
-from asvgp.model.field_bound import field_bound
+from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
 from asvgp.posterior.field import Points
 from asvgp.statistics.several_inputs import FieldStatistics
@@ -104,14 +105,14 @@ def cube(device, functions, degree):
     length = 6.0 / functions
     kernel = process(length, dim=0) * process(length, dim=1) * process(length, dim=2)
     clock = Clock(engine)
-    assembly = Assembly(kernel, plan, stats, engine)
+    assembly, likelihood = GridEngine(kernel, plan, stats, engine), Gaussian(0.02)
     _ = assembly.gram, assembly.right
     made = clock()
     if device.startswith("cuda"):
         engine.torch.cuda.reset_peak_memory_stats()
-    first = field_bound(assembly, kernel, 0.02)
+    first = lower_bound(assembly.factor(kernel, likelihood))
     clock()
-    bound = field_bound(assembly, kernel, 0.02)
+    bound = lower_bound(assembly.factor(kernel, likelihood))
     seconds = clock()
     memory = ""
     if device.startswith("cuda"):

@@ -31,8 +31,9 @@ from scipy.ndimage import gaussian_filter
 
 from asvgp import Constant, GPRegressor, Matern32
 from asvgp.basis import Grid
-from asvgp.model.assembly import Assembly
-from asvgp.model.field_bound import field_bound
+from asvgp.likelihoods import Gaussian
+from asvgp.model.bound import lower_bound
+from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
 from asvgp.statistics.several_inputs import FieldStatistics
 
@@ -119,20 +120,20 @@ def growth(quick: bool, plot: Path | None) -> dict:
             for d in range(1, inputs):
                 kernel = kernel * Matern32(scale, dim=d)
             plan = Plan(tuple(range(inputs)), grids, degrees, (0,), (degrees,), ((0,) * inputs,))
-            assembly = Assembly(kernel, plan, stats)
-            field_bound(assembly, kernel, 0.3)  # sums on leaves, once
+            engine, likelihood = GridEngine(kernel, plan, stats), Gaussian(0.3)
+            lower_bound(engine.factor(kernel, likelihood))  # sums on leaves, once
             times = []
             for _ in range(3 if side**inputs < 200_000 else 2):
                 begin = time.perf_counter()
-                field_bound(assembly, kernel, 0.3)
+                lower_bound(engine.factor(kernel, likelihood))
                 times.append(time.perf_counter() - begin)
-            size = assembly.factor(kernel, 0.3).nbytes
-            rows.append((assembly.size, min(times), size))
+            size = engine.factor(kernel, likelihood).solution.factor.nbytes
+            rows.append((engine.size, min(times), size))
             print(
-                f"  n = {assembly.size:>9,}  {min(times):9.4f} s  factor {size / 1e6:10.1f} MB",
+                f"  n = {engine.size:>9,}  {min(times):9.4f} s  factor {size / 1e6:10.1f} MB",
                 flush=True,
             )
-            del assembly, stats
+            del engine, stats
         table = np.log(np.array(rows, dtype=float))[-3:]  # small ones are all overhead
         exponents = [float(np.polyfit(table[:, 0], table[:, i], 1)[0]) for i in (1, 2)]
         promised = PROMISED[inputs]

@@ -14,11 +14,11 @@ from asvgp.diagnostics.checking import (
     leave_one_out,
 )
 from asvgp.diagnostics.summary import basis_verdict, standard_errors, summary
-from asvgp.model.bound import lower_bound
 from asvgp.model.prior import Prior
 from asvgp.posterior.line import Posterior
 from asvgp.statistics.one_input import Statistics
 from tests.dense import KERNELS, ExactGP, design, gram, kernel_id, sample
+from tests.engines import lower_bound
 
 SUM = Matern52(1.0, 2.0) + SHO(0.4, 5.0, 0.7)
 SUMS = [SUM, Matern12(0.2) + Matern72(2.0) + SHO(0.3, 4.0)]

@@ -8,11 +8,11 @@ import pytest
 
 from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52
 from asvgp.basis import Grid
-from asvgp.model.bound import lower_bound, upper_bound
 from asvgp.policies import LINE
 from asvgp.posterior.line import Posterior
 from asvgp.statistics.one_input import Statistics
 from tests.dense import design, gram
+from tests.engines import lower_bound, upper_bound
 
 
 def wave(n=2000, seed=0, noise=0.1):

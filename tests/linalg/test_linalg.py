@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from asvgp import SHO, Matern12, Matern32, Matern52, Matern72
 from asvgp.basis import Grid, log_jacobian
 from asvgp.linalg.chain import square_root
-from asvgp.model.chain import Model
 from asvgp.model.elimination import ACCEPTED_DEFECT, CERTAIN, eliminate, information
-from asvgp.model.prior import Prior
+from asvgp.model.prior import ChainPrior, Prior
 from asvgp.statistics.one_input import Statistics
 from tests.dense import KERNELS, design, gram, kernel_id, scatter_cells, spline_band
 
@@ -89,7 +88,7 @@ def test_posterior_factor_matches_dense(kernel, extra, path):
     K, G = gram(prior), phi.T @ (w[:, None] * phi)
     P = K + G / noise
     b = phi.T @ (w[:, None] * y)
-    chain = eliminate(Model(kernel, prior.grid, prior.degree), stats, noise, path)
+    chain = eliminate(ChainPrior(kernel, prior.grid, prior.degree), stats, noise, path)
     size = prior.degree + 1
     log_det = chain.log_det + log_jacobian(prior.degree, prior.grid.cells)
     assert log_det == pytest.approx(np.linalg.slogdet(P)[1], abs=1e-8)
@@ -150,7 +149,7 @@ def test_the_automatic_choice_is_accurate(kernel, ratio, level, clusters, seed):
         rng.choice(centres, n) + rng.choice([0.0, 1e-3, 0.3], n) * rng.standard_normal(n), 0, cells
     )
     y = np.sin(x) + rng.standard_normal(n)
-    model = Model(kernel(10.0**ratio), Grid(0.0, float(cells), cells), kernel.order + 1)
+    model = ChainPrior(kernel(10.0**ratio), Grid(0.0, float(cells), cells), kernel.order + 1)
     stats = Statistics.from_data(x, y, model.grid, model.degrees[0])
     noise = 10.0**-level
     chosen = eliminate(model, stats, noise)
@@ -169,7 +168,7 @@ def test_plain_path_would_fail_where_it_is_not_chosen():
     """The limit is there for a reason: beyond it the plain path does lose digits."""
     rng = np.random.default_rng(3)
     x = np.repeat(rng.uniform(0.0, 40.0, 5), 200)
-    model = Model(Matern52(3.0), Grid(0.0, 40.0, 40), 3)
+    model = ChainPrior(Matern52(3.0), Grid(0.0, 40.0, 40), 3)
     stats = Statistics.from_data(x, np.sin(x), model.grid, 3)
     noise = 1e-12
     assert information(model, stats, noise) > CERTAIN
@@ -184,7 +183,7 @@ def test_abundant_smooth_data_need_no_square_root():
     """Much information, but nothing degenerate about it: the check lets the fast path pass."""
     rng = np.random.default_rng(4)
     x = rng.uniform(0.0, 40.0, 20_000)
-    model = Model(Matern52(10.0), Grid(0.0, 40.0, 40), 3)
+    model = ChainPrior(Matern52(10.0), Grid(0.0, 40.0, 40), 3)
     stats = Statistics.from_data(x, np.sin(x), model.grid, 3)
     noise = 1e-5
     assert information(model, stats, noise) > CERTAIN
@@ -227,5 +226,7 @@ def test_information_grows_with_the_lengthscale():
     """A state remembers a lengthscale of data, not one cell of them."""
     x = np.linspace(0.0, 40.0, 400)
     stats = Statistics.from_data(x, np.sin(x), Grid(0.0, 40.0, 40), 3)
-    short, long = (information(Model(Matern52(s), stats.grid, 3), stats, 1.0) for s in (0.5, 20.0))
+    short, long = (
+        information(ChainPrior(Matern52(s), stats.grid, 3), stats, 1.0) for s in (0.5, 20.0)
+    )
     assert long == pytest.approx(20.0 * short)

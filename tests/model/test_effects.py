@@ -14,16 +14,15 @@ from asvgp.basis import Grid
 from asvgp.data.columns import Table, match
 from asvgp.diagnostics.checking import component_degrees_of_freedom, effective_degrees_of_freedom
 from asvgp.kernels import Kernel
-from asvgp.model.bound import both_bounds, lower_bound, upper_bound
-from asvgp.model.chain import Model
 from asvgp.model.effects import Design, estimate
-from asvgp.model.elimination import eliminate
+from asvgp.model.prior import ChainPrior
 from asvgp.posterior.functionals import derivative, derivative_covariance, integrate
 from asvgp.posterior.line import Posterior
 from asvgp.posterior.paths import draw_paths, mean_spline, sample
 from asvgp.statistics.one_input import Statistics
 from tests.dense import design as splines
 from tests.dense import gram
+from tests.engines import both_bounds, lower_bound, upper_bound
 
 NOISE = 0.05
 KERNEL = (
@@ -72,7 +71,7 @@ class Dense:
     def _spline_kernel(self, x, y=None):
         """``phi' K^-1 phi``, what the splines can express of the kernel."""
         grid = Grid(0.0, 5.0, self.cells)
-        model = Model(KERNEL, grid, 3)
+        model = ChainPrior(KERNEL, grid, 3)
         inverse = np.linalg.inv(gram(model.priors[0]))
         y = x if y is None else y
         return splines(x, grid, 3) @ inverse @ splines(y, grid, 3).T
@@ -118,10 +117,7 @@ def test_bound_below_evidence_below_upper_bound_and_converging():
 def test_evidence_of_the_spline_field_is_exact(path):
     dense = Dense(*data(), cells=40)
     stats = statistics(40)
-    design = Design.of(KERNEL, stats)
-    assert design is not None
-    chain = eliminate(Model(KERNEL, stats.grid, 3), design.augmented, NOISE, path)
-    assert lower_bound(KERNEL, NOISE, stats, 3, chain=chain).fit == pytest.approx(
+    assert lower_bound(KERNEL, NOISE, stats, 3, path=path).fit == pytest.approx(
         dense.evidence(), abs=1e-8
     )
 

@@ -11,13 +11,15 @@ import pytest
 from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52
 from asvgp.basis import Grid
 from asvgp.kernels import Kernel
-from asvgp.model.assembly import Assembly, interleave
-from asvgp.model.field_bound import Priors, field_bound, field_upper_bound
+from asvgp.likelihoods import Gaussian
+from asvgp.model.grid import GridEngine
+from asvgp.model.grid_tables import interleave
 from asvgp.model.plan import Plan
 from asvgp.posterior.field import FieldPosterior
 from asvgp.posterior.field_functionals import Points
 from asvgp.statistics.several_inputs import FieldStatistics
 from tests.dense import design as splines
+from tests.engines import engine_bound, engine_upper_bound
 
 NOISE = 0.04
 
@@ -62,8 +64,8 @@ class Case:
             linear_columns=points.effects if plan.effects else None,
         )
 
-    def assembly(self) -> Assembly:
-        return Assembly(self.kernel, self.plan, self.stats(*self.data()))
+    def assembly(self) -> GridEngine:
+        return GridEngine(self.kernel, self.plan, self.stats(*self.data()))
 
     def prior(self, X, Y=None, kernel=None):
         """Dense covariance, the effects' included."""
@@ -186,7 +188,7 @@ def dense_functions(case: Case, X) -> np.ndarray:
     return np.hstack([*blocks, points.effects])
 
 
-def dense_stiffness(case: Case, assembly: Assembly) -> np.ndarray:
+def dense_stiffness(case: Case, assembly: GridEngine) -> np.ndarray:
     """K of all functions."""
     from scipy.linalg import block_diag
 
@@ -196,7 +198,7 @@ def dense_stiffness(case: Case, assembly: Assembly) -> np.ndarray:
         for axis in axes:
             value = np.kron(value, axis.matrix.toarray())
         blocks.append(value)
-    return np.asarray(block_diag(*blocks, assembly.column_stiffness(case.kernel)))
+    return np.asarray(block_diag(*blocks, assembly.column_stiffness(assembly.prior(case.kernel))))
 
 
 def test_gram_and_right_hand_side_are_those_of_the_functions(case):
@@ -206,7 +208,7 @@ def test_gram_and_right_hand_side_are_those_of_the_functions(case):
     np.testing.assert_allclose(assembly.right[:, 0], functions.T @ (w * y), atol=1e-10)
     if assembly.inputs:
         total = np.zeros((assembly.size, assembly.size))
-        for index, block in zip(assembly.tree.leaf_index, assembly.gram, strict=True):
+        for index, block in zip(assembly.tables.tree.leaf_index, assembly.gram, strict=True):
             own = index >= 0
             total[np.ix_(index[own], index[own])] += block[np.ix_(own, own)]
         np.testing.assert_allclose(total, functions.T @ (w[:, None] * functions), atol=1e-10)
@@ -217,13 +219,13 @@ def test_factor_is_that_of_the_dense_matrix(case):
     assembly = case.assembly()
     functions = dense_functions(case, X)
     dense = functions.T @ (w[:, None] * functions) / NOISE + dense_stiffness(case, assembly)
-    factor = assembly.factor(case.kernel, NOISE)
-    assert factor.log_det == pytest.approx(np.linalg.slogdet(dense)[1], rel=1e-9)
+    factor = assembly.factor(case.kernel, Gaussian(NOISE))
+    log_det = factor.solution.factor.log_det
+    assert log_det == pytest.approx(np.linalg.slogdet(dense)[1], rel=1e-9)
     right = np.random.default_rng(0).standard_normal((assembly.size, 3))
     np.testing.assert_allclose(dense @ factor.solve(right), right, atol=1e-6 * np.abs(right).max())
-    assert Priors(assembly, case.kernel).log_det == pytest.approx(
-        np.linalg.slogdet(dense_stiffness(case, assembly))[1], rel=1e-9
-    )
+    stiffness = np.linalg.slogdet(dense_stiffness(case, assembly))[1]
+    assert factor.gained == pytest.approx(log_det - stiffness, rel=1e-9)
 
 
 def test_bounds_enclose_the_evidence_and_converge(case):
@@ -232,8 +234,8 @@ def test_bounds_enclose_the_evidence_and_converge(case):
     for times in (1, 2) if len(case.plan.inputs) == 3 else (1, 2, 4):
         finer = case.finer(times)
         assembly = finer.assembly()
-        bound = field_bound(assembly, case.kernel, NOISE)
-        assert bound.elbo <= evidence <= field_upper_bound(assembly, case.kernel, NOISE)
+        bound = engine_bound(assembly, case.kernel, NOISE)
+        assert bound.elbo <= evidence <= engine_upper_bound(assembly, case.kernel, NOISE)
         gaps.append(evidence - bound.elbo)
     assert all(b < 0.75 * a for a, b in pairwise(gaps))
 
@@ -245,10 +247,10 @@ def test_gradient_is_that_of_differences(case, objective):
 
     def value(theta):
         moved = kernel.replace_free(dict(zip(kernel.parameters, np.exp(theta[:-1]), strict=True)))
-        bound = field_bound(assembly, moved, float(np.exp(theta[-1])), objective)
+        bound = engine_bound(assembly, moved, float(np.exp(theta[-1])), objective)
         return bound.elbo if objective == "elbo" else bound.fit
 
-    gradient = field_bound(assembly, kernel, NOISE, objective).gradient
+    gradient = engine_bound(assembly, kernel, NOISE, objective).gradient
     for i, step in enumerate(1e-3 * np.eye(len(theta))):
         ends = [value(theta + k * step) for k in (-2, -1, 1, 2)]
         difference = (ends[0] - 8 * ends[1] + 8 * ends[2] - ends[3]) / (12 * 1e-3)
@@ -352,7 +354,7 @@ def test_draws_have_the_posteriors_covariance():
     case = CASES["space, time and both"]
     posterior = FieldPosterior(case.kernel, NOISE, case.assembly())
     size = posterior.assembly.size
-    root = posterior.solution.factor.sample(np.eye(size))
+    root = posterior.factored.draw(np.eye(size))
     inverse = posterior.solution.factor.solve(np.eye(size))
     np.testing.assert_allclose(root @ root.T, inverse, atol=1e-9 * np.abs(inverse).max())
 

@@ -12,8 +12,8 @@ from asvgp.basis import Grid
 from asvgp.diagnostics.summary import standard_errors
 from asvgp.model.bound import Bound
 from asvgp.model.conditioning import wide_deviations
-from asvgp.model.field_bound import field_bound
 from asvgp.statistics.one_input import Statistics
+from tests.engines import engine_bound
 
 
 def smooth(count: int = 800):
@@ -38,14 +38,14 @@ def test_the_gradient_of_missed_variance():
     kernel = Matern52(0.4, 2.0, dim=0) * Matern52(0.7, dim=1)
     gp = GPRegressor(kernel, num_basis=8, noise_variance=0.01, optimizer=None).fit(X, y)
     assembly, kernel = gp.posterior_.assembly, gp.posterior_.kernel
-    slope = field_bound(assembly, kernel, 0.01, "evidence").d_missed
+    slope = engine_bound(assembly, kernel, 0.01, "evidence").d_missed
     assert slope is not None
     assert slope[-1] == 0.0  # of the noise
     for i, name in enumerate(kernel.parameters):
         ends = []
         for step in (-1e-4, 1e-4):
             moved = kernel.replace_free({name: kernel.values[i] * np.exp(step)})
-            ends.append(field_bound(assembly, moved, 0.01).missed)
+            ends.append(engine_bound(assembly, moved, 0.01).missed)
         assert slope[i] == pytest.approx((ends[1] - ends[0]) / 2e-4, rel=1e-4)
 
 

@@ -77,7 +77,7 @@ def test_a_factor_on_disk_gives_the_same_bits(settings, files, folder):
     ):
         np.testing.assert_array_equal(answer(spilled), answer(plain))
     words = re.sub(r"\s+", " ", str(spilled.summary()))
-    size = spilled.posterior_.solution.factor.nbytes
+    size = spilled.posterior_.factored.solution.factor.nbytes
     assert f"the factor, {in_words(size)}, goes to disk" in words
     assert "disk" not in str(plain.summary())
     # Nothing of them is to be seen, and nothing is left.

@@ -125,13 +125,14 @@ def test_rows_in_chunks_are_rows_at_once(case, monkeypatch):
 
 def test_a_smooth_alone_takes_its_own_columns_only():
     case = CASES["additive"]
-    priors = FieldPosterior(case.kernel, NOISE, case.assembly()).priors
-    rows = functionals.Functionals(priors, case.points(INSIDE[:, :3]), term=1)
+    engine = case.assembly()
+    prior, points = engine.prior(case.kernel), case.points(INSIDE[:, :3])
+    rows = functionals.Functionals(engine, prior, points, term=1)
     assert rows.index.shape == (40, 4)  # the cubic's
-    first = priors.smooths[0].count
+    first = prior.smooths[0].size
     assert rows.index.min() >= first
-    assert rows.index.max() < first + priors.smooths[1].count
-    assert functionals.Functionals(priors, case.points(INSIDE[:, :3]), {2: 1}).index.shape[1] == 4
+    assert rows.index.max() < first + prior.smooths[1].size
+    assert functionals.Functionals(engine, prior, points, {2: 1}).index.shape[1] == 4
 
 
 def test_the_inverse_is_computed_once(case, monkeypatch):
@@ -142,9 +143,9 @@ def test_the_inverse_is_computed_once(case, monkeypatch):
     def never(*arguments):
         raise AssertionError("inverted again")
 
-    monkeypatch.setattr(type(posterior.solution.factor), "selected_inverse", never)
+    monkeypatch.setattr(type(posterior.factored.solution.factor), "selected_inverse", never)
     if not case.plan.inputs:
-        monkeypatch.setattr(type(posterior.solution.factor), "inverse", never)
+        monkeypatch.setattr(type(posterior.factored.solution.factor), "inverse", never)
     again = posterior.predict(case.points(X))[1], posterior.functionals(case.points(X), term=0)[1]
     np.testing.assert_array_equal(first, again)
     if case.plan.inputs:

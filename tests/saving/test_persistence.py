@@ -24,7 +24,7 @@ from asvgp import (
 )
 from asvgp.kernels import Component
 from asvgp.linalg.chain import elimination
-from asvgp.model.assembly import Assembly
+from asvgp.model.grid import GridEngine
 from asvgp.saving import encoding
 from asvgp.saving.encoding import Decoder, Encoder
 from asvgp.saving.persistence import SETTINGS, STATE
@@ -118,7 +118,7 @@ def test_predictions_need_no_factorisation(path, monkeypatch):
         raise AssertionError("factored")
 
     monkeypatch.setattr(elimination, "factor", refused)
-    monkeypatch.setattr(Assembly, "factor", refused)
+    monkeypatch.setattr(GridEngine, "factor", refused)
     for case, (loaded, prediction) in expected.items():
         assert same(loaded.predict(fitted(case)[1], return_std=True), prediction)
     with pytest.raises(AssertionError, match="factored"):

@@ -317,9 +317,9 @@ class TestWhatIsSent:
         def refused(*_, **__):
             raise AssertionError("factored again")
 
-        monkeypatch.setattr("asvgp.posterior.line.factored", refused)
+        monkeypatch.setattr("asvgp.model.chain.ChainEngine.factor", refused)
         if fields != 2:  # beyond the domain, a field of a grid needs its factor
-            monkeypatch.setattr("asvgp.posterior.field.last_solution", refused)
+            monkeypatch.setattr("asvgp.model.grid.GridEngine.factor", refused)
         else:
             far, expected = X, {name: values[:600] for name, values in expected.items()}
         found = pickle.loads(sent)(far)

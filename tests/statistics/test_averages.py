@@ -18,14 +18,12 @@ from asvgp.diagnostics.checking import (
     leave_one_out,
 )
 from asvgp.kernels.dynamics import average_variances
-from asvgp.model.bound import both_bounds, lower_bound
-from asvgp.model.chain import Model
-from asvgp.model.effects import Design, estimate
-from asvgp.model.elimination import eliminate
+from asvgp.model.prior import ChainPrior
 from asvgp.posterior.functionals import integrate
 from asvgp.posterior.line import Posterior
 from asvgp.statistics.one_input import Statistics
 from tests.dense import design, gram, kernel_id
+from tests.engines import both_bounds, lower_bound
 
 NOISE, SPAN = 0.05, 4.0
 EFFECTS = Constant(variance=50.0) + Linear(variance=3.0)
@@ -103,7 +101,7 @@ def statistics(x, width, w, y, cells, degree, **more):
 
 def splines(kernel, grid, order):
     """Basis of all components, joined, as a function, and K."""
-    model = Model(kernel, grid, order)
+    model = ChainPrior(kernel, grid, order)
     blocks = [gram(prior) for prior in model.priors]
     sizes = np.cumsum([0, *map(len, blocks)])
     joined = np.zeros((sizes[-1], sizes[-1]))
@@ -152,10 +150,7 @@ def test_the_evidence_of_the_spline_field_is_exact(kernel, effects, path):
     if effects:
         columns = np.stack([np.ones(len(x)), x + 0.5 * width], axis=1)
         covariance += (columns * VARIANCES) @ columns.T
-    chosen = Design.of(whole, stats)
-    known = stats if chosen is None else chosen.augmented
-    chain = eliminate(Model(whole, stats.grid, order), known, NOISE, path)
-    bound = lower_bound(whole, NOISE, stats, order, chain=chain)
+    bound = lower_bound(whole, NOISE, stats, order, path=path)
     expected = log_density(y, covariance + np.diag(NOISE / w))
     assert bound.fit == pytest.approx(expected, rel=1e-8)
     prior = np.diag(averages.covariance(kernel)) - np.diag(phi @ np.linalg.solve(K, phi.T))
@@ -255,8 +250,8 @@ def test_degrees_of_freedom_are_those_of_the_smoother():
     expected = np.trace(np.linalg.solve(covariance + np.diag(NOISE / w), covariance))
     assert effective_degrees_of_freedom(posterior) == pytest.approx(expected, rel=1e-8)
     parts = component_degrees_of_freedom(posterior)
-    chosen = Design.of(kernel, stats)
-    freedom = estimate(chosen, posterior.chain, NOISE).freedom
+    assert posterior.effects is not None
+    freedom = posterior.effects.freedom
     own = (columns * VARIANCES) @ columns.T
     own = np.trace(np.linalg.solve(covariance + np.diag(NOISE / w), own))
     assert parts.sum() + own == pytest.approx(expected, rel=1e-8)

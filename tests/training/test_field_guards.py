@@ -15,12 +15,12 @@ from asvgp.basis import Grid
 from asvgp.diagnostics.field_facts import field_facts
 from asvgp.diagnostics.summary import summary
 from asvgp.kernels import Kernel
+from asvgp.likelihoods import Gaussian
 from asvgp.linalg.multifrontal.dense import DenseFactor
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
-from asvgp.model.assembly import Assembly
 from asvgp.model.axis import Axis
 from asvgp.model.devices import Cpu
-from asvgp.model.field_bound import field_bound, field_upper_bound
+from asvgp.model.grid import GridEngine
 from asvgp.model.memory import Room, plan_bytes
 from asvgp.model.plan import Plan
 from asvgp.model.prior import Prior
@@ -31,6 +31,7 @@ from asvgp.training import field_fit as fitting
 from asvgp.training.boxes import blocks
 from asvgp.training.field_starts import noise_estimate
 from tests.dense import design, gram
+from tests.engines import engine_bound
 from tests.model.test_field import CASES, NOISE, dense_functions, dense_stiffness
 
 UNTRAINED = {"noise_variance": 0.01, "optimizer": None}
@@ -183,9 +184,9 @@ def test_the_term_that_breaks_the_elimination_is_named(place, guilty):
     column = {0: 0, -1: 8, "next": 9, "effect": 16}[place]
     wrong = stats.column_gram.copy()
     wrong[column, column] = -1e6  # sums of no data: the first pivot that is not positive
-    assembly = Assembly(kernel, plan, replace(stats, column_gram=wrong))
+    assembly = GridEngine(kernel, plan, replace(stats, column_gram=wrong))
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite") as caught:
-        assembly.factor(kernel, 0.01)
+        assembly.factor(kernel, Gaussian(0.01))
     named = re.findall(r"term (\d) \(", str(caught.value))
     assert named == [str(number) for number in guilty]
 
@@ -206,11 +207,12 @@ def test_the_term_that_breaks_a_dense_factor_is_named(column, guilty, value):
         linear_columns=np.ones((len(X), 1)),
     )
     wrong = stats.column_gram.copy()
-    stiffness = Assembly(kernel, plan, stats).column_stiffness(kernel)
+    engine = GridEngine(kernel, plan, stats)
+    stiffness = engine.column_stiffness(engine.prior(kernel))
     wrong[column, column] = 0.01 * (value - stiffness[column, column])
-    assembly = Assembly(kernel, plan, replace(stats, column_gram=wrong))
+    assembly = GridEngine(kernel, plan, replace(stats, column_gram=wrong))
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite") as caught:
-        assembly.factor(kernel, 0.01)
+        assembly.factor(kernel, Gaussian(0.01))
     named = re.findall(r"term (\d) \(.*?lengthscale=([\d.]+)", str(caught.value))
     assert named == [(str(number), {1: "0.4", 2: "0.5"}[number]) for number in guilty]
 
@@ -277,10 +279,10 @@ def peak_of_bounds(kernel: Kernel, plan: Plan) -> float:
     )
     tracemalloc.start()
     try:
-        assembly = Assembly(kernel, plan, stats)
-        field_bound(assembly, kernel, NOISE)
+        assembly = GridEngine(kernel, plan, stats)
+        engine_bound(assembly, kernel, NOISE)
         posterior = FieldPosterior(kernel, NOISE, assembly)
-        field_upper_bound(assembly, kernel, NOISE, posterior.solution.log_det)
+        assert np.isfinite(posterior.upper_bound())
         return stats.nbytes + tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -567,7 +569,7 @@ def test_ctrl_c_keeps_the_state_wherever_it_strikes(place, name, when, stages, m
     assert np.std(y - gp.predict(X)) < 0.2
 
 
-@pytest.mark.parametrize("name", ["field_bound", "FieldPosterior"])
+@pytest.mark.parametrize("name", ["lower_bound", "FieldPosterior"])
 def test_ctrl_c_is_an_interrupt_where_there_is_nothing_to_keep(name, monkeypatch):
     X, y = surface()
     striking(monkeypatch, fitting, name)

@@ -10,8 +10,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from asvgp import Constant, GPRegressor, Matern32, Matern52
+from asvgp.model import chain
 from asvgp.model import devices as engine
-from asvgp.model import effects
 from asvgp.policies import FIELD
 from asvgp.training import field_fit as fitting
 from asvgp.training.optimise import maximise
@@ -78,7 +78,7 @@ def test_effects_of_a_line_are_estimated_once(monkeypatch):
     rng = np.random.default_rng(0)
     x = rng.uniform(0.0, 10.0, 300)
     y = np.sin(x) + 5.0 + 0.1 * rng.standard_normal(300)
-    estimates = counted(monkeypatch, effects, "_estimate")
+    estimates = counted(monkeypatch, chain, "estimate")
     gp = GPRegressor(Matern32() + Constant(), num_basis=40, noise_variance=0.01, optimizer=None)
     gp.fit(x, y)
     assert gp.elbo_ < 1e3

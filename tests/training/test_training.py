@@ -8,7 +8,6 @@ from scipy.optimize import minimize
 from asvgp import LBFGS, SHO, GPRegressor, Matern12, Matern32, Matern52, Matern72
 from asvgp.basis import Grid
 from asvgp.kernels.algebra import Sum
-from asvgp.model.bound import lower_bound, upper_bound
 from asvgp.policies import DATA, LINE
 from asvgp.statistics.one_input import Statistics
 from asvgp.training import optimise
@@ -17,6 +16,7 @@ from asvgp.training.optimise import Objective, maximise
 from asvgp.training.resolution import choose, finest_cells
 from asvgp.training.starts import noise_estimate, signal_power, spectral_peaks
 from tests.dense import ExactGP, sample
+from tests.engines import lower_bound, upper_bound
 
 
 def simulate(kernel, noise, n, span, cells, seed=0):
@@ -299,11 +299,11 @@ def test_ctrl_c_stops_all_levels(monkeypatch):
     stats = Statistics.from_data(x, y, Grid(0.0, 20.0, 4096), 2)
     real, cells = optimise.lower_bound, []
 
-    def interrupted(kernel, noise, stats, *others):
-        cells.append(stats.grid.cells)
+    def interrupted(factored, *others):
+        cells.append(factored.engine.statistics.grid.cells)
         if len(cells) == 25:
             raise KeyboardInterrupt
-        return real(kernel, noise, stats, *others)
+        return real(factored, *others)
 
     monkeypatch.setattr(optimise, "lower_bound", interrupted)
     _, report = train(Problem(Matern32(), None, 2, "elbo", LBFGS(tolerance=1e-12)), stats)

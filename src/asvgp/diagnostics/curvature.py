@@ -10,7 +10,9 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.kernels import Kernel, Sum
+from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import Bound, lower_bound
+from asvgp.model.chain import ChainEngine
 from asvgp.policies import VERDICT
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.statistics.one_input import Statistics
@@ -69,7 +71,7 @@ def standard_errors(
     Parameters
     ----------
     kernel, noise, stats, degree, objective
-        As in `asvgp.model.bound.lower_bound`, at the maximum.
+        At the maximum of the objective, "elbo" or "evidence".
     free : sequence of bool, optional
         Which hyperparameters were estimated, the noise variance last; by default all but
         the kernel's ``fixed`` ones.
@@ -111,11 +113,13 @@ def standard_errors(
             notes[i], estimated[i] = "at bound", False
     rows = np.flatnonzero(estimated).tolist()
     theta = np.log(values)
+    engine = None if bound is not None else ChainEngine(kernel, stats, degree)
 
     def gradient(at: Kernel, own_noise: float) -> Array:
-        if bound is not None:
+        if engine is None or bound is not None:
+            assert bound is not None
             return bound(at, own_noise).gradient[rows]
-        return lower_bound(at, own_noise, stats, degree, objective).gradient[rows]
+        return lower_bound(engine.factor(at, Gaussian(own_noise)), objective).gradient[rows]
 
     def moved(row: int, step: float) -> Array:
         other = theta.copy()

@@ -9,8 +9,8 @@ import numpy as np
 from asvgp.diagnostics.field_verdict import basis_verdict
 from asvgp.diagnostics.summary import Facts
 from asvgp.kernels import Kernel
-from asvgp.model.bound import Bound
-from asvgp.model.field_bound import Forms, Priors, Solution, field_bound, freedoms
+from asvgp.likelihoods import Gaussian
+from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.memory import spilled
 from asvgp.posterior.field import FieldPosterior
 from asvgp.runtime.memory import in_words
@@ -24,9 +24,7 @@ def field_facts(posterior: FieldPosterior, objective: str, stats: FieldStatistic
     ``stats`` are those on the finest grids.
     """
     assembly, plan = posterior.assembly, posterior.plan
-    forms = Forms(assembly, posterior.priors, posterior.solution)
-    freedom, by_term = freedoms(forms)
-    order = np.argsort([*plan.terms, *plan.smooths])
+    factored = posterior.factored
     degrees = [k for own in plan.degrees for k in own if k] + list(plan.smooth_degrees)
     prices = 0.0
     if objective == "evidence":
@@ -40,19 +38,17 @@ def field_facts(posterior: FieldPosterior, objective: str, stats: FieldStatistic
         prices = nearby.prices(posterior.kernel, plan, assembly.outputs)
 
     def trained(kernel: Kernel, noise: float) -> Bound:
-        own = forms
+        at = factored
         if (kernel, noise) != (posterior.kernel, posterior.noise):
-            # Not remembered: the posterior's factor stays the last one.
-            solution = Solution.of(assembly, kernel, noise)
-            own = Forms(assembly, Priors(assembly, kernel), solution)
-        bound = field_bound(assembly, kernel, noise, objective, own)
+            at = assembly.factor(kernel, Gaussian(noise), remember=False)
+        bound = lower_bound(at, objective)
         return replace(bound, gradient=bound.gradient - prices * np.asarray(bound.d_missed))
 
     return Facts(
         tuple(degrees),
         structure_lines(posterior),
-        freedom,
-        tuple(float(by_term[i]) for i in order),
+        factored.forms().freedom,
+        tuple(map(float, factored.component_freedoms())),
         basis_verdict(posterior),
         trained,
     )
@@ -65,10 +61,10 @@ def structure_lines(posterior: FieldPosterior) -> tuple[str, ...]:
         n = float(assembly.size)
         return (
             f"additive: dense factor of {assembly.size:,} functions, "
-            f"{in_words(assembly.need.memory)} at the peak, "
+            f"{in_words(assembly.tables.need.memory)} at the peak, "
             f"{n**3 / 1e9:,.1f} Gflop a bound",
         )
-    cost, need, spills = assembly.tree.cost(), assembly.need, assembly.on_disk
+    cost, need, spills = assembly.tables.tree.cost(), assembly.tables.need, assembly.tables.on_disk
     lines = [
         f"grid in {len(plan.inputs)} inputs, nested dissection: {assembly.size:,} functions, "
         f"a Cholesky factor of {cost.factor_nonzeros:,.0f} non-zeros, "

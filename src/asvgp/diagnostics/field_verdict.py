@@ -18,13 +18,11 @@ from asvgp.diagnostics.summary import BasisVerdict
 from asvgp.kernels import Component
 from asvgp.model.axis import Axis
 from asvgp.model.conditioning import rougher
-from asvgp.model.field_bound import Priors
-from asvgp.model.levels import least_levels, most_cells, scale_of
+from asvgp.model.levels import least_levels, marginal_moments, most_cells, scale_of
 from asvgp.model.plan import Plan
 from asvgp.policies import VERDICT
 from asvgp.posterior.field import FieldPosterior
 from asvgp.statistics.several_inputs import FieldStatistics
-from asvgp.training.field_starts import marginal_moments
 
 
 @dataclass(frozen=True)
@@ -131,8 +129,9 @@ def stopped_short(posterior: FieldPosterior, finest: FieldStatistics) -> list[st
 def _sides(posterior: FieldPosterior) -> tuple[list[Side], float]:
     """Every term along every input of its own, and the variance missed by all of them."""
     plan, stats, kernel = posterior.plan, posterior.stats, posterior.kernel
-    missed = np.maximum(Priors(posterior.assembly, kernel).missed(derivatives=False)[0], 0.0)
-    moments, sides = marginal_moments(plan, stats), []
+    by_component = posterior.assembly.missed(posterior.prior, derivatives=False)[0]
+    missed = by_component[[*plan.terms, *plan.smooths]]
+    moments, sides = marginal_moments(stats), []
     unit = 2.0 * posterior.noise * stats.count
 
     def side(place: int, axis: Axis, lost: float, finest: float) -> Side:

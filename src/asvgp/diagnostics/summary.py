@@ -14,8 +14,7 @@ from asvgp.diagnostics.checking import component_degrees_of_freedom, effective_d
 from asvgp.diagnostics.curvature import StandardErrors, standard_errors
 from asvgp.kernels import Kernel
 from asvgp.model.bound import Bound
-from asvgp.model.chain import Model
-from asvgp.model.prior import data_variance
+from asvgp.model.prior import ChainPrior, data_variance
 from asvgp.policies import VERDICT
 from asvgp.posterior.line import Posterior
 from asvgp.statistics.one_input import Statistics
@@ -80,7 +79,7 @@ def basis_verdict(
     nearly
     yes
     """
-    model = Model(kernel, stats.grid, degree)
+    model = ChainPrior(kernel, stats.grid, degree)
     missed, rates = [], []
     for prior in model.priors:
         missed.append(max(prior.missed(stats)[0], 0.0))

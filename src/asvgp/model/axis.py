@@ -99,8 +99,13 @@ class Axis:
         entries = np.bincount(place, values.ravel())
         return sparse.csr_array((entries, indices, pointer), shape=(self.count, self.count))
 
+    def form(self, total: Array, start: Array) -> float:
+        """Return ``tr(element total) + tr(boundary start)``, ``total`` being summed over cells."""
+        element, boundary = self.blocks
+        return float(np.sum(element * total) + np.sum(boundary * start))
+
     def d_form(self, total: Array, start: Array) -> Array:
-        """Derivatives of ``sum_c tr(element total_c) + tr(boundary start)``, in B-splines.
+        """Return the derivatives of `form`.
 
         One for every hyperparameter but the variance, which is the term's.
         """

@@ -1,4 +1,4 @@
-"""A sum of kernels on one grid: the components' priors joined into one chain."""
+"""The engine for one input: components share a grid and are eliminated along it as one chain."""
 
 from __future__ import annotations
 
@@ -6,116 +6,242 @@ from functools import cached_property
 
 import numpy as np
 
-from asvgp.basis import Array, Grid
+from asvgp.basis import Array
 from asvgp.kernels import Kernel
-from asvgp.model.prior import Prior
+from asvgp.linalg.chain import elimination as loops
+from asvgp.linalg.chain import sweep
+from asvgp.model.effects import Design, Estimate, by_power, estimate
+from asvgp.model.elimination import Elimination, eliminate
+from asvgp.model.engine import Forms, Likelihood, Remembered
+from asvgp.model.prior import ChainPrior
 from asvgp.statistics.one_input import Statistics
 
 
-class Model:
-    """K of a kernel on a grid: block-diagonal over its components, one chain with the data.
+class ChainEngine:
+    """The model of one input for given statistics.
 
     Parameters
     ----------
     kernel : Kernel
-    grid : Grid
+        Its components and effects matter; its hyperparameters do not.
+    statistics : Statistics
+        On the grid of the splines.
     degree : int or tuple of int
-        Spline degree, of all components or of each.
+        Spline degree of all components, or one per component.
     """
 
-    def __init__(self, kernel: Kernel, grid: Grid, degree: int | tuple[int, ...]):
-        self.kernel, self.grid = kernel, grid
-        components = kernel.components
-        degrees = (degree,) * len(components) if isinstance(degree, int) else degree
-        self.degrees = degrees
-        self.priors = [Prior(c, grid, k) for c, k in zip(components, degrees, strict=True)]
-        n, size = sum(degrees), sum(degrees) + len(degrees)
-        self.states, self.innovations = (0,) * n, (0,) * len(degrees)
-        self.where: list[Array]
-        if len(self.priors) == 1:  # the common case, without the bookkeeping
-            (prior,) = self.priors
-            self.power = np.arange(size)
-            self.shift, self.element, self.boundary = prior.shift, prior.element, prior.boundary
-            self.where = [self.power]
-            return
-        self.power = np.zeros(size, dtype=np.int64)
-        self.shift = np.zeros((n, size))
-        self.element, self.boundary = np.zeros((size, size)), np.zeros((n, n))
-        self.where = []  # positions of each component's coefficients
-        first = 0
-        for number, prior in enumerate(self.priors):
-            k = prior.degree
-            where = np.append(np.arange(first, first + k), n + number)
-            self.where.append(where)
-            self.power[where] = np.arange(k + 1)
-            self.shift[np.ix_(where[:k], where)] = prior.shift
-            self.element[np.ix_(where, where)] = prior.element
-            self.boundary[np.ix_(where[:k], where[:k])] = prior.boundary
-            first += k
+    def __init__(self, kernel: Kernel, statistics: Statistics, degree: int | tuple[int, ...]):
+        if kernel.intercept is None:
+            # Without an intercept to take it up, nothing may be taken off y.
+            statistics = statistics.recentred(
+                np.zeros_like(statistics.centre), np.zeros_like(statistics.column_centre)
+            )
+        self.kernel, self.statistics, self.degree = kernel, statistics, degree
+        self.outputs = len(statistics.squares)
+        self._last: Remembered[tuple[Elimination, Estimate | None]] = Remembered()
+        self._prior: ChainPrior | None = None
 
     @property
-    def num_states(self) -> int:
-        """Derivatives carried from knot to knot, over all components."""
-        return len(self.states)
+    def degrees(self) -> tuple[int, ...]:
+        """Spline degree of every component."""
+        if isinstance(self.degree, int):
+            return (self.degree,) * len(self.kernel.components)
+        return self.degree
 
     @property
     def size(self) -> int:
-        """Number of basis functions, over all components."""
-        return len(self.states) + len(self.innovations) * self.grid.cells
-
-    def pair(self, stats: Statistics) -> Array:
-        """The column of the moments that multiplies each two coefficients of a cell."""
-        if len(self.power) == len(stats.pair):  # one component
-            return stats.pair
-        return stats.pair[self.power[:, None], self.power]
+        """Number of basis functions and fixed effects."""
+        degrees, cells = self.degrees, self.statistics.grid.cells
+        return sum(degrees) + len(degrees) * cells + len(self.kernel.effects)
 
     @cached_property
-    def element_root(self) -> Array:
-        """A root of ``element``, the components' rows one after the other."""
-        roots = [prior.element_root for prior in self.priors]
-        out = np.zeros((sum(len(root) for root in roots), len(self.power)))
-        first = 0
-        for where, root in zip(self.where, roots, strict=True):
-            out[first : first + len(root), where] = root
-            first += len(root)
-        return out
+    def design(self) -> Design | None:
+        """The columns of the fixed effects, None where the kernel has none."""
+        return Design.of(self.kernel, self.statistics)
 
     @cached_property
-    def boundary_root(self) -> Array:
-        """A root of ``boundary``."""
-        out = np.zeros_like(self.boundary)
-        for where, prior in zip(self.where, self.priors, strict=True):
-            out[np.ix_(where[:-1], where[:-1])] = prior.boundary_root
-        return out
+    def _sums(self) -> Statistics:
+        """The statistics, with the columns of the effects as further right-hand sides."""
+        return self.statistics if self.design is None else self.design.augmented
+
+    def with_statistics(self, statistics: Statistics) -> ChainEngine:
+        """Return an engine for other sums."""
+        return ChainEngine(self.kernel, statistics, self.degree)
+
+    def prior(self, kernel: Kernel) -> ChainPrior:
+        """Return K at the given hyperparameters, factored; the last one is kept."""
+        if self._prior is None or self._prior.kernel is not kernel:
+            self._prior = ChainPrior(kernel, self.statistics.grid, self.degree)
+        return self._prior
+
+    def factor(
+        self, kernel: Kernel, likelihood: Likelihood, remember: bool = True
+    ) -> ChainFactored:
+        """Factor P and solve for the mean; the effects are eliminated last."""
+        solution = self._last.find(kernel, likelihood)
+        if solution is None:
+            solution = self._solve(self.prior(kernel), likelihood.noise)
+            if remember:
+                self._last.keep(kernel, likelihood, solution)
+        return ChainFactored(self, kernel, likelihood, *solution)
+
+    def _solve(
+        self, prior: ChainPrior, noise: float, path: str | None = None
+    ) -> tuple[Elimination, Estimate | None]:
+        chain = eliminate(prior, self._sums, noise, path)
+        return chain, None if self.design is None else estimate(self.design, chain, noise)
+
+
+class ChainFactored:
+    """P of one input, factored.
+
+    Attributes
+    ----------
+    chain : Elimination
+        Of the splines.
+    effects : Estimate or None
+        The posterior of the fixed effects.
+    """
+
+    def __init__(
+        self,
+        engine: ChainEngine,
+        kernel: Kernel,
+        likelihood: Likelihood,
+        chain: Elimination,
+        effects: Estimate | None,
+    ):
+        self.engine, self.kernel, self.likelihood = engine, kernel, likelihood
+        self.noise = likelihood.noise
+        self.chain, self.effects, self.prior = chain, effects, chain.prior
 
     @property
-    def log_det(self) -> float:
-        """``log|K|`` in chain coordinates."""
-        return float(sum(prior.log_det for prior in self.priors))
+    def gained(self) -> float:
+        """``log|P| - log|K|``, never negative but for rounding, which is taken off."""
+        gained = max(self.chain.log_det - self.prior.log_det, 0.0)
+        return gained if self.effects is None else gained + self.effects.log_det
 
-    def missed(self, stats: Statistics) -> tuple[float, Array]:
-        """The prior variance that the splines miss, summed over the data, and its derivatives."""
-        parts = [prior.missed(stats) for prior in self.priors]
-        return float(sum(t for t, _ in parts)), np.concatenate([d for _, d in parts])
+    @property
+    def explained(self) -> Array:
+        """Part of ``y' W y / noise`` that the model explains, one number per output."""
+        explained = self.chain.explained[: self.engine.outputs]
+        return explained if self.effects is None else explained + self.effects.explained
 
-    def d_log_det(self) -> Array:
-        """Derivatives of ``log|K|``."""
-        return np.concatenate([prior.d_log_det for prior in self.priors])
+    def missed(self) -> tuple[Array, Array]:
+        """Return the variance that the splines miss at the data per component, and derivatives."""
+        return self.prior.missed(self.engine.statistics)
 
-    def d_form(self, total: Array, start: Array) -> Array:
-        """Derivatives of ``sum_c tr(element total_c) + tr(boundary start)``, total summed."""
-        parts = []
-        for where, prior in zip(self.where, self.priors, strict=True):
-            own, own_start = total, start
-            if len(self.priors) > 1:
-                own = total[np.ix_(where, where)]
-                own_start = start[np.ix_(where[:-1], where[:-1])]
-            parts.append(
-                np.sum(prior.d_element * own, axis=(1, 2))
-                + np.sum(prior.d_boundary * own_start, axis=(1, 2))
-            )
-        return np.concatenate(parts)
+    def forms(self) -> Forms:
+        """Return what the gradient of the bound needs."""
+        # Every quadratic form is a sum over cells of the same element, so the sums of
+        # covariances and of outer products of the mean are all that is needed.
+        prior, outputs = self.prior, self.engine.outputs
+        freedom, total, start = self._covariance_sums
+        mean_total, mean_start = self._mean_sums
+        gradient = 0.5 * (
+            outputs * prior.d_log_det()
+            - prior.d_form(outputs * total + mean_total, outputs * start + mean_start)
+        )
+        energy = prior.form(mean_total, mean_start)
+        if self.effects is not None:
+            energy += self.effects.shrunk
+        return Forms(freedom, energy, gradient)
 
-    def form(self, total: Array, start: Array) -> float:
-        """``sum_c tr(element total_c) + tr(boundary start)``."""
-        return float(np.sum(self.element * total) + np.sum(self.boundary * start))
+    @cached_property
+    def _covariance_sums(self) -> tuple[float, Array, Array]:
+        """``tr(P^-1 G) / noise``; P^-1 on the cells, summed, and on the first state."""
+        chain, effects = self.chain, self.effects
+        trace, total = chain.sums
+        freedom, start = trace / self.noise, chain.start_covariance
+        if effects is None:
+            return freedom, total, start
+        columns = effects.coefficients[self.engine.outputs :]
+        spread = np.einsum("pq,pci->qci", effects.root, columns)
+        first = spread[:, 0, : self.prior.num_states]
+        return freedom + effects.freedom, total + _outer(spread), start + first.T @ first
+
+    @property
+    def _mean_sums(self) -> tuple[Array, Array]:
+        """Outer products of the mean on the cells, summed, and of its first state."""
+        if self.effects is None:
+            return self.chain.means()[0], self.chain.start_mean.T @ self.chain.start_mean
+        means = self.effects.coefficients[: self.engine.outputs]
+        first = means[:, 0, : self.prior.num_states]
+        return _outer(means), first.T @ first
+
+    def component_freedoms(self) -> Array:
+        """Return the effective degrees of freedom of every component."""
+        _, total, start = self._covariance_sums
+        cells = self.prior.grid.cells
+        counts = np.array([cells + degree for degree in self.prior.degrees])
+        return counts - self.prior.component_forms(total, start)
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """Means of every cell's coefficients, (outputs, cells, n + S), the effects' ``a`` after."""
+        if self.effects is None:
+            return self.chain.means(keep=True)[1]
+        return self.effects.coefficients
+
+    @cached_property
+    def covariances(self) -> Array:
+        """P^-1 of every cell's coefficients given the effects, (cells, n + S, n + S)."""
+        return self.chain.marginals(keep=True)[2]
+
+    def cell_means(self, component: int | None = None) -> Array:
+        """Return the mean of the splines as a polynomial per cell, (outputs, cells, powers)."""
+        where = self._where(component)
+        means = self.coefficients[: self.engine.outputs, :, where]
+        return by_power(means, self.prior.power[where])
+
+    def cell_squares(self, component: int | None = None) -> Array:
+        """Return ``phi' P^-1 phi`` as a polynomial per cell, (cells, powers)."""
+        where = self._where(component)
+        blocks = self.covariances[:, where][:, :, where]
+        if self.effects is not None:
+            columns = self.coefficients[self.engine.outputs :, :, where]
+            spread = np.einsum("pq,pci->cqi", self.effects.root, columns)
+            blocks = blocks + spread.transpose(0, 2, 1) @ spread
+        powers = np.add.outer(self.prior.power[where], self.prior.power[where]).ravel()
+        return by_power(blocks.reshape(len(blocks), -1), powers)
+
+    def _where(self, component: int | None) -> np.ndarray:
+        """Places of a component's coefficients in a cell, or of all."""
+        return (
+            np.arange(len(self.prior.power)) if component is None else self.prior.where[component]
+        )
+
+    def solve(self, rows: Array) -> Array:
+        """Return ``P^-1`` times functionals of the splines, given the effects.
+
+        ``rows`` and the result hold a vector per cell, (cells, n + S): weights on the coefficients
+        of every cell, and coefficients.
+        """
+        prior, chain = self.prior, self.chain
+        shape = (prior.states, prior.innovations, prior.shift)
+        every, offset = np.arange(len(prior.power)), np.empty(chain.offset.shape[1:])
+        right, _ = loops.solve(*shape, every, rows, 1.0, chain.gain, chain.rho, offset)
+        start = chain.start_covariance @ right
+        out, total = np.empty_like(rows), np.zeros((len(every), len(every)))
+        loops.means(*shape, chain.gain, offset, start, total, out)
+        return out
+
+    def draw(self, normals: Array) -> Array:
+        """Return draws of every cell's coefficients given the effects, (n, cells, n + S).
+
+        ``normals`` are standard normals of shape (n, states + cells * components).
+        """
+        prior, chain = self.prior, self.chain
+        n, cells = prior.num_states, prior.grid.cells
+        start = normals[:, :n] @ chain.start_root.T
+        coefficients = np.empty((len(normals), cells, len(prior.power)))
+        coefficients[:, :, n:] = normals[:, n:].reshape(len(normals), cells, -1)
+        shape = (prior.states, prior.innovations, prior.shift)
+        sweep.draw(*shape, chain.gain, chain.rho, start, coefficients)
+        return coefficients
+
+
+def _outer(coefficients: Array) -> Array:
+    """Return the sum of ``v v'`` over vectors and cells."""
+    rows = coefficients.reshape(-1, coefficients.shape[2])
+    return rows.T @ rows

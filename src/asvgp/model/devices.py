@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,6 +14,31 @@ from asvgp.linalg.multifrontal import Tree
 from asvgp.linalg.multifrontal.cpu import CpuFactor, Workspace
 from asvgp.linalg.multifrontal.disk import DiskSpace
 from asvgp.runtime.memory import physical_memory
+
+DeviceArray = Any  # a NumPy array on the CPU, a tensor of torch on a GPU
+
+
+class Factor(Protocol):
+    """A multifrontal factorisation of P."""
+
+    log_det: float
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the factorisation holds."""
+        ...
+
+    def solve(self, b: DeviceArray, /) -> DeviceArray:
+        """Return ``P^-1 b``."""
+        ...
+
+    def sample(self, z: DeviceArray, /) -> DeviceArray:
+        """Return draws with covariance ``P^-1``, made from standard normals."""
+        ...
+
+    def selected_inverse(self, consume: Callable[[int, int, DeviceArray], None]) -> None:
+        """Pass ``P^-1`` on the functions of each leaf to ``consume(start, stop, blocks)``."""
+        ...
 
 
 class Cpu:
@@ -30,24 +55,26 @@ class Cpu:
         """Scratch memory is not worth keeping."""
         return Cpu, ()
 
-    def move(self, array: Array) -> Any:
+    def move(self, array: Array) -> DeviceArray:
         """A NumPy array to the device."""
         return array
 
-    def back(self, array: Any) -> Array:
+    def back(self, array: DeviceArray) -> Array:
         """An array of the device to NumPy."""
         return array
 
-    def zeros(self, shape: tuple[int, ...]) -> Any:
+    def zeros(self, shape: tuple[int, ...]) -> DeviceArray:
         """Zeros on the device."""
         return np.zeros(shape)
 
-    def factor(self, tree: Tree, elements: Callable[[int, int], Any], on_disk: bool) -> Any:
+    def factor(
+        self, tree: Tree, elements: Callable[[int, int], DeviceArray], on_disk: bool
+    ) -> Factor:
         """P, factored."""
         panels = self.disk if on_disk else None
         return CpuFactor(tree, elements, workspace=self.workspace, panels=panels)
 
-    def contract(self, tensor: Any, vector: Any, axis: int) -> Any:
+    def contract(self, tensor: DeviceArray, vector: DeviceArray, axis: int) -> DeviceArray:
         """Sum an axis against a vector."""
         return np.tensordot(tensor, vector, axes=(axis, 0))
 
@@ -82,28 +109,30 @@ class Batched:
         """Modules do not pickle."""
         return Batched, (self.name,)
 
-    def move(self, array: Array) -> Any:
+    def move(self, array: Array) -> DeviceArray:
         """A NumPy array to the device."""
         array = np.ascontiguousarray(array)
         if array.dtype == np.int32:  # torch indexes with 64 bits
             array = array.astype(np.int64)
         return self.torch.as_tensor(array, device=self.device)
 
-    def back(self, array: Any) -> Array:
+    def back(self, array: DeviceArray) -> Array:
         """An array of the device to NumPy."""
         return array.cpu().numpy() if hasattr(array, "cpu") else array
 
-    def zeros(self, shape: tuple[int, ...]) -> Any:
+    def zeros(self, shape: tuple[int, ...]) -> DeviceArray:
         """Zeros on the device."""
         return self.torch.zeros(shape, dtype=self.torch.float64, device=self.device)
 
-    def factor(self, tree: Tree, elements: Callable[[int, int], Any], on_disk: bool) -> Any:
+    def factor(
+        self, tree: Tree, elements: Callable[[int, int], DeviceArray], on_disk: bool
+    ) -> Factor:
         """P, factored; on the device, wherever else it might be."""
         from asvgp.linalg.multifrontal.batched import BatchedFactor
 
         return BatchedFactor(tree, elements, device=self.name)
 
-    def contract(self, tensor: Any, vector: Any, axis: int) -> Any:
+    def contract(self, tensor: DeviceArray, vector: DeviceArray, axis: int) -> DeviceArray:
         """Sum an axis against a vector."""
         return self.torch.tensordot(tensor, vector, dims=([axis], [0]))
 
@@ -146,6 +175,9 @@ def _rate(name: str) -> float:
     begin = time.perf_counter()
     product()
     return 2.0 * size**3 / max(time.perf_counter() - begin, 1e-9)
+
+
+Device = Cpu | Batched
 
 
 def engine_for(device: str) -> Cpu | Batched:

@@ -22,8 +22,8 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.kernels import Constant, Effect, Kernel
-from asvgp.model.chain import Model
 from asvgp.model.elimination import Elimination
+from asvgp.model.prior import ChainPrior
 from asvgp.statistics.one_input import Statistics
 
 WIDE = 1e6  # prior variance of a coefficient, in units of what the data suggest
@@ -132,13 +132,6 @@ class Design:
         """The design of a kernel on these statistics, None where it has no fixed effects."""
         if not kernel.effects:
             return None
-        known = vars(stats).setdefault("_designs", {})  # like a cached property
-        if kernel.effects not in known:
-            known[kernel.effects] = cls._make(kernel, stats)
-        return known[kernel.effects]
-
-    @classmethod
-    def _make(cls, kernel: Kernel, stats: Statistics) -> Design:
         intercept = kernel.intercept
         if intercept is None:  # then nothing may be taken off
             stats = stats.recentred(0.0 * stats.centre, 0.0 * stats.column_centre)
@@ -318,25 +311,18 @@ class Estimate:
 
 
 def estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
-    """Eliminate the effects last; ``chain`` is that of ``design.augmented``, and remembers it."""
-    known = vars(chain).get("_estimate")  # like a cached property
-    if known is None or known.design is not design:
-        known = vars(chain)["_estimate"] = _estimate(design, chain, noise)
-    return known
-
-
-def _estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
-    model = chain.model
+    """Eliminate the effects last, after ``chain``, the elimination of ``design.augmented``."""
+    prior = chain.prior
     coef = chain.means(keep=True)[1]
     outputs = len(design.with_y.T)
     powers = design.taylor.shape[2]
-    taylor = by_power(coef, model.power, powers)
-    energy = _energy(model, coef)
+    taylor = by_power(coef, prior.power, powers)
+    energy = _energy(prior, coef)
     residual = design.taylor - taylor[outputs:]
     rest = design.inner(residual, residual, design.sums, design.products) / noise
     misfit = design.inner(residual, -taylor[:outputs], design.stats.targets, design.with_y)
-    prior, pull, constant = design.centring.prior(design.precision)
-    precision = prior + energy[outputs:, outputs:] + rest
+    matrix, pull, constant = design.centring.prior(design.precision)
+    precision = matrix + energy[outputs:, outputs:] + rest
     right = energy[outputs:, :outputs] + misfit / noise - pull
     scale = np.diag(precision) ** -0.5
     factor = np.linalg.cholesky(precision * np.outer(scale, scale))
@@ -356,10 +342,10 @@ def _estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
     )
 
 
-def _energy(model: Model, coef: Array) -> Array:
-    """``v'Ku`` of all pairs of coefficient vectors, as sums of products of rows of a root."""
-    rows = _flat(coef @ model.element_root.T)
-    start = coef[:, 0, : model.num_states] @ model.boundary_root.T
+def _energy(prior: ChainPrior, coef: Array) -> Array:
+    """Return ``v'Ku`` of all pairs of coefficient vectors, from products of rows of a root."""
+    rows = _flat(coef @ prior.element_root.T)
+    start = coef[:, 0, : prior.num_states] @ prior.boundary_root.T
     return rows @ rows.T + start @ start.T
 
 

@@ -15,17 +15,18 @@ All of it is written for NumPy and torch arrays alike.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from itertools import combinations_with_replacement
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from asvgp.basis import Array
 from asvgp.linalg.multifrontal import Tree
 from asvgp.model.axis import Axis
+from asvgp.model.devices import DeviceArray
 
-Move = Callable[[Array], Any]  # a NumPy array to where the work is done
+Move = Callable[[Array], DeviceArray]  # a NumPy array to where the work is done
 
 
 class Leaves:
@@ -87,8 +88,12 @@ class Leaves:
                 out[interval, place, :, first_a + r, first_b + s] = product[:, :, r, s]
         return out.reshape(len(out), -1, n * m)
 
-    def values(self, d: int, i: int) -> Any:
-        """Table of one input: powers to functions of a term, (intervals, cells x powers, n)."""
+    @cached_property
+    def values(self) -> list[list[DeviceArray]]:
+        """Tables of every term and input: powers to functions, (intervals, cells x powers, n)."""
+        return [[self._values(d, i) for d in range(self.inputs)] for i in range(len(self.terms))]
+
+    def _values(self, d: int, i: int) -> DeviceArray:
         axis = self.terms[i][d]
         interval, place, first = self._local(d, i)
         n = self.shapes[i][d]
@@ -97,7 +102,7 @@ class Leaves:
             out[interval, place, :, first + r] = axis.pieces[:, r]
         return self.move(out.reshape(len(out), -1, n))
 
-    def stiffness(self, axes: list[list[Axis]]) -> list[list[Any]]:
+    def stiffness(self, axes: list[list[Axis]]) -> list[list[DeviceArray]]:
         """Tables of K, of every term and input; every cell of a spline belongs to one interval."""
         return [
             [self.move(self._stiffness(d, i, axis)) for d, axis in enumerate(term)]
@@ -123,7 +128,7 @@ class Leaves:
         interval = np.searchsorted(self.tree.leaf_intervals[d], starts, "right") - 1
         return interval, np.arange(axis.grid.cells) - self.tree.leaf_ranges[i][d].first[interval]
 
-    def gram(self, moments: Any, start: int, stop: int, out: Any) -> None:
+    def gram(self, moments: DeviceArray, start: int, stop: int, out: DeviceArray) -> None:
         """Add G of leaves ``start`` to ``stop`` to ``out``, (leaves, s, s)."""
         local = self.cut(moments, start, stop, [2 * axis.powers + 1 for axis in self.terms[0]])
         for i, j in self.pairs:
@@ -132,7 +137,7 @@ class Leaves:
                 value = _apply(table[self.intervals[d][start:stop]], value)
             self._add(out, i, j, value)
 
-    def _add(self, out: Any, i: int, j: int, value: Any) -> None:
+    def _add(self, out: DeviceArray, i: int, j: int, value: DeviceArray) -> None:
         """Add a block, from (leaves, n_1 m_1, n_2 m_2, ...) to functions by functions."""
         rows, columns = self.shapes[i], self.shapes[j]
         split = [size for pair in zip(rows, columns, strict=True) for size in pair]
@@ -145,7 +150,7 @@ class Leaves:
             out[:, b : b + prod(columns), a : a + prod(rows)] += permute(value, [0, 2, 1])
 
     def add_stiffness(
-        self, tables: list[list[Any]], scales, start: int, stop: int, out: Any
+        self, tables: list[list[DeviceArray]], scales, start: int, stop: int, out: DeviceArray
     ) -> None:
         """Add K of leaves ``start`` to ``stop``: a product over inputs, times a scale, a term."""
         for i, term in enumerate(tables):
@@ -155,14 +160,16 @@ class Leaves:
                 value = part if value is None else value[..., None] * _widen(part, value.ndim)
             self._add(out, i, i, value * scales[i])
 
-    def polynomials(self, blocks: Any, start: int, stop: int, pair: tuple[int, int]) -> Any:
+    def polynomials(
+        self, blocks: DeviceArray, start: int, stop: int, pair: tuple[int, int]
+    ) -> DeviceArray:
         """``phi_i' Z phi_j`` on the leaves' cells, (leaves, cells x moments, ...)."""
         value = self._pairs(blocks, *pair)
         for d, table in enumerate(self.grams[pair]):
             value = _apply(permute(table[self.intervals[d][start:stop]], [0, 2, 1]), value)
         return value
 
-    def _pairs(self, blocks: Any, i: int, j: int) -> Any:
+    def _pairs(self, blocks: DeviceArray, i: int, j: int) -> DeviceArray:
         """A block of the inverse as (leaves, n_1 m_1, n_2 m_2, ...)."""
         rows, columns = self.shapes[i], self.shapes[j]
         a, b = self.offsets[i], self.offsets[j]
@@ -171,7 +178,9 @@ class Leaves:
         value = permute(value, [0, *(axis for d in range(D) for axis in (1 + d, 1 + D + d))])
         return value.reshape(-1, *(n * m for n, m in zip(rows, columns, strict=True)))
 
-    def contract(self, blocks: Any, tables: list[list[Any]], start: int, stop: int) -> list:
+    def contract(
+        self, blocks: DeviceArray, tables: list[list[DeviceArray]], start: int, stop: int
+    ) -> list:
         """The inverse times K along all other inputs: of every term and input, (leaves, n n)."""
         out = []
         for i, term in enumerate(tables):
@@ -186,7 +195,9 @@ class Leaves:
             out.append(own)
         return out
 
-    def expand(self, blocks: Any, tables: list[list[Any]], start: int, stop: int) -> Any:
+    def expand(
+        self, blocks: DeviceArray, tables: list[list[DeviceArray]], start: int, stop: int
+    ) -> DeviceArray:
         """Functions by columns to polynomials by columns, (leaves, cells x powers, ..., C)."""
         total = 0.0
         for i, term in enumerate(tables):
@@ -203,7 +214,9 @@ class Leaves:
             total = total + value
         return permute(total, [0, *range(2, self.inputs + 2), 1])
 
-    def paste(self, parts: Any, start: int, stop: int, powers: list[int], tensor: Any) -> None:
+    def paste(
+        self, parts: DeviceArray, start: int, stop: int, powers: list[int], tensor: DeviceArray
+    ) -> None:
         """The reverse of `cut`."""
         where, inside = self._where(start, stop, powers)
         if inside is None:
@@ -212,7 +225,7 @@ class Leaves:
             spread = [index + 0 * inside for index in where]
             tensor[tuple(index[inside > 0] for index in spread)] = parts[inside > 0]
 
-    def cut(self, tensor: Any, start: int, stop: int, powers: list[int]) -> Any:
+    def cut(self, tensor: DeviceArray, start: int, stop: int, powers: list[int]) -> DeviceArray:
         """An interleaved tensor's parts on leaves, (leaves, cells x powers, ...), zero-padded."""
         where, inside = self._where(start, stop, powers)
         out = tensor[where]
@@ -220,7 +233,7 @@ class Leaves:
             return out
         return out * inside.reshape(*inside.shape, *([1] * (out.ndim - inside.ndim)))
 
-    def _where(self, start: int, stop: int, powers: list[int]) -> tuple[tuple, Any]:
+    def _where(self, start: int, stop: int, powers: list[int]) -> tuple[tuple, DeviceArray]:
         """Places of leaves' entries in an interleaved tensor, and 1 where they are no padding."""
         where, inside = [], None
         for d, (edges, p) in enumerate(zip(self.tree.leaf_intervals, powers, strict=True)):
@@ -244,7 +257,7 @@ def _stay(array: Array) -> Array:
     return array
 
 
-def _apply(table: Any, value: Any) -> Any:
+def _apply(table: DeviceArray, value: DeviceArray) -> DeviceArray:
     """Multiply along the first axis after the leaves' and move it to the end."""
     leaves, size = value.shape[:2]
     rest = value.shape[2:]
@@ -253,23 +266,23 @@ def _apply(table: Any, value: Any) -> Any:
     return out.reshape(leaves, *rest, table.shape[2])
 
 
-def _contract(value: Any, vector: Any, axis: int) -> Any:
+def _contract(value: DeviceArray, vector: DeviceArray, axis: int) -> DeviceArray:
     """Sum one axis against a vector per leaf."""
     shape = [len(vector), *([1] * (value.ndim - 1))]
     shape[axis] = vector.shape[1]
     return (value * vector.reshape(shape)).sum(axis)
 
 
-def _widen(part: Any, ndim: int) -> Any:
+def _widen(part: DeviceArray, ndim: int) -> DeviceArray:
     return part.reshape(part.shape[0], *([1] * (ndim - 1)), part.shape[1])
 
 
-def permute(array: Any, order: list[int]) -> Any:
+def permute(array: DeviceArray, order: list[int]) -> DeviceArray:
     """Axes in another order."""
     return array.permute(order) if hasattr(array, "permute") else array.transpose(order)
 
 
-def add_rows(total: Any, rows: Any, values: Any) -> None:
+def add_rows(total: DeviceArray, rows: DeviceArray, values: DeviceArray) -> None:
     """``total[rows] += values``, rows repeated."""
     if hasattr(total, "index_add_"):
         total.index_add_(0, rows, values)

@@ -23,7 +23,7 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.linalg.chain import elimination, square_root
 from asvgp.linalg.small import inverse_and_log_det
-from asvgp.model.chain import Model
+from asvgp.model.prior import ChainPrior
 from asvgp.statistics.one_input import Statistics
 
 CERTAIN = 1e6
@@ -39,7 +39,7 @@ class Elimination:
     ``b' P^-1 b / noise**2`` per output. Letters as in `asvgp.linalg`.
     """
 
-    model: Model
+    prior: ChainPrior
     stats: Statistics
     path: str
     gain: Array
@@ -52,17 +52,17 @@ class Elimination:
 
     def means(self, keep: bool = False) -> tuple[Array, Array]:
         """Sum of ``v v'`` over cells and outputs; coefficients (outputs, cells, n + S) if kept."""
-        model = self.model
+        prior = self.prior
         outputs, cells, _ = self.offset.shape
-        size = len(model.power)
+        size = len(prior.power)
         total = np.zeros((size, size))
         coef = np.empty((outputs, cells if keep else 0, size))
         for o in range(outputs):
             part = np.zeros((size, size))
             elimination.means(
-                model.states,
-                model.innovations,
-                model.shift,
+                prior.states,
+                prior.innovations,
+                prior.shift,
                 self.gain,
                 self.offset[o],
                 self.start_mean[o],
@@ -74,17 +74,17 @@ class Elimination:
 
     def marginals(self, keep: bool = False) -> tuple[float, Array, Array]:
         """``tr(P^-1 G)``, the sum of the cell covariances, and all of them if kept."""
-        model = self.model
-        size = len(model.power)
+        prior = self.prior
+        size = len(prior.power)
         total = np.zeros((size, size))
         cov = np.empty((len(self.rho) if keep else 0, size, size))
         plain = self.path == "plain"
         start = self.start_covariance if plain else self.start_root
         trace = (elimination if plain else square_root).marginals(
-            model.states,
-            model.innovations,
-            model.shift,
-            model.pair(self.stats),
+            prior.states,
+            prior.innovations,
+            prior.shift,
+            prior.pair(self.stats),
             self.gain,
             self.rho,
             self.stats.moments,
@@ -108,74 +108,74 @@ class Elimination:
     def defect(self, noise: float) -> float:
         """``|tr(P^-1 (K + G / noise)) - M| / M``, zero in exact arithmetic."""
         trace, total = self.sums
-        size = self.model.size
-        return abs(self.model.form(total, self.start_covariance) + trace / noise - size) / size
+        size = self.prior.size
+        return abs(self.prior.form(total, self.start_covariance) + trace / noise - size) / size
 
 
-def information(model: Model, stats: Statistics, noise: float) -> float:
+def information(prior: ChainPrior, stats: Statistics, noise: float) -> float:
     """What the data know of a state, in units of what the prior knows."""
-    reach = max(1.0, model.kernel.memory / model.grid.spacing)
-    return model.kernel.prior_variance * stats.densest * reach / noise
+    reach = max(1.0, prior.kernel.memory / prior.grid.spacing)
+    return prior.kernel.prior_variance * stats.densest * reach / noise
 
 
 def eliminate(
-    model: Model, stats: Statistics, noise: float, path: str | None = None
+    prior: ChainPrior, stats: Statistics, noise: float, path: str | None = None
 ) -> Elimination:
     """Factor P and solve for the mean; ``path`` forces "plain" or "square-root"."""
     if path is not None:
-        return (_plain if path == "plain" else _square_root)(model, stats, noise)
-    known = information(model, stats, noise)
+        return (_plain if path == "plain" else _square_root)(prior, stats, noise)
+    known = information(prior, stats, noise)
     if known <= CERTAIN:
-        return _plain(model, stats, noise)
+        return _plain(prior, stats, noise)
     if known <= HOPELESS:
         try:
             with np.errstate(invalid="ignore"):
-                chain = _plain(model, stats, noise)
+                chain = _plain(prior, stats, noise)
                 if chain.defect(noise) <= ACCEPTED_DEFECT:
                     return chain
         except np.linalg.LinAlgError:
             pass
-    return _square_root(model, stats, noise)
+    return _square_root(prior, stats, noise)
 
 
-def _outputs(model: Model, stats: Statistics) -> tuple[Array, Array, Array]:
+def _outputs(prior: ChainPrior, stats: Statistics) -> tuple[Array, Array, Array]:
     """Empty gain, rho and offset."""
-    cells, s, outputs = model.grid.cells, len(model.innovations), len(stats.targets)
-    gain = np.zeros((cells, s, model.num_states + s - 1))
+    cells, s, outputs = prior.grid.cells, len(prior.innovations), len(stats.targets)
+    gain = np.zeros((cells, s, prior.num_states + s - 1))
     return gain, np.empty((cells, s)), np.empty((outputs, cells, s))
 
 
-def _plain(model: Model, stats: Statistics, noise: float) -> Elimination:
-    gain, rho, offset = _outputs(model, stats)
-    shape = (model.states, model.innovations, model.shift)
-    left = model.boundary + elimination.factor(
-        *shape, model.pair(stats), model.element, stats.moments, 1.0 / noise, gain, rho
+def _plain(prior: ChainPrior, stats: Statistics, noise: float) -> Elimination:
+    gain, rho, offset = _outputs(prior, stats)
+    shape = (prior.states, prior.innovations, prior.shift)
+    left = prior.boundary + elimination.factor(
+        *shape, prior.pair(stats), prior.element, stats.moments, 1.0 / noise, gain, rho
     )
     covariance, log_det = inverse_and_log_det(left)
-    start_mean = np.empty((len(offset), model.num_states))
+    start_mean = np.empty((len(offset), prior.num_states))
     explained = np.empty(len(offset))
     for o in range(len(offset)):
         right, part = elimination.solve(
-            *shape, model.power, stats.targets[o], 1.0 / noise, gain, rho, offset[o]
+            *shape, prior.power, stats.targets[o], 1.0 / noise, gain, rho, offset[o]
         )
         start_mean[o] = covariance @ right
         explained[o] = part + right @ start_mean[o]
     determinant = log_det + float(np.log(rho).sum())
     root = np.linalg.cholesky(covariance)
     return Elimination(
-        model, stats, "plain", gain, rho, offset, start_mean, root, determinant, explained
+        prior, stats, "plain", gain, rho, offset, start_mean, root, determinant, explained
     )
 
 
-def _square_root(model: Model, stats: Statistics, noise: float) -> Elimination:
-    gain, rho, offset = _outputs(model, stats)
-    n = model.num_states
+def _square_root(prior: ChainPrior, stats: Statistics, noise: float) -> Elimination:
+    gain, rho, offset = _outputs(prior, stats)
+    n = prior.num_states
     carried, explained = square_root.factor(
-        model.states,
-        model.innovations,
-        model.shift,
-        model.power,
-        model.element_root,
+        prior.states,
+        prior.innovations,
+        prior.shift,
+        prior.power,
+        prior.element_root,
         *stats.roots,
         noise**-0.5,
         gain,
@@ -184,13 +184,13 @@ def _square_root(model: Model, stats: Statistics, noise: float) -> Elimination:
     )
     work = np.zeros((2 * n, n + len(offset)))
     work[:n] = carried
-    work[n:, :n] = model.boundary_root
+    work[n:, :n] = prior.boundary_root
     square_root.triangularise(work, 2 * n, n)
     factor, right = work[:n, :n], work[:n, n:]
     root = np.linalg.inv(factor)  # covariance = root root'
     determinant = float(2.0 * np.sum(np.log(np.abs(np.diag(factor)))) + np.sum(np.log(rho)))
     return Elimination(
-        model,
+        prior,
         stats,
         "square-root",
         gain,

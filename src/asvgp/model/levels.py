@@ -27,6 +27,20 @@ from asvgp.kernels import SHO, Component, Kernel
 from asvgp.model.axis import Axis
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
+from asvgp.statistics.several_inputs import FieldStatistics
+
+
+def marginal_moments(stats: FieldStatistics) -> list[Array]:
+    """Return the moments along each input of the main block, the others summed over."""
+    D, out = len(stats.grids), []
+    for d in range(D):
+        index: list[slice | int] = [slice(None)] * (2 * D)
+        for e in range(D):
+            if e != d:
+                index[D + e] = 0
+        reduced = stats.moments[tuple(index)]  # (cells..., powers_d)
+        out.append(reduced.sum(axis=tuple(e for e in range(D) if e != d)))
+    return out
 
 
 def scale_of(process: Component) -> float:

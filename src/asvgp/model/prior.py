@@ -1,4 +1,4 @@
-"""The spline prior of one component on a grid: the chain of K, factored.
+"""The spline prior along one input: K of one component, factored, and of a sum of them.
 
 The squared RKHS norm of a stationary Markov process with operator L, noise density q and
 stationary covariance P is, exactly,
@@ -9,12 +9,16 @@ an element for every cell and a boundary form at the left end (derivation in the
 documentation, "The mathematics").
 """
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from math import exp, factorial
 
 import numpy as np
 
 from asvgp.basis import Array, Grid, operator_gram, operator_nodes, taylor_shift
-from asvgp.kernels import Component
+from asvgp.kernels import Component, Kernel
 from asvgp.kernels.dynamics import average_variances
 from asvgp.linalg.chain import prior as chain
 from asvgp.linalg.small import inverse_and_log_det
@@ -24,7 +28,7 @@ _FACTORIALS = np.array([factorial(i) for i in range(8)], dtype=float)
 
 
 def data_variance(kernel: Component, stats: Statistics) -> tuple[float, Array]:
-    """Prior variances of what was observed, summed with their weights, and the derivatives."""
+    """Return the weighted sum of the prior variances of the observations, and its derivatives."""
     if not stats.averaged:
         return kernel.prior_variance * stats.weight, kernel.d_prior_variance * stats.weight
     variance, d_variance = average_variances(kernel, stats.widths)
@@ -112,23 +116,23 @@ class Prior:
         )
 
     def missed(self, stats: Statistics) -> tuple[float, Array]:
-        """The prior variance that the splines miss, summed over the data, and its derivatives."""
+        """Return the prior variance that the splines miss at the data, summed, and derivatives."""
         variance, d_variance = data_variance(self.kernel, stats)
         trace, d_trace = self.trace(stats)
         return variance - trace, d_variance - d_trace
 
     def trace(self, stats: Statistics) -> tuple[float, Array]:
-        """``tr(K^-1 G)`` and its derivatives."""
+        """Return ``tr(K^-1 G)`` and its derivatives."""
         return self.trace_of(stats.pair, stats.cumulative)
 
     def trace_of(self, pair: Array, cumulative: Array) -> tuple[float, Array]:
-        """The same from running sums of moments and their places; see `Statistics`."""
+        """Return `trace` of running sums of moments, laid out by ``pair``; see `Statistics`."""
         d_trace = np.empty(len(self.kernel.parameters))
         trace = self._marginals(pair, cumulative, d_trace, np.empty((0, 0, 0)))
         return trace, d_trace
 
     def covariances(self) -> Array:
-        """Covariance of every cell's coefficients, (cells, k + 1, k + 1)."""
+        """Return the prior covariance of every cell's coefficients, (cells, k + 1, k + 1)."""
         n, k = self.grid.cells, self.degree
         cov = np.empty((n, k + 1, k + 1))
         pair, nothing = np.zeros((k + 1, k + 1), dtype=np.uint32), np.zeros((n + 1, 1))
@@ -151,3 +155,154 @@ class Prior:
             d_trace,
             cov,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Places of the components' coefficients in a cell of their joint chain.
+
+    Attributes
+    ----------
+    states, innovations : tuple
+        As many entries as derivatives are carried from knot to knot, and as components: compiled
+        loops are specialised on their lengths.
+    power : ndarray of int
+        Power of s that each coefficient of a cell multiplies.
+    shift : ndarray
+        Takes a cell's coefficients to the states at its end.
+    where : tuple of ndarray of int
+        Places of each component's coefficients, the innovation last.
+    """
+
+    states: tuple[int, ...]
+    innovations: tuple[int, ...]
+    power: np.ndarray
+    shift: Array
+    where: tuple[np.ndarray, ...]
+
+    @classmethod
+    @lru_cache(maxsize=256)
+    def of(cls, degrees: tuple[int, ...]) -> Layout:
+        """Return the layout of components with these degrees."""
+        n, size = sum(degrees), sum(degrees) + len(degrees)
+        states, innovations = (0,) * n, (0,) * len(degrees)
+        if len(degrees) == 1:
+            power = np.arange(size)
+            return cls(states, innovations, power, taylor_shift(n), (power,))
+        power, shift, where = np.zeros(size, dtype=np.int64), np.zeros((n, size)), []
+        first = 0
+        for number, k in enumerate(degrees):
+            places = np.append(np.arange(first, first + k), n + number)
+            where.append(places)
+            power[places] = np.arange(k + 1)
+            shift[np.ix_(places[:k], places)] = taylor_shift(k)
+            first += k
+        return cls(states, innovations, power, shift, tuple(where))
+
+
+class ChainPrior:
+    """K of a kernel on one grid: block-diagonal over its components, joined into one chain.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    grid : Grid
+    degree : int or tuple of int
+        Spline degree of all components, or one per component.
+    """
+
+    def __init__(self, kernel: Kernel, grid: Grid, degree: int | tuple[int, ...]):
+        self.kernel, self.grid = kernel, grid
+        components = kernel.components
+        degrees = (degree,) * len(components) if isinstance(degree, int) else degree
+        self.degrees = degrees
+        self.priors = [Prior(c, grid, k) for c, k in zip(components, degrees, strict=True)]
+        self.layout = layout = Layout.of(degrees)
+        self.states, self.innovations = layout.states, layout.innovations
+        self.power, self.shift, self.where = layout.power, layout.shift, layout.where
+        if len(self.priors) == 1:
+            (prior,) = self.priors
+            self.element, self.boundary = prior.element, prior.boundary
+            return
+        n, size = len(self.states), len(self.power)
+        self.element, self.boundary = np.zeros((size, size)), np.zeros((n, n))
+        for where, prior in zip(self.where, self.priors, strict=True):
+            self.element[np.ix_(where, where)] = prior.element
+            self.boundary[np.ix_(where[:-1], where[:-1])] = prior.boundary
+
+    @property
+    def num_states(self) -> int:
+        """Derivatives carried from knot to knot, over all components."""
+        return len(self.states)
+
+    @property
+    def size(self) -> int:
+        """Number of basis functions, over all components."""
+        return len(self.states) + len(self.innovations) * self.grid.cells
+
+    def pair(self, stats: Statistics) -> Array:
+        """Return the column of the moments that multiplies each two coefficients of a cell."""
+        if len(self.power) == len(stats.pair):  # one component
+            return stats.pair
+        return stats.pair[self.power[:, None], self.power]
+
+    @cached_property
+    def element_root(self) -> Array:
+        """A root of ``element``, the components' rows one after the other."""
+        roots = [prior.element_root for prior in self.priors]
+        out = np.zeros((sum(len(root) for root in roots), len(self.power)))
+        first = 0
+        for where, root in zip(self.where, roots, strict=True):
+            out[first : first + len(root), where] = root
+            first += len(root)
+        return out
+
+    @cached_property
+    def boundary_root(self) -> Array:
+        """A root of ``boundary``."""
+        out = np.zeros_like(self.boundary)
+        for where, prior in zip(self.where, self.priors, strict=True):
+            out[np.ix_(where[:-1], where[:-1])] = prior.boundary_root
+        return out
+
+    @property
+    def log_det(self) -> float:
+        """``log|K|`` in chain coordinates."""
+        return float(sum(prior.log_det for prior in self.priors))
+
+    def missed(self, stats: Statistics) -> tuple[Array, Array]:
+        """Return the variance that the splines miss at the data per component, and derivatives."""
+        parts = [prior.missed(stats) for prior in self.priors]
+        return np.array([t for t, _ in parts]), np.concatenate([d for _, d in parts])
+
+    def d_log_det(self) -> Array:
+        """Return the derivatives of ``log|K|``."""
+        return np.concatenate([prior.d_log_det for prior in self.priors])
+
+    def d_form(self, total: Array, start: Array) -> Array:
+        """Return the derivatives of `form`."""
+        parts = []
+        for where, prior in zip(self.where, self.priors, strict=True):
+            cells, first = total, start
+            if len(self.priors) > 1:
+                cells = total[np.ix_(where, where)]
+                first = start[np.ix_(where[:-1], where[:-1])]
+            parts.append(
+                np.sum(prior.d_element * cells, axis=(1, 2))
+                + np.sum(prior.d_boundary * first, axis=(1, 2))
+            )
+        return np.concatenate(parts)
+
+    def component_forms(self, total: Array, start: Array) -> Array:
+        """Return the share of every component in `form`."""
+        return np.array(
+            [
+                np.sum(prior.element * total[np.ix_(where, where)])
+                + np.sum(prior.boundary * start[np.ix_(where[:-1], where[:-1])])
+                for where, prior in zip(self.where, self.priors, strict=True)
+            ]
+        )
+
+    def form(self, total: Array, start: Array) -> float:
+        """Return ``tr(element total) + tr(boundary start)``, ``total`` being summed over cells."""
+        return float(np.sum(self.element * total) + np.sum(self.boundary * start))

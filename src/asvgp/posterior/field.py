@@ -16,10 +16,12 @@ import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.kernels import Kernel
+from asvgp.likelihoods import Gaussian
 from asvgp.linalg.cells.polynomial import bilinear, evaluate
-from asvgp.model.assembly import Assembly, along
 from asvgp.model.axis import Axis
-from asvgp.model.field_bound import Priors, Solution, last_solution
+from asvgp.model.bound import upper_bound
+from asvgp.model.grid import GridEngine, GridFactored
+from asvgp.model.grid_inverse import CellInverse
 from asvgp.posterior.field_functionals import Functionals, Points, covariance, outer
 from asvgp.posterior.rows import Rows
 from asvgp.runtime.parallel import each_chunk, each_share, one_blas_thread
@@ -36,53 +38,59 @@ class FieldPosterior:
     kernel : Kernel
     noise : float
         Noise variance of an observation of weight one.
-    assembly : Assembly
+    assembly : GridEngine
     """
 
-    def __init__(self, kernel: Kernel, noise: float, assembly: Assembly):
+    def __init__(self, kernel: Kernel, noise: float, assembly: GridEngine):
         self._describe(kernel, noise, assembly)
-        self.mean = self.solution.mean.copy()  # of the coefficients; y as given
+        self.mean = self.factored.mean.copy()  # of the coefficients; y as given
         self.mean[assembly.size - self.plan.effects :] += assembly.centring.offset
 
-    def _describe(self, kernel: Kernel, noise: float, assembly: Assembly) -> None:
+    def _describe(self, kernel: Kernel, noise: float, assembly: GridEngine) -> None:
         self.kernel, self.noise, self.assembly = kernel, noise, assembly
-        self.plan, self.stats = assembly.plan, assembly.stats
-        self.priors = Priors(assembly, kernel)
+        self.plan, self.stats = assembly.plan, assembly.statistics
+        self.prior = assembly.prior(kernel)
         self.outputs = assembly.outputs
 
     @classmethod
     def restored(
-        cls, kernel: Kernel, noise: float, assembly: Assembly, state: Mapping[str, Any]
+        cls, kernel: Kernel, noise: float, assembly: GridEngine, state: Mapping[str, Any]
     ) -> FieldPosterior:
         """A posterior whose `state` was kept; P is factored again only when it is needed."""
         self = cls.__new__(cls)
         self._describe(kernel, noise, assembly)
         self.mean = state["mean"]
-        name = "_inverse" if assembly.inputs else "_column_inverse"
-        vars(self)[name] = state["inverse"]
+        if assembly.inputs:
+            vars(self)["_inverse"] = CellInverse(*state["inverse"])
+        else:
+            vars(self)["_column_inverse"] = state["inverse"]
         return self
 
     @property
     def state(self) -> dict[str, Any]:
         """What predictions read, beside kernel, noise and statistics."""
-        inverse = self._inverse if self.assembly.inputs else self._column_inverse
+        inverse = tuple(self._inverse) if self.assembly.inputs else self._column_inverse
         return {"mean": self.mean, "inverse": inverse}
 
     @cached_property
-    def solution(self) -> Solution:
+    def factored(self) -> GridFactored:
         """P, factored."""
         with one_blas_thread:  # on several the last digits might differ
-            return last_solution(self.assembly, self.kernel, self.noise)
+            return self.assembly.factor(self.kernel, Gaussian(self.noise))
+
+    def upper_bound(self) -> float:
+        """Compute an upper bound on the log evidence, from one more factorisation."""
+        return upper_bound(self.factored)
 
     @cached_property
     def terms(self) -> list[Array]:
         """Means of the coefficients of every term of the main block."""
-        return self.assembly.split(self.mean)[0]
+        return self.assembly.tables.split(self.mean)[0]
 
     @cached_property
     def columns(self) -> Array:
         """Means of those of the columns."""
-        return self.assembly.split(self.mean)[1]
+        return self.assembly.tables.split(self.mean)[1]
 
     def __repr__(self) -> str:
         return (
@@ -92,66 +100,19 @@ class FieldPosterior:
 
     # ------------------------------------------------------------ polynomials per cell
 
-    def _tables(self, coefficients: Array) -> list[Array]:
-        """Polynomials per cell of every output, (cells, powers), from coefficients (size, r)."""
-        terms, _ = self.assembly.split(coefficients)
-        total = 0.0
-        for axes, tensor in zip(self.assembly.axes, terms, strict=True):
-            matrices = [axis.spline_matrix.T for axis in axes]
-            total = total + along(np.moveaxis(tensor, -1, 0), matrices)
-        return [self._by_cell(table, 1) for table in np.asarray(total)]
-
-    def _by_cell(self, tensor: Array, factor: int) -> Array:
-        """An interleaved tensor as (cells, powers); ``factor`` 2 for squares."""
-        plan, D = self.plan, self.assembly.inputs
-        sizes = [factor * p + 1 for p in plan.powers]
-        shape = [n for grid, p in zip(plan.grids, sizes, strict=True) for n in (grid.cells, p)]
-        order = [*range(0, 2 * D, 2), *range(1, 2 * D, 2)]
-        cells = int(np.prod([grid.cells for grid in plan.grids]))
-        return np.ascontiguousarray(tensor.reshape(shape).transpose(order)).reshape(cells, -1)
+    def _tables(self, coefficients: Array) -> Array:
+        """Polynomials per cell of every output, (r, cells, powers), from coefficients (size, r)."""
+        tables = self.assembly.tables
+        return tables.polynomials(tables.split(coefficients)[0])
 
     @cached_property
-    def _means(self) -> list[Array]:
+    def _means(self) -> Array:
         return self._tables(self.mean)
 
     @cached_property
-    def _inverse(self) -> tuple[Array, Array, Array]:
-        """From one selected inversion, polynomials per cell and P^-1 of the columns.
-
-        The polynomials are ``phi' P^-1 phi``, and those with the columns, (cells, powers, C).
-        """
-        assembly, leaves, plan = self.assembly, self.assembly.leaves, self.plan
-        shape = [g.cells * (2 * p + 1) for g, p in zip(plan.grids, plan.powers, strict=True)]
-        engine, columns = assembly.engine, plan.columns
-        squares = engine.zeros(tuple(shape))
-        of_columns = np.zeros((columns, columns))
-        thin = [g.cells * (p + 1) for g, p in zip(plan.grids, plan.powers, strict=True)]
-        cross = engine.zeros((*thin, columns))
-        values = (
-            [[leaves.values(d, i) for d in range(assembly.inputs)] for i in range(len(plan.terms))]
-            if columns
-            else []
-        )
-
-        def consume(start: int, stop: int, blocks: Array) -> None:
-            nonlocal of_columns
-            total = 0.0
-            for i, j in leaves.pairs:
-                part = leaves.polynomials(blocks, start, stop, (i, j))
-                total = total + (part if i == j else 2.0 * part)
-            leaves.paste(total, start, stop, [2 * p + 1 for p in plan.powers], squares)
-            if columns:
-                if start == 0:
-                    of_columns = engine.back(blocks[0, -columns:, -columns:]).copy()
-                part = leaves.expand(blocks[:, :, -columns:], values, start, stop)
-                leaves.paste(part, start, stop, [p + 1 for p in plan.powers], cross)
-
-        self.solution.factor.selected_inverse(consume)
-        by_cell, cross = self._by_cell(engine.back(squares), 2), engine.back(cross)
-        if columns:
-            parts = [self._by_cell(cross[..., c], 1) for c in range(columns)]
-            return by_cell, np.stack(parts, axis=-1), of_columns
-        return by_cell, np.empty((len(by_cell), 0, 0)), of_columns
+    def _inverse(self) -> CellInverse:
+        """Polynomials per cell and P^-1 of the columns."""
+        return self.factored.cell_inverse
 
     # ------------------------------------------------------------ prediction
 
@@ -169,7 +130,7 @@ class FieldPosterior:
         for o in range(self.outputs):
             _evaluate(self._means[o], sizes, cells, s, mean[o])
         if variance:
-            _evaluate(self._inverse[0], 2 * sizes - 1, cells, s, var)
+            _evaluate(self._inverse.squares, 2 * sizes - 1, cells, s, var)
             var += self._missed_main(points)
         if self.plan.columns:
             self._add_columns(points, cells, s, mean, var)
@@ -185,12 +146,12 @@ class FieldPosterior:
 
     def _add_columns(self, points: Points, cells: np.ndarray, s: Array, mean, var) -> None:
         """What the columns add: to the variance twice their covariance with f, and their own."""
-        cross = self._inverse[1] if len(var) else np.empty((0, 0, 0))
+        cross = self._inverse.cross if len(var) else np.empty((0, 0, 0))
 
         def share(start: int, stop: int) -> None:
             for begin in range(start, stop, _CHUNK):
                 rows = slice(begin, min(begin + _CHUNK, stop))
-                own = Functionals(self.priors, points.take(rows), main=False)
+                own = Functionals(self.assembly, self.prior, points.take(rows), main=False)
                 mean[:, rows] += (own.columns @ self.columns).T
                 if not len(var):
                     continue
@@ -208,20 +169,17 @@ class FieldPosterior:
     def _missed_main(self, points: Points) -> Array:
         """``k - phi' K^-1 phi`` of the main block's terms at points."""
         out = np.zeros(len(points))
-        for axes, variance in zip(self.priors.axes, self.priors.variances, strict=True):
+        for term in self.prior.terms:
             part = np.ones(len(points))
-            for d, axis in enumerate(axes):
+            for d, axis in enumerate(term.axes):
                 part *= _line(axis, points.main[:, d])
-            out += variance * (1.0 - part)
+            out += term.variance * (1.0 - part)
         return out
 
     @cached_property
     def _column_inverse(self) -> Array:
         """P^-1 of the columns."""
-        if self.assembly.inputs:
-            return self._inverse[2]
-        inverse = self.solution.factor.inverse()  # pyright: ignore[reportAttributeAccessIssue]
-        return np.ascontiguousarray(inverse)
+        return self._inverse.columns if self.assembly.inputs else self.factored.cell_inverse.columns
 
     @property
     def given_effects(self) -> tuple[Array, Array]:
@@ -261,13 +219,13 @@ class FieldPosterior:
         n = len(points)
         mean, var = np.empty((self.outputs, n)), np.empty(n if variance else 0)
         if variance:  # before there are threads
-            few = Functionals(self.priors, points.take(slice(0, 0)), orders, term)
+            few = Functionals(self.assembly, self.prior, points.take(slice(0, 0)), orders, term)
             self._quadratic(few)
 
         def share(start: int, stop: int) -> None:
             for begin in range(start, stop, _CHUNK):
                 some = slice(begin, min(begin + _CHUNK, stop))
-                rows = Functionals(self.priors, points.take(some), orders, term)
+                rows = Functionals(self.assembly, self.prior, points.take(some), orders, term)
                 part = (rows.columns @ self.columns).T
                 for number, own in rows.main:
                     index, weights = rows.of_term(own, number)
@@ -286,9 +244,8 @@ class FieldPosterior:
         Between the smooths and an intercept a constant can be moved without changing the sum: the
         data know this difference better than the smooth itself. The average is of the splines.
         """
-        axis, row = self.priors.smooths[smooth], Rows(self.priors.smooths[smooth], x)
-        first = sum(other.count for other in self.priors.smooths[:smooth])
-        own = slice(first, first + axis.count)
+        part, own = self.prior.smooths[smooth], self.prior.columns[smooth]
+        row = Rows(part.axis, x)
         gram = self.stats.column_gram[own, own]  # whose functions add up to one
         average = gram.sum(axis=0) / gram.sum()
         mean, var = np.empty((self.outputs, len(x))), np.empty(len(x))
@@ -300,7 +257,7 @@ class FieldPosterior:
             weights[np.arange(len(place))[:, None], place] += row.weights[some]
             mean[:, some] = (weights @ self.columns[own]).T
             var[some] = np.einsum("ni,ni->n", weights @ inverse, weights)
-        var += self.priors.smooth_variances[smooth] * (row.prior - row.captured)
+        var += part.variance * (row.prior - row.captured)
         return mean, np.maximum(var, _EPS * self.kernel.prior_variance)
 
     def _quadratic(self, rows: Functionals) -> Array:
@@ -332,26 +289,26 @@ class FieldPosterior:
         point finds here what its variance takes.
         """
         assembly = self.assembly
-        own = assembly.leaves.block - self.plan.columns
-        out = np.empty((assembly.leaf_count, own, assembly.leaves.block))
+        own = assembly.tables.leaves.block - self.plan.columns
+        out = np.empty((len(assembly.tables.tree.leaves), own, assembly.tables.leaves.block))
 
         def consume(start: int, stop: int, blocks) -> None:
-            out[start:stop] = assembly.engine.back(blocks[:, :own])
+            out[start:stop] = assembly.device.back(blocks[:, :own])
 
-        self.solution.factor.selected_inverse(consume)
+        self.factored.solution.factor.selected_inverse(consume)
         return out
 
     @cached_property
     def _leaf_numbers(self) -> np.ndarray:
         """Leaves by their intervals along the inputs."""
-        tree = self.assembly.tree
+        tree = self.assembly.tables.tree
         out = np.empty([len(edges) - 1 for edges in tree.leaf_intervals], dtype=np.int64)
         out[tuple(tree.leaves.T)] = np.arange(len(tree.leaves))
         return out
 
     def _on_leaves(self, rows: Functionals) -> tuple[np.ndarray, np.ndarray, Array]:
         """The leaf of every row, and its functions there with their weights, (n, w)."""
-        leaves, tree, x = self.assembly.leaves, self.assembly.tree, rows.points.main
+        leaves, tree, x = self.assembly.tables.leaves, self.assembly.tables.tree, rows.points.main
         intervals = []
         for d, grid in enumerate(self.plan.grids):
             cell, _ = grid.locate(np.clip(x[:, d], grid.lower, grid.upper))
@@ -370,8 +327,8 @@ class FieldPosterior:
 
     def covariance(self, points: Points) -> Array:
         """Posterior covariance matrix of f at points."""
-        rows = Functionals(self.priors, points)
-        out = covariance(rows, lambda right: self.assembly.solve(self.solution.factor, right))
+        rows = Functionals(self.assembly, self.prior, points)
+        out = covariance(rows, self.factored.solve)
         diagonal = np.einsum("ii->i", out)
         np.maximum(diagonal, _EPS * self.kernel.prior_variance, out=diagonal)
         return out
@@ -380,13 +337,13 @@ class FieldPosterior:
         """``phi' P^-1 phi`` at points inside, where the variance is known."""
         missed = self._missed_main(points)
         if self.plan.smooths:
-            missed += Functionals(self.priors, points, main=False).missed
+            missed += Functionals(self.assembly, self.prior, points, main=False).missed
         return variance - missed
 
     def path_values(self, coefficients: Array, tables: list[Array], points: Points) -> Array:
         """Splines with other coefficients, (size, outputs), at points, (outputs, n)."""
-        _, columns = self.assembly.split(coefficients)
-        values = (Functionals(self.priors, points, main=False).columns @ columns).T
+        _, columns = self.assembly.tables.split(coefficients)
+        values = (Functionals(self.assembly, self.prior, points, main=False).columns @ columns).T
         if tables:
             cells, s = self._locate(points.main)
             sizes = np.array([p + 1 for p in self.plan.powers])

@@ -16,7 +16,8 @@ from scipy.sparse.linalg import splu
 
 from asvgp.basis import Array
 from asvgp.model.axis import Axis
-from asvgp.model.field_bound import Priors
+from asvgp.model.grid import GridEngine
+from asvgp.model.grid_prior import GridPrior
 from asvgp.model.memory import joint_step
 from asvgp.posterior.rows import Rows
 
@@ -41,7 +42,8 @@ class Functionals:
 
     Parameters
     ----------
-    priors : Priors
+    engine : GridEngine
+    prior : GridPrior
     points : Points
         Of a derivative, with that of the effects' columns.
     orders : dict
@@ -62,18 +64,19 @@ class Functionals:
 
     def __init__(
         self,
-        priors: Priors,
+        engine: GridEngine,
+        prior: GridPrior,
         points: Points,
         orders: dict[int, int] | None = None,
         term: int | None = None,
         main: bool = True,
     ):
-        self.priors, self.points, orders = priors, points, orders or {}
-        plan, kernel, n = priors.assembly.plan, priors.kernel, len(points)
+        self.engine, self.prior, self.points, orders = engine, prior, points, orders or {}
+        plan, kernel, n = engine.plan, prior.kernel, len(points)
         self.main: list[tuple[int, list[Rows]]] = []
         self.smooths: list[tuple[int, Rows]] = []
         # A derivative along another input of what does not vary with it is zero.
-        for number, axes in enumerate(priors.axes if main else ()):
+        for number, axes in enumerate(prior.axes if main else ()):
             if term not in (None, plan.terms[number]) or not set(orders) <= set(plan.inputs):
                 continue
             rows = [
@@ -83,18 +86,18 @@ class Functionals:
             self.main.append((number, rows))
         index, weights = [np.empty((n, 0), dtype=np.int64)], [np.empty((n, 0))]
         first = 0
-        for j, axis in enumerate(priors.smooths):
+        for j, smooth in enumerate(prior.smooths):
             over = kernel.components[plan.smooths[j]].factors[0].dim
             if term in (None, plan.smooths[j]) and set(orders) <= {over}:
-                row = Rows(axis, points.smooths[:, j], orders.get(over, 0))
+                row = Rows(smooth.axis, points.smooths[:, j], orders.get(over, 0))
                 self.smooths.append((j, row))
                 index.append(first + row.first[:, None] + np.arange(row.weights.shape[1]))
                 weights.append(row.weights)
-            first += axis.count
+            first += smooth.size
         if term is None and plan.effects:
             effects = points.effects
             if not orders:
-                effects = effects - priors.assembly.centring.centres
+                effects = effects - engine.centring.centres
             index.append(np.broadcast_to(first + np.arange(plan.effects), effects.shape))
             weights.append(effects)
         self.index = np.ascontiguousarray(np.concatenate(index, axis=1))
@@ -103,26 +106,26 @@ class Functionals:
     @property
     def missed(self) -> Array:
         """Prior variance that the splines do not have, (n,)."""
-        priors, out = self.priors, np.zeros(len(self.points))
+        prior, out = self.prior, np.zeros(len(self.points))
         for number, rows in self.main:
             captured = np.prod([row.captured for row in rows], axis=0)
             whole = float(np.prod([row.prior for row in rows]))
-            out += priors.variances[number] * (whole - captured)
+            out += prior.terms[number].variance * (whole - captured)
         for number, row in self.smooths:
-            out += priors.smooth_variances[number] * (row.prior - row.captured)
+            out += prior.smooths[number].variance * (row.prior - row.captured)
         return out
 
     @property
     def columns(self) -> sparse.csr_array:
         """The weights on the columns, (n, C)."""
-        return _sparse(self.index, self.weights, self.priors.assembly.plan.columns)
+        return _sparse(self.index, self.weights, self.engine.plan.columns)
 
     def of_term(self, rows: list[Rows], number: int) -> tuple[np.ndarray, Array]:
         """Functions and weights of a term of the main block, (n, w)."""
         return outer([(row.first, row.weights) for row in rows], self._counts(number))
 
     def _counts(self, number: int) -> list[int]:
-        return [axis.count for axis in self.priors.axes[number]]
+        return [axis.count for axis in self.prior.axes[number]]
 
     @property
     def matrix(self) -> sparse.csr_array:
@@ -158,15 +161,15 @@ def covariance(rows: Functionals, solve: Callable[[Array], Array]) -> Array:
 
     Beside the result only `asvgp.model.memory.joint_bytes` of memory is taken.
     """
-    priors, points, functions = rows.priors, rows.points, rows.matrix
-    n, size = len(points), priors.assembly.size
+    prior, points, functions = rows.prior, rows.points, rows.matrix
+    n, size = len(points), rows.engine.size
     out = np.empty((n, n))
     lines = [
-        (variance, [_Line(row, points.main[:, d]) for d, row in enumerate(own)])
-        for variance, (_, own) in zip(priors.variances, rows.main, strict=True)
+        (prior.terms[number].variance, [_Line(r, points.main[:, d]) for d, r in enumerate(own)])
+        for number, own in rows.main
     ]
     for j, row in rows.smooths:
-        lines.append((priors.smooth_variances[j], [_Line(row, points.smooths[:, j])]))
+        lines.append((prior.smooths[j].variance, [_Line(row, points.smooths[:, j])]))
     step = joint_step(n, size)
     for start in range(0, n, step):
         some = slice(start, min(start + step, n))

@@ -50,7 +50,7 @@ class FieldPath:
     def __init__(self, posterior: FieldPosterior, structure: Field, coefficients: Array):
         self._posterior, self._structure = posterior, structure
         self._coefficients = coefficients  # (size, outputs)
-        self._tables = posterior._tables(coefficients) if posterior.assembly.inputs else []
+        self._tables = list(posterior._tables(coefficients)) if posterior.assembly.inputs else []
 
     @classmethod
     def draw(
@@ -60,7 +60,7 @@ class FieldPath:
         rng, count = _generator(random_state), _count(n_samples)
         size, outputs = posterior.mean.shape
         normals = rng.standard_normal((size, count * outputs))
-        off = posterior.assembly.sample(posterior.solution.factor, normals)
+        off = posterior.factored.draw(normals)
         off = off.reshape(size, count, outputs)
         mean = posterior.mean
         return [cls(posterior, structure, mean + off[:, i]) for i in range(count)]

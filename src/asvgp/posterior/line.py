@@ -18,12 +18,14 @@ import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.kernels import Kernel
+from asvgp.likelihoods import Gaussian
 from asvgp.linalg.chain.covariance import add_covariance
 from asvgp.linalg.chain.elimination import means, solve
-from asvgp.model.bound import factored
-from asvgp.model.chain import Model
-from asvgp.model.effects import Design, Estimate, by_power, estimate, own_power
+from asvgp.model.bound import upper_bound
+from asvgp.model.chain import ChainEngine, ChainFactored
+from asvgp.model.effects import Estimate, by_power, own_power
 from asvgp.model.elimination import Elimination
+from asvgp.model.prior import ChainPrior
 from asvgp.posterior.tails import Splines
 from asvgp.runtime.parallel import as_doubles, each_chunk, each_share, one_blas_thread
 from asvgp.statistics.one_input import Statistics
@@ -64,6 +66,7 @@ class Posterior:
 
     def _describe(self, kernel, noise, stats, degree) -> None:
         self.kernel, self.noise, self.stats, self.degree = kernel, noise, stats, degree
+        self.engine = ChainEngine(kernel, stats, degree)
         self.grid: Grid = stats.grid
         self._known_effects: dict[str, Any] = {}
 
@@ -90,10 +93,10 @@ class Posterior:
             "effects": effects,
         }
 
-    @cached_property
-    def model(self) -> Model:
+    @property
+    def model(self) -> ChainPrior:
         """K."""
-        return Model(self.kernel, self.grid, self.degree)
+        return self.engine.prior(self.kernel)
 
     @cached_property
     def splines(self) -> list[Splines]:
@@ -105,22 +108,29 @@ class Posterior:
         return list(range(len(self.model.priors))) if component is None else [component]
 
     @cached_property
-    def chain(self) -> Elimination:
+    def factored(self) -> ChainFactored:
         """P, factored."""
         with one_blas_thread:  # on several the last digits might differ
-            return factored(self.kernel, self.noise, self.stats, self.model)
+            return self.engine.factor(self.kernel, Gaussian(self.noise))
+
+    @property
+    def chain(self) -> Elimination:
+        """P of the splines, factored."""
+        return self.factored.chain
+
+    def upper_bound(self) -> float:
+        """Compute an upper bound on the log evidence, from one more factorisation."""
+        return upper_bound(self.factored)
 
     @cached_property
     def effects(self) -> Estimate | None:
         """The posterior of the fixed effects, if there are any."""
         with one_blas_thread:
-            design = Design.of(self.kernel, self.stats)
-            if design is None:
-                return None
-            if self._known_effects:
+            design = self.engine.design
+            if design is not None and self._known_effects:
                 known: dict[str, Any] = {"coefficients": self.coefficients}
                 return Estimate(design=design, **known, **self._known_effects)
-            return estimate(design, self.chain, self.noise)
+            return None if design is None else self.factored.effects
 
     @cached_property
     def coefficients(self) -> Array:

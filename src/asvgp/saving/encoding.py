@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta, timezone
-from functools import partial
 from math import isfinite
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -25,10 +24,8 @@ from asvgp.kernels import SHO, Constant, Linear, Matern12, Matern32, Matern52, M
 from asvgp.kernels.algebra import Sum
 from asvgp.kernels.base import Unset
 from asvgp.kernels.product import Product
-from asvgp.model.assembly import Assembly
-from asvgp.model.bound import upper_bound
 from asvgp.model.devices import Cpu, engine_for
-from asvgp.model.field_bound import field_upper_bound
+from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
 from asvgp.posterior.field import FieldPosterior
 from asvgp.posterior.line import Posterior
@@ -159,12 +156,8 @@ def _fit(parts: dict[str, Any]) -> Any:
     posterior, known = parts["posterior"], {}
     if "upper" in parts:
         known["upper"] = parts.pop("upper")
-    if isinstance(posterior, FieldPosterior):
-        bound = partial(field_upper_bound, posterior.assembly, posterior.kernel, posterior.noise)
-    else:
-        model = posterior.kernel, posterior.noise, posterior.stats, posterior.degree
-        bound = partial(upper_bound, *model)
-    fit = Fit(levels=parts.pop("resolution"), upper_bound=bound, **parts)
+    levels = parts.pop("resolution")
+    fit = Fit(levels=levels, upper_bound=posterior.upper_bound, **parts)
     vars(fit).update(known)
     return fit
 
@@ -264,7 +257,7 @@ class Decoder:
             return Posterior.restored(**parts)
         if cls is FieldPosterior:
             plan, stats = parts.pop("plan"), parts.pop("stats")
-            assembly = Assembly(parts["kernel"], plan, stats, self._engine)
+            assembly = GridEngine(parts["kernel"], plan, stats, self._engine)
             return FieldPosterior.restored(assembly=assembly, **parts)
         made = _fit(parts) if cls is Fit else cls(**parts)
         for name, part in parts.items():

@@ -12,8 +12,8 @@ from typing import Any, cast
 import numpy as np
 from sklearn.base import clone
 
-from asvgp.model.assembly import Assembly
 from asvgp.model.devices import engine_for
+from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
 from asvgp.posterior.field import FieldPosterior
 from asvgp.posterior.line import Posterior
@@ -51,7 +51,7 @@ class Sent:
         """The model, ready to predict."""
         settings, data, fit, shape, known = cast(Any, self.state)
         if isinstance(shape, Plan):
-            assembly = Assembly(fit.kernel, shape, data.stats, engine_for(settings.device))
+            assembly = GridEngine(fit.kernel, shape, data.stats, engine_for(settings.device))
             posterior: Any = FieldPosterior.restored(fit.kernel, fit.noise, assembly, known)
         else:
             posterior = Posterior.restored(fit.kernel, fit.noise, data.stats, shape, known)

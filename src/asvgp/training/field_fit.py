@@ -6,18 +6,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from math import ceil, floor, log2
 
 import numpy as np
 
 from asvgp.kernels import Kernel, Sum
 from asvgp.kernels.labels import renamed
-from asvgp.model.assembly import Assembly
-from asvgp.model.bound import Bound
+from asvgp.likelihoods import Gaussian
+from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.conditioning import check_digits, fewer_than_asked, wide_deviations
 from asvgp.model.devices import Batched, Cpu
-from asvgp.model.field_bound import field_bound, field_upper_bound
+from asvgp.model.grid import GridEngine
 from asvgp.model.levels import (
     coarsened,
     finest_levels,
@@ -25,6 +24,7 @@ from asvgp.model.levels import (
     least_levels,
     least_widths,
     levels_for,
+    marginal_moments,
     most_cells,
     next_factors,
     scale_of,
@@ -40,7 +40,6 @@ from asvgp.training.climb import Problem
 from asvgp.training.field_objective import FieldObjective, Nearby
 from asvgp.training.field_starts import (
     candidates,
-    marginal_moments,
     noise_estimate,
     without_effects,
 )
@@ -107,7 +106,7 @@ def _fit_field(
                 state, report, bound = climb(problem, [assembly], state, report, schedule.nearby)
         assert state is not None
         if bound is None:
-            bound = field_bound(assembly, *state, problem.objective)
+            bound = _bound(assembly, state, problem.objective)
         report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
         levels.append(_level(assembly, bound, state))
         if report.interrupted or stage == FIELD.stages - 1:
@@ -133,12 +132,12 @@ def _fit_field(
         posterior = FieldPosterior(*state, assembly)
     if posterior is None:  # training is done: finish what is left
         posterior = FieldPosterior(*state, assembly)
-    report.notes += check_digits(assembly, *state, posterior.solution.factor, not trained)
+    report.notes += check_digits(posterior.factored, not trained)
     if not auto and not report.interrupted:
-        report.notes += fewer_than_asked(plan, assembly, *state)
+        report.notes += fewer_than_asked(plan, posterior.factored)
     if problem.objective == "evidence" and trained:
         report.notes += wide_deviations(bound.missed / stats.count, schedule.scatter, state[1])
-    upper = partial(field_upper_bound, assembly, *state, posterior.solution.log_det)
+    upper = posterior.upper_bound
     end = time.perf_counter()
     timings = {"training": middle - begin, "posterior": end - middle}
     return Fit(*state, posterior, bound.elbo, upper, bound.fit, report, levels, timings)  # pyright: ignore[reportArgumentType]
@@ -156,6 +155,12 @@ def _keeping(state: State | None, report: Report) -> Iterator[None]:
         report.interrupt()
 
 
+def _bound(engine: GridEngine, state: State, objective: str) -> Bound:
+    """Return the bound of a state."""
+    kernel, noise = state
+    return lower_bound(engine.factor(kernel, Gaussian(noise)), objective)
+
+
 class _Schedule:
     """Which grids to train on, from coarse to fine."""
 
@@ -171,7 +176,7 @@ class _Schedule:
         self.problem, self.stats, self.plan, self.auto = problem, stats, plan, auto
         self.engine, self.room = engine, room
         self.widths: list[int] | None = None  # of the smooths' cells, since lengths are known
-        self.marginals = marginal_moments(plan, stats)
+        self.marginals = marginal_moments(stats)
         self.nearby = Nearby.of(plan, stats)
         self.scatter = self.nearby.scatter
 
@@ -234,7 +239,7 @@ class _Schedule:
             self.scatter,
         )
 
-    def explore(self) -> tuple[State | None, Report, Assembly | None]:
+    def explore(self) -> tuple[State | None, Report, GridEngine | None]:
         """Train on boxes of a large field, as fine as the data, then choose its levels.
 
         On boxes a bound is cheap, so many starts can be tried and nothing has to be guessed
@@ -253,7 +258,7 @@ class _Schedule:
         )
         if len(parts) > 2 and not report.interrupted:
             state, report, bound = climb(self.problem, parts, state, report, self.nearby)
-        count = sum(part.stats.count for part in parts)
+        count = sum(part.statistics.count for part in parts)
         wanted, most = self._levels(state), highest_level(len(finest))
         for step in range(most + 1):
             levels = tuple(
@@ -265,15 +270,15 @@ class _Schedule:
                 break
             bounds = []
             with suppress(np.linalg.LinAlgError), _keeping(state, report):
-                bounds = [field_bound(a, *state, "evidence") for a in self._parts(plan, factors)]
+                bounds = [_bound(a, state, "evidence") for a in self._parts(plan, factors)]
             if bounds and sum(b.fit for b in bounds) >= bound.fit - FIELD.coarsening_loss * count:
                 break
         if self.room is not None and not self.room.fits(plan, kernel):
             return state, report, None  # from coarse to fine, then, as far as memory goes
         stats = self.stats.coarsen(factors) if any(f > 1 for f in factors) else self.stats
-        return state, report, Assembly(kernel, plan, stats, self.engine)
+        return state, report, GridEngine(kernel, plan, stats, self.engine)
 
-    def refined(self, assembly: Assembly, state: State) -> Assembly:
+    def refined(self, assembly: GridEngine, state: State) -> GridEngine:
         """An explored field's assembly again, finer where lengths have become shorter since."""
         plan = assembly.plan
         finest = [
@@ -287,24 +292,24 @@ class _Schedule:
         if levels == plan.levels:
             return assembly
         plan = replace(plan, levels=levels)
-        return Assembly(self.problem.kernel, plan, assembly.stats, self.engine)
+        return GridEngine(self.problem.kernel, plan, assembly.statistics, self.engine)
 
-    def _parts(self, plan: Plan, factors: tuple[int, ...]) -> list[Assembly]:
+    def _parts(self, plan: Plan, factors: tuple[int, ...]) -> list[GridEngine]:
         """Boxes of the field, where it is large."""
         kernel = self.problem.kernel
         return [
-            Assembly(kernel, replace(plan, grids=part.grids), part, self.engine)
+            GridEngine(kernel, replace(plan, grids=part.grids), part, self.engine)
             for part in blocks(kernel, plan, self.stats, factors)
         ]
 
-    def assembly(self, factors: tuple[int, ...], state: State | None) -> Assembly:
+    def assembly(self, factors: tuple[int, ...], state: State | None) -> GridEngine:
         """Statistics and plan of a stage, with levels that suit the state."""
         widths = self._widths(factors, state)
         stats = self.stats.coarsen(widths) if any(f > 1 for f in widths) else self.stats
         plan, stats = self._smooths(self._plan(factors, state), stats, state)
         if self.room is not None:
             self.room.require(plan, self.problem.kernel)
-        return Assembly(self.problem.kernel, plan, stats, self.engine)
+        return GridEngine(self.problem.kernel, plan, stats, self.engine)
 
     def _plan(self, factors: tuple[int, ...], state: State | None) -> Plan:
         """The plan of a stage."""
@@ -368,7 +373,7 @@ class _Schedule:
 
 def climb(
     problem: Problem,
-    assemblies: list[Assembly],
+    assemblies: list[GridEngine],
     warm: State | None,
     before: Report,
     nearby: Nearby,
@@ -395,11 +400,11 @@ def climb(
     # What an iteration may gain unnoticed: nothing that a prediction would show. A bound of
     # many functions is dear, and the next resolution changes the optimum by more.
     share = FIELD.unnoticed_gain_when_dear if dear else FIELD.unnoticed_gain
-    count = sum(assembly.stats.count for assembly in assemblies)
+    count = sum(assembly.statistics.count for assembly in assemblies)
     tolerance = max(settings.tolerance, share * count)
     iterations = settings.max_iterations
     if dear:
-        work = sum(assembly.tree.factor_flops for assembly in assemblies if assembly.inputs)
+        work = sum(assembly.tables.tree.factor_flops for assembly in assemblies if assembly.inputs)
         iterations = min(
             iterations, int(np.clip(FIELD.dear_work / max(work, 1.0), *FIELD.dear_iterations))
         )
@@ -441,14 +446,14 @@ def _late_gain(report: Report) -> float:
 
 
 def _ranked(
-    problem: Problem, target: FieldObjective, assembly: Assembly, nearby: Nearby
+    problem: Problem, target: FieldObjective, assembly: GridEngine, nearby: Nearby
 ) -> list[State]:
     """Distinct starting states by their bound on one assembly, the best first."""
     kernel, noise, along = problem.kernel, problem.noise, nearby.lengths
     near = (
         assembly.size >= FIELD.nearby_starts_from and len(target.assemblies) == 1
     )  # on boxes many are cheap
-    proposals = candidates(kernel, noise, assembly.plan, assembly.stats, along, near)
+    proposals = candidates(kernel, noise, assembly.plan, assembly.statistics, along, near)
     if len(target.assemblies) > 1:
         target = FieldObjective(problem, [assembly], nearby, target.known_noise)
     states = list(dict.fromkeys(target.decode(target.encode(state)) for state in proposals))
@@ -470,9 +475,9 @@ def _by_name(kernel: Kernel, names: tuple[str, ...] | None, parameters: list[str
     return [known.get(parameter, parameter) for parameter in parameters]
 
 
-def _level(assembly: Assembly, bound: Bound, state: State) -> Level:
+def _level(assembly: GridEngine, bound: Bound, state: State) -> Level:
     """The record of a stage."""
-    plan, stats = assembly.plan, assembly.stats
+    plan, stats = assembly.plan, assembly.statistics
     share = bound.missed / (state[0].prior_variance * stats.weight)
     return Level(
         plan.functions,  # pyright: ignore[reportArgumentType]

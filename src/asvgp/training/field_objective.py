@@ -16,17 +16,16 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.kernels import Kernel
-from asvgp.model.assembly import Assembly
-from asvgp.model.bound import Bound
-from asvgp.model.field_bound import field_bound
-from asvgp.model.levels import finest_levels, most_cells
+from asvgp.likelihoods import Gaussian
+from asvgp.model.bound import Bound, lower_bound
+from asvgp.model.grid import GridEngine
+from asvgp.model.levels import finest_levels, marginal_moments, most_cells
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
 from asvgp.statistics.several_inputs import FieldStatistics
 from asvgp.training.climb import Problem
 from asvgp.training.field_starts import (
     grids_by_input,
-    marginal_moments,
     noise_estimate,
     without_effects,
 )
@@ -49,7 +48,7 @@ class Nearby:
     def of(cls, plan: Plan, stats: FieldStatistics) -> Nearby:
         """From statistics on the finest grids, which are the plan's."""
         scatter = noise_estimate(plan, without_effects(plan, stats))
-        floor = finest_levels(None, plan, marginal_moments(plan, stats), stats.count)
+        floor = finest_levels(None, plan, marginal_moments(stats), stats.count)
         widths = zip(plan.grids, floor, strict=True)
         return cls(scatter, tuple(grid.spacing * 2**level for grid, level in widths))
 
@@ -78,7 +77,7 @@ class FieldObjective(Objective):
     Parameters
     ----------
     problem : Problem
-    assemblies : list of Assembly
+    assemblies : list of GridEngine
         The bound is the sum of theirs.
     nearby : Nearby
     known_noise : float, optional
@@ -89,7 +88,7 @@ class FieldObjective(Objective):
     def __init__(
         self,
         problem: Problem,
-        assemblies: list[Assembly],
+        assemblies: list[GridEngine],
         nearby: Nearby,
         known_noise: float | None = None,
         step: float = 1.0,
@@ -101,7 +100,7 @@ class FieldObjective(Objective):
             self.price = nearby.prices(problem.kernel, self.plan, self.assembly.outputs)
         super().__init__(
             problem.kernel,
-            self.assembly.stats,  # pyright: ignore[reportArgumentType]
+            self.assembly.statistics,  # pyright: ignore[reportArgumentType]
             problem.degree,
             problem.objective,
             known_noise,
@@ -125,7 +124,7 @@ class FieldObjective(Objective):
         return value, self.step * gradient
 
     def _limits(self) -> list[tuple[float, float]]:
-        plain = without_effects(self.plan, self.assembly.stats)
+        plain = without_effects(self.plan, self.assembly.statistics)
         power = signal_power(plain)
         grids = grids_by_input(self.kernel, self.plan)
         wide: dict[str, tuple[float, float]] = {}
@@ -152,7 +151,7 @@ class FieldObjective(Objective):
         if self.known_noise is not None:
             return [*limits, (np.log(self.known_noise), np.log(self.known_noise))]
         noise = (
-            mean_weight(self.assembly.stats)
+            mean_weight(self.assembly.statistics)
             * power
             * np.array([FIELD.least_noise, FIELD.most_noise])
         )
@@ -196,7 +195,11 @@ class FieldObjective(Objective):
 
     def _bound(self, kernel: Kernel, noise: float) -> Bound:
         try:
-            bounds = [field_bound(a, kernel, noise, self.objective) for a in self.assemblies]
+            likelihood = Gaussian(noise)
+            bounds = [
+                lower_bound(engine.factor(kernel, likelihood), self.objective)
+                for engine in self.assemblies
+            ]
         except np.linalg.LinAlgError:
             if self.best[1] is None:
                 raise

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from asvgp.basis import Array, Grid
+from asvgp.basis import Grid
 from asvgp.kernels import Kernel, Product, Sum
 from asvgp.model.effects import ridge
 from asvgp.model.plan import Plan
@@ -150,16 +150,3 @@ def _with(kernel: Kernel, fractions, spans: dict[int, float], variance: float) -
         own = lengths if isinstance(part, Product) else lengths[part.dim]
         parts.append(part.candidates([own], [], variance)[0])
     return Sum(tuple(parts), kernel.effects) if isinstance(kernel, Sum) else parts[0]
-
-
-def marginal_moments(plan: Plan, stats: FieldStatistics) -> list[Array]:
-    """Moments along each input of the main block, the others summed over: (cells, powers)."""
-    D, out = len(plan.inputs), []
-    for d in range(D):
-        index: list = [slice(None)] * (2 * D)
-        for e in range(D):
-            if e != d:
-                index[D + e] = 0
-        reduced = stats.moments[tuple(index)]  # (cells..., powers_d)
-        out.append(reduced.sum(axis=tuple(e for e in range(D) if e != d)))
-    return out

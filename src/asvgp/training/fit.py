@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 from asvgp.kernels import Kernel
-from asvgp.model.bound import Bound, lower_bound, upper_bound
+from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.effects import without_effects
 from asvgp.posterior.line import Posterior
 from asvgp.runtime.interrupts import plain_interrupts
@@ -111,7 +111,7 @@ def fit_statistics(
         levels = [Level.of(state[0], stats, lower)]
     end = time.perf_counter()
     timings = {"training": middle - begin, "posterior": end - middle}
-    upper = partial(upper_bound, *model, chain=posterior.chain)
+    upper = posterior.upper_bound
     return Fit(*state, posterior, lower.elbo, upper, lower.fit, report, levels, timings)
 
 
@@ -119,4 +119,4 @@ def _factored(model) -> tuple[Posterior, Bound]:
     """The posterior and the bound, from one factorisation."""
     with plain_interrupts():
         posterior = Posterior(*model)
-        return posterior, lower_bound(*model, chain=posterior.chain)
+        return posterior, lower_bound(posterior.factored)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize
 
 from asvgp.basis import Array
 from asvgp.kernels import Kernel
+from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import Bound, lower_bound
+from asvgp.model.chain import ChainEngine
 from asvgp.model.effects import without_effects
 from asvgp.policies import LINE
 from asvgp.runtime.interrupts import plain_interrupts
@@ -178,7 +181,12 @@ class Objective:
         return self.kernel.replace_free(changes), float(values[-1])
 
     def _bound(self, kernel: Kernel, noise: float) -> Bound:
-        return lower_bound(kernel, noise, self.stats, self.degree, self.objective)
+        return lower_bound(self.engine.factor(kernel, Gaussian(noise)), self.objective)
+
+    @cached_property
+    def engine(self) -> ChainEngine:
+        """The model for these statistics."""
+        return ChainEngine(self.kernel, self.stats, self.degree)
 
     def bound(self, state: State) -> Bound:
         """The bound of a state, computed once; the best state is remembered."""

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from asvgp.kernels import Kernel
+from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import Bound, both_bounds
+from asvgp.model.chain import ChainEngine
 from asvgp.model.effects import without_effects
 from asvgp.model.prior import data_variance
 from asvgp.policies import DATA, LINE
@@ -106,7 +108,9 @@ def choose(
         if given is None:
             state, report = climb(problem, stats, state, report)
         assert state is not None
-        lower, upper = both_bounds(*state, stats, problem.degree)
+        kernel, noise = state
+        engine = ChainEngine(kernel, stats, problem.degree)
+        lower, upper = both_bounds(engine.factor(kernel, Gaussian(noise)))
         if given is not None:
             report.objective = lower.elbo if problem.objective == "elbo" else lower.fit
         reached.append(report.objective)

@@ -1,0 +1,66 @@
+"""Gaussian observations: y = f + noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import log, pi
+
+import numpy as np
+
+from asvgp.basis import Array
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Observations with independent Gaussian noise.
+
+    Parameters
+    ----------
+    noise : float
+        Noise variance of an observation of weight one; with weight w it is ``noise / w``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> likelihood = Gaussian(noise=0.25)
+    >>> likelihood.observation_variance(np.array([1.0, 0.5]))
+    array([1.25, 0.75])
+    >>> likelihood.log_predictive_density(np.zeros(1), np.zeros(1), np.array([0.75])).round(3)
+    array([-0.919])
+    """
+
+    noise: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.noise > 0.0:
+            raise ValueError(f"The noise variance must be positive, got {self.noise}.")
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters, all of them positive and trained as logarithms."""
+        return ("noise variance",)
+
+    @property
+    def values(self) -> Array:
+        """The parameters, in the order of ``parameters``."""
+        return np.array([self.noise])
+
+    def with_values(self, values: Array) -> Gaussian:
+        """Return a copy with other values of the parameters."""
+        (noise,) = values
+        return replace(self, noise=float(noise))
+
+    def with_noise(self, noise: float) -> Gaussian:
+        """Return a copy with another noise variance."""
+        return replace(self, noise=noise)
+
+    def observation_variance(self, variance: Array, weight: Array | float = 1.0) -> Array:
+        """Return the variance of new observations, given the latent variance of the field."""
+        return variance + self.noise / weight
+
+    def log_predictive_density(
+        self, y: Array, mean: Array, variance: Array, weight: Array | float = 1.0
+    ) -> Array:
+        """Return the log density of new observations, given latent means and variances."""
+        spread = self.observation_variance(variance, weight)
+        return -0.5 * ((y - mean) ** 2 / spread + np.log(spread) + log(2.0 * pi))

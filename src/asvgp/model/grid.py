@@ -1,0 +1,347 @@
+"""The engine for D = 0, 2, 3, 4 inputs in the main block: elimination by nested dissection.
+
+Terms of the main block couple on the cells of a grid. All else, smooths over inputs of their own
+and fixed effects, are global columns, which are eliminated last. Without a main block, P is one
+dense matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from asvgp.basis import Array
+from asvgp.kernels import Kernel
+from asvgp.linalg.multifrontal.dense import DenseFactor
+from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
+from asvgp.model.axis import Axis
+from asvgp.model.breakdown import not_positive_definite
+from asvgp.model.devices import Device, DeviceArray, Factor
+from asvgp.model.effects import Centring, mean_square, prior_precisions
+from asvgp.model.engine import Forms, Likelihood, Remembered
+from asvgp.model.grid_inverse import (
+    CellInverse,
+    InverseSums,
+    cell_inverse,
+    inverse_sums,
+    term_squares,
+)
+from asvgp.model.grid_prior import GridPrior, SmoothPrior, TermForms
+from asvgp.model.grid_tables import GridTables, interleave
+from asvgp.model.plan import Plan
+from asvgp.statistics.several_inputs import FieldStatistics
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """P factored, the mean of the coefficients, (size, outputs), and what it explains."""
+
+    factor: Factor
+    mean: Array
+    explained: Array
+
+
+class GridEngine:
+    """The model of several inputs for given statistics.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Its components and effects matter; its hyperparameters do not.
+    plan : Plan
+    statistics : FieldStatistics
+        On the plan's grids.
+    device : Cpu or Batched, or a function that returns one, optional
+    tables : GridTables, optional
+        Those of the plan, where they are at hand.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        plan: Plan,
+        statistics: FieldStatistics,
+        device: Device | Callable[[], Device] | None = None,
+        tables: GridTables | None = None,
+    ):
+        if kernel.intercept is None:
+            # Without an intercept to take it up, nothing may be taken off y.
+            statistics = statistics.recentred(
+                np.zeros_like(statistics.centre), np.zeros_like(statistics.column_centre)
+            )
+        self.kernel, self.plan, self.statistics = kernel, plan, statistics
+        self.tables = tables or GridTables(kernel, plan, device)
+        self.inputs, self.size = self.tables.inputs, self.tables.size
+        self.outputs = len(statistics.squares)
+        self.centring = Centring(statistics.column_centre, statistics.centre, kernel.intercept)
+        self.precision = _precisions(kernel, plan, statistics)
+        self._effects_prior, self._effects_pull, self._constant = self.centring.prior(
+            self.precision
+        )
+        self._last: Remembered[Solution] = Remembered()
+        self._prior: GridPrior | None = None
+
+    @property
+    def device(self) -> Device:
+        """The device on which the work is done."""
+        return self.tables.device
+
+    @property
+    def axes(self) -> list[list[Axis]]:
+        """Axes of the terms of the main block, with some hyperparameters."""
+        return self.tables.axes
+
+    @cached_property
+    def moments(self) -> DeviceArray:
+        """The moments, interleaved, on the device."""
+        return self.device.move(interleave(self.statistics.moments, self.inputs))
+
+    @cached_property
+    def gram(self) -> DeviceArray:
+        """G of every leaf, (leaves, s, s)."""
+        return self.tables.gram(self.moments, self.statistics)
+
+    @cached_property
+    def right(self) -> Array:
+        """``Phi' W y``, (size, outputs)."""
+        return self.tables.right(self.statistics)
+
+    def with_statistics(self, statistics: FieldStatistics) -> GridEngine:
+        """Return an engine for other sums on the same grids, sharing all tables with this one."""
+        return GridEngine(self.kernel, self.plan, statistics, tables=self.tables)
+
+    def prior(self, kernel: Kernel) -> GridPrior:
+        """Return K at the given hyperparameters; the last one is kept."""
+        if self._prior is None or self._prior.kernel is not kernel:
+            self._prior = GridPrior(self.plan, kernel)
+        return self._prior
+
+    def factor(self, kernel: Kernel, likelihood: Likelihood, remember: bool = True) -> GridFactored:
+        """Factor P and solve for the mean."""
+        solution, prior = self._last.find(kernel, likelihood), self.prior(kernel)
+        if solution is None:
+            if remember:
+                self._last.forget()  # its memory is wanted for the next one
+            solution = self._solution(prior, likelihood.noise)
+            if remember:
+                self._last.keep(kernel, likelihood, solution)
+        return GridFactored(self, prior, likelihood, solution)
+
+    def _solution(self, prior: GridPrior, noise: float) -> Solution:
+        try:
+            factor = self._factor(prior, noise)
+        except NotPositiveDefinite as error:
+            raise not_positive_definite(self.plan, prior.kernel, noise, error) from error
+        right = self.right / noise
+        right[self.size - self.plan.effects :] -= self._effects_pull
+        mean = self.solve(factor, right)
+        return Solution(factor, mean, np.sum(right * mean, axis=0) - self._constant)
+
+    def _factor(self, prior: GridPrior, noise: float) -> Factor:
+        columns = self.column_stiffness(prior)
+        if not self.inputs:
+            return DenseFactor(self.statistics.column_gram / noise + columns)
+        columns, leaves = self.device.move(columns), self.tables.leaves
+        stiffness = leaves.stiffness(prior.axes)
+        scales = [1.0 / term.variance for term in prior.terms]
+        gram = self.gram  # before there are threads
+
+        def elements(start: int, stop: int) -> DeviceArray:
+            out = gram[start:stop] / noise
+            leaves.add_stiffness(stiffness, scales, start, stop, out)
+            if start == 0 and len(columns):
+                out[0, -len(columns) :, -len(columns) :] += columns
+            return out
+
+        return self.device.factor(self.tables.tree, elements, self.tables.on_disk)
+
+    def column_stiffness(self, prior: GridPrior) -> Array:
+        """Return K of the global columns, (columns, columns)."""
+        if not self.plan.columns:
+            return np.empty((0, 0))
+        blocks = [smooth.matrix for smooth in prior.smooths]
+        return np.asarray(block_diag(*blocks, self._effects_prior))
+
+    def solve(self, factor: Factor, right: Array) -> Array:
+        """Return ``P^-1`` times right-hand sides, (size, n)."""
+        if not self.inputs:
+            return factor.solve(right)
+        return self.device.back(factor.solve(self.device.move(right)))
+
+    def missed(self, prior: GridPrior, derivatives: bool = True) -> tuple[Array, Array]:
+        """Return the prior variance that the splines miss at the data, and its derivatives.
+
+        One number per component, and the derivatives of their sum; zeros where no ``derivatives``
+        are wanted, which saves time.
+        """
+        stats = self.statistics
+        values = np.zeros(len(self.kernel.components))
+        gradient = np.zeros(len(self.kernel.parameters))
+        for number, part in zip(self.plan.terms, prior.terms, strict=True):
+            values[number], slope = part.missed(
+                self.moments, self.device, stats.weight, derivatives
+            )
+            gradient[prior.parameters(number)] = slope if derivatives else 0.0
+        smooths = zip(self.plan.smooths, prior.smooths, prior.columns, strict=True)
+        for number, part, where in smooths:
+            values[number], slope = part.missed(stats.column_gram[where, where], stats.weight)
+            gradient[prior.parameters(number)] = slope
+        return values, gradient
+
+
+class GridFactored:
+    """P of several inputs, factored.
+
+    Attributes
+    ----------
+    prior : GridPrior
+        K.
+    solution : Solution
+    """
+
+    def __init__(
+        self, engine: GridEngine, prior: GridPrior, likelihood: Likelihood, solution: Solution
+    ):
+        self.engine, self.kernel, self.likelihood = engine, prior.kernel, likelihood
+        self.noise = likelihood.noise
+        self.prior, self.solution = prior, solution
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the coefficients of centred y and columns, (size, outputs)."""
+        return self.solution.mean
+
+    @property
+    def gained(self) -> float:
+        """``log|P| - log|K|``, never negative but for rounding, which is taken off."""
+        log_det = float(np.log(self.engine.precision).sum()) + self.prior.log_det
+        return max(self.solution.factor.log_det - log_det, 0.0)
+
+    @property
+    def explained(self) -> Array:
+        """Part of ``y' W y / noise`` that the model explains, one number per output."""
+        return self.solution.explained
+
+    def missed(self, derivatives: bool = True) -> tuple[Array, Array]:
+        """Return the variance that the splines miss at the data per component, and derivatives."""
+        return self.engine.missed(self.prior, derivatives)
+
+    def forms(self) -> Forms:
+        """Return what the gradient of the bound needs."""
+        engine, plan, prior = self.engine, self.engine.plan, self.prior
+        gradient = np.zeros(len(self.kernel.parameters))
+        trace, energy = 0.0, 0.0
+        for number, part in self._component_forms.items():
+            trace += part.trace
+            energy += part.energy
+            gradient[prior.parameters(number)] = part.gradient
+        if plan.effects:
+            inverse = self._inverse_sums.columns[-plan.effects :, -plan.effects :]
+            trace += float(np.sum(engine._effects_prior * inverse))
+            energy += engine.centring.energy(engine.precision, self.mean[-plan.effects :])
+        return Forms(engine.size - trace, energy, gradient)
+
+    @cached_property
+    def _component_forms(self) -> dict[int, TermForms]:
+        """Forms by number of the component."""
+        engine, prior, sums = self.engine, self.prior, self._inverse_sums
+        terms, columns = engine.tables.split(self.mean)
+        out = {}
+        main = zip(engine.plan.terms, prior.terms, terms, sums.terms, strict=True)
+        for number, part, mean, inverse in main:
+            out[number] = part.forms(mean, inverse, engine.outputs)
+        for number, part, where in zip(
+            engine.plan.smooths, prior.smooths, prior.columns, strict=True
+        ):
+            block = sums.columns[where, where]
+            out[number] = part.forms(columns[where], block, engine.outputs)
+        return out
+
+    @cached_property
+    def _inverse_sums(self) -> InverseSums:
+        factor = self.solution.factor
+        if isinstance(factor, DenseFactor):
+            return InverseSums([], factor.inverse())
+        return inverse_sums(self.engine.tables, self.prior, factor)
+
+    def component_freedoms(self) -> Array:
+        """Return the effective degrees of freedom of every component."""
+        plan, prior = self.engine.plan, self.prior
+        parts = dict(zip((*plan.terms, *plan.smooths), (*prior.terms, *prior.smooths), strict=True))
+        forms = self._component_forms
+        return np.array([parts[n].size - forms[n].trace for n in range(len(parts))])
+
+    @cached_property
+    def cell_inverse(self) -> CellInverse:
+        """P^-1 as polynomials per cell of the main block, and of the global columns."""
+        factor = self.solution.factor
+        if isinstance(factor, DenseFactor):
+            columns = np.ascontiguousarray(factor.inverse())
+            return CellInverse(np.empty((0, 0)), np.empty((0, 0, len(columns))), columns)
+        return cell_inverse(self.engine.tables, factor)
+
+    def cell_means(self, component: int | None = None) -> Array:
+        """Return the mean of the splines as a polynomial per cell, (outputs, cells, powers).
+
+        Of the whole main block by default. A smooth has the cells of its own grid.
+        """
+        tables, plan = self.engine.tables, self.engine.plan
+        terms, columns = tables.split(self.mean)
+        if component is None:
+            return tables.polynomials(terms)
+        if component in plan.terms:
+            number = plan.terms.index(component)
+            return tables.polynomials([terms[number]], [number])
+        part, where = self._smooth(component)
+        matrix = part.axis.spline_matrix
+        return np.asarray(matrix.T @ columns[where]).T.reshape(
+            self.engine.outputs, part.axis.grid.cells, -1
+        )
+
+    def cell_squares(self, component: int | None = None) -> Array:
+        """Return ``phi' P^-1 phi`` as a polynomial per cell, (cells, powers)."""
+        engine, plan = self.engine, self.engine.plan
+        if component is None:
+            return self.cell_inverse.squares
+        if component in plan.terms:
+            factor, number = self.solution.factor, plan.terms.index(component)
+            return term_squares(engine.tables, factor, number)
+        part, where = self._smooth(component)
+        inverse, axis = self._inverse_sums.columns[where, where], part.axis
+        degree, out = axis.degree, np.zeros((axis.grid.cells, 2 * axis.degree + 1))
+        for c, pieces in enumerate(axis.pieces):
+            square = pieces.T @ inverse[c : c + degree + 1, c : c + degree + 1] @ pieces
+            for i in range(degree + 1):
+                out[c, i : i + degree + 1] += square[i]
+        return out
+
+    def _smooth(self, component: int) -> tuple[SmoothPrior, slice]:
+        """Return a smooth and its places among the global columns."""
+        place = self.engine.plan.smooths.index(component)
+        return self.prior.smooths[place], self.prior.columns[place]
+
+    def solve(self, rows: Array) -> Array:
+        """Return ``P^-1`` times right-hand sides, (size, n)."""
+        return self.engine.solve(self.solution.factor, rows)
+
+    def draw(self, normals: Array) -> Array:
+        """Return draws of the coefficients, made from standard normals, (size, n)."""
+        factor, device = self.solution.factor, self.engine.device
+        if not self.engine.inputs:
+            return factor.sample(normals)
+        return device.back(factor.sample(device.move(normals)))
+
+
+def _precisions(kernel: Kernel, plan: Plan, stats: FieldStatistics) -> Array:
+    """Return the prior precisions of the effects: those given, or too small to matter."""
+    count = plan.effects
+    if not count:
+        return np.empty(0)
+    gram = stats.column_gram[-count:, -count:] / stats.weight
+    means = np.zeros(count) if kernel.intercept is None else gram[kernel.intercept]
+    power = mean_square(stats)
+    return prior_precisions(kernel, power, means, np.diag(gram), stats.column_centre)

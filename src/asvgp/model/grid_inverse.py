@@ -1,0 +1,141 @@
+"""Read-outs of P^-1 on the leaves: sums for the gradient, and polynomials for variances.
+
+A selected inversion visits P^-1 leaf by leaf; nothing of its size is kept.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.model.devices import DeviceArray, Factor
+from asvgp.model.elements import add_rows
+from asvgp.model.grid_prior import GridPrior, Window
+from asvgp.model.grid_tables import GridTables
+
+
+class InverseSums(NamedTuple):
+    """P^-1 as the gradient needs it.
+
+    Attributes
+    ----------
+    terms : list of list of Window
+        For every term of the main block and every input, P^-1 times K along all other inputs.
+    columns : ndarray of shape (columns, columns)
+        P^-1 of the global columns.
+    """
+
+    terms: list[list[Window]]
+    columns: Array
+
+
+class CellInverse(NamedTuple):
+    """P^-1 as predictive variances need it.
+
+    Attributes
+    ----------
+    squares : ndarray of shape (cells, powers)
+        ``phi' P^-1 phi`` of the main block, a polynomial per cell.
+    cross : ndarray of shape (cells, powers, columns)
+        P^-1 between the main block and the global columns; empty where there are none.
+    columns : ndarray of shape (columns, columns)
+        P^-1 of the global columns.
+    """
+
+    squares: Array
+    cross: Array
+    columns: Array
+
+
+def inverse_sums(tables: GridTables, prior: GridPrior, factor: Factor) -> InverseSums:
+    """Contract P^-1 with K, by one selected inversion."""
+    leaves, device, columns = tables.leaves, tables.device, tables.plan.columns
+    stiffness = leaves.stiffness(prior.axes)
+    sums = [
+        [device.zeros((len(table), table.shape[1] ** 2)) for table in term] for term in stiffness
+    ]
+    of_columns = np.zeros((columns, columns))
+    lock = Lock()  # leaves come from several threads
+
+    def consume(start: int, stop: int, blocks: DeviceArray) -> None:
+        parts = leaves.contract(blocks, stiffness, start, stop)
+        with lock:
+            for total, part in zip(sums, parts, strict=True):
+                for d in range(leaves.inputs):
+                    add_rows(total[d], leaves.intervals[d][start:stop], part[d])
+        if start == 0 and columns:
+            of_columns[:] = device.back(blocks[0, -columns:, -columns:])
+
+    factor.selected_inverse(consume)
+    windows = [
+        [_window(tables, i, d, device.back(total)) for d, total in enumerate(term)]
+        for i, term in enumerate(sums)
+    ]
+    return InverseSums(windows, of_columns)
+
+
+def _window(tables: GridTables, number: int, d: int, sums: Array) -> Window:
+    """Return sums by interval as sums over the cells of a spline, and at the first of them."""
+    leaves, axis = tables.leaves, tables.axes[number][d]
+    n, size = leaves.shapes[number][d], axis.degree + 1
+    by_interval = sums.reshape(-1, n, n)
+    start = by_interval[0, :size, :size]
+    if axis.process is None:
+        return np.zeros((1, 1)), start
+    interval, place = leaves.spline_cells(d, number)
+    total = np.empty((size, size))
+    for i in range(size):
+        for j in range(size):
+            total[i, j] = by_interval[interval, place + i, place + j].sum()
+    return total, start
+
+
+def cell_inverse(tables: GridTables, factor: Factor) -> CellInverse:
+    """Turn P^-1 into polynomials per cell, by one selected inversion."""
+    leaves, plan, device = tables.leaves, tables.plan, tables.device
+    squares, columns = _squares_on_cells(tables), plan.columns
+    thin = [grid.cells * (p + 1) for grid, p in zip(plan.grids, plan.powers, strict=True)]
+    cross = device.zeros((*thin, columns))
+    of_columns = np.zeros((columns, columns))
+
+    def consume(start: int, stop: int, blocks: DeviceArray) -> None:
+        total = 0.0
+        for i, j in leaves.pairs:
+            part = leaves.polynomials(blocks, start, stop, (i, j))
+            total = total + (part if i == j else 2.0 * part)
+        leaves.paste(total, start, stop, [2 * p + 1 for p in plan.powers], squares)
+        if columns:
+            if start == 0:
+                of_columns[:] = device.back(blocks[0, -columns:, -columns:])
+            part = leaves.expand(blocks[:, :, -columns:], leaves.values, start, stop)
+            leaves.paste(part, start, stop, [p + 1 for p in plan.powers], cross)
+
+    factor.selected_inverse(consume)
+    by_cell = tables.by_cell(device.back(squares), 2)
+    if not columns:
+        return CellInverse(by_cell, np.empty((len(by_cell), 0, 0)), of_columns)
+    wide = device.back(cross)
+    parts = [tables.by_cell(wide[..., c]) for c in range(columns)]
+    return CellInverse(by_cell, np.stack(parts, axis=-1), of_columns)
+
+
+def term_squares(tables: GridTables, factor: Factor, number: int) -> Array:
+    """Return ``phi' P^-1 phi`` of one term of the main block, a polynomial per cell."""
+    leaves, plan = tables.leaves, tables.plan
+    squares = _squares_on_cells(tables)
+
+    def consume(start: int, stop: int, blocks: DeviceArray) -> None:
+        part = leaves.polynomials(blocks, start, stop, (number, number))
+        leaves.paste(part, start, stop, [2 * p + 1 for p in plan.powers], squares)
+
+    factor.selected_inverse(consume)
+    return tables.by_cell(tables.device.back(squares), 2)
+
+
+def _squares_on_cells(tables: GridTables) -> DeviceArray:
+    """Return zeros for polynomials of twice the degrees, interleaved."""
+    pairs = zip(tables.plan.grids, tables.plan.powers, strict=True)
+    return tables.device.zeros(tuple(grid.cells * (2 * p + 1) for grid, p in pairs))

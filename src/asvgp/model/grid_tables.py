@@ -1,0 +1,176 @@
+"""The structure of a model over several inputs, ready for elimination.
+
+Everything here depends on the plan and on the kernel's components, but neither on values of
+hyperparameters nor on data, so that engines with other statistics share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.kernels import Kernel
+from asvgp.linalg.multifrontal import Tree
+from asvgp.model.devices import Cpu, Device, DeviceArray
+from asvgp.model.elements import Leaves, permute
+from asvgp.model.memory import Need, plan_need
+from asvgp.model.plan import Plan
+from asvgp.policies import MEMORY
+from asvgp.statistics.several_inputs import FieldStatistics
+
+
+class GridTables:
+    """Symbolic elimination and tables of the leaves, made when they are first needed.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Its components matter; its hyperparameters do not.
+    plan : Plan
+    device : Cpu or Batched, or a function that returns one, optional
+    """
+
+    def __init__(
+        self, kernel: Kernel, plan: Plan, device: Device | Callable[[], Device] | None = None
+    ):
+        self.kernel, self.plan = kernel, plan
+        self._device = device or Cpu
+        self.inputs = len(plan.inputs)
+        self.axes = plan.axes(kernel)
+        self.main = sum(plan.counts(kernel))
+        self.size = self.main + plan.columns
+
+    @cached_property
+    def device(self) -> Device:
+        """The device on which the work is done."""
+        return self._device() if callable(self._device) else self._device
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The symbolic elimination."""
+        return self.plan.tree(self.kernel)
+
+    @cached_property
+    def leaves(self) -> Leaves:
+        """Tables of the leaves of the tree."""
+        return Leaves(self.tree, self.axes, self.device.move)
+
+    @cached_property
+    def need(self) -> Need:
+        """Memory and disk that the model takes."""
+        return plan_need(self.plan, self.kernel, self.device)
+
+    @cached_property
+    def on_disk(self) -> bool:
+        """True if factors of P are on disk: they do not fit in memory, and all else does."""
+        return self.need.spills(self.device.limit or MEMORY.share * self.device.memory)
+
+    def gram(self, moments: DeviceArray, statistics: FieldStatistics) -> DeviceArray:
+        """Return G of every leaf, (leaves, s, s), from interleaved moments."""
+        leaves, plan, device = self.leaves, self.plan, self.device
+        count = len(self.tree.leaves)
+        out = device.zeros((count, leaves.block, leaves.block))
+        step = max(1, device.chunk // leaves.block**2)
+        cross = None
+        if plan.columns:
+            cross = device.move(interleave(statistics.cross, self.inputs))
+        powers = [p + 1 for p in plan.powers]
+        for start in range(0, count, step):
+            stop = min(start + step, count)
+            part = out[start:stop]
+            leaves.gram(moments, start, stop, part)
+            if cross is not None:
+                self._add_cross(leaves.cut(cross, start, stop, powers), start, stop, part)
+        if plan.columns:
+            out[0, -plan.columns :, -plan.columns :] += device.move(statistics.column_gram)
+        return out
+
+    def _add_cross(self, local: DeviceArray, start: int, stop: int, out: DeviceArray) -> None:
+        """Add the products of functions with the global columns."""
+        leaves, columns = self.leaves, self.plan.columns
+        for i, term in enumerate(leaves.values):
+            value = local
+            for d, table in enumerate(term):  # contracts the first axis, appends at the end
+                rows = table[leaves.intervals[d][start:stop]]
+                flat = value.reshape(*value.shape[:2], -1)
+                value = (permute(flat, [0, 2, 1]) @ rows).reshape(
+                    len(value), *value.shape[2:], rows.shape[2]
+                )
+            # (leaves, columns, n_1, ..., n_D)
+            value = value.reshape(len(value), columns, -1)
+            a, b = leaves.offsets[i], leaves.offsets[i + 1]
+            out[:, leaves.block - columns :, a:b] += value
+            out[:, a:b, leaves.block - columns :] += permute(value, [0, 2, 1])
+
+    def right(self, statistics: FieldStatistics) -> Array:
+        """Return ``Phi' W y``, (size, outputs)."""
+        outputs = len(statistics.squares)
+        out = np.zeros((self.size, outputs))
+        first = 0
+        if self.inputs:
+            targets = interleave(statistics.targets, self.inputs, leading=1)
+            for axes in self.axes:
+                value = along(targets, [axis.spline_matrix for axis in axes])
+                last = first + value[0].size
+                out[first:last] = value.reshape(outputs, -1).T
+                first = last
+        out[first:] = statistics.column_targets.T
+        return out
+
+    def split(self, coefficients: Array) -> tuple[list[Array], Array]:
+        """Split coefficients (size, ...) into one tensor per term, and those of the columns."""
+        terms, first = [], 0
+        for axes in self.axes if self.inputs else ():
+            shape = tuple(axis.count for axis in axes)
+            last = first + int(np.prod(shape))
+            terms.append(coefficients[first:last].reshape(*shape, *coefficients.shape[1:]))
+            first = last
+        return terms, coefficients[first:]
+
+    def by_cell(self, tensor: Array, factor: int = 1) -> Array:
+        """Return an interleaved tensor as (cells, powers); ``factor`` is 2 for squares."""
+        sizes = [factor * p + 1 for p in self.plan.powers]
+        grids = zip(self.plan.grids, sizes, strict=True)
+        shape = [n for grid, size in grids for n in (grid.cells, size)]
+        order = [*range(0, 2 * self.inputs, 2), *range(1, 2 * self.inputs, 2)]
+        cells = int(np.prod([grid.cells for grid in self.plan.grids]))
+        return np.ascontiguousarray(tensor.reshape(shape).transpose(order)).reshape(cells, -1)
+
+    def polynomials(self, terms: Sequence[Array], numbers: Sequence[int] | None = None) -> Array:
+        """Return the sum of terms as a polynomial per cell, (r, cells, powers).
+
+        ``terms`` are tensors of coefficients, (n_1, ..., n_D, r), of the terms ``numbers`` of the
+        main block; all of them by default.
+        """
+        total: Array | float = 0.0
+        which = range(len(self.axes)) if numbers is None else numbers
+        for number, tensor in zip(which, terms, strict=True):
+            matrices = [axis.spline_matrix.T for axis in self.axes[number]]
+            total = total + along(np.moveaxis(tensor, -1, 0), matrices)
+        return np.stack([self.by_cell(table) for table in np.asarray(total)])
+
+
+def interleave(sums: Array, inputs: int, leading: int = 0) -> Array:
+    """Turn (..., cells_1, ..., cells_D, powers_1, ..., powers_D, ...) into interleaved axes."""
+    order = list(range(leading))
+    shape = list(sums.shape[:leading])
+    for d in range(inputs):
+        order += [leading + d, leading + inputs + d]
+        shape.append(sums.shape[leading + d] * sums.shape[leading + inputs + d])
+    order += range(leading + 2 * inputs, sums.ndim)
+    shape += sums.shape[leading + 2 * inputs :]
+    return np.ascontiguousarray(sums.transpose(order)).reshape(shape)
+
+
+def along(tensor: Array, matrices) -> Array:
+    """Apply a (sparse) matrix along each axis after the first, (outputs, n_1, ..., n_D)."""
+    for matrix in matrices:
+        moved = np.moveaxis(tensor, 1, 0)
+        rest = moved.shape[1:]
+        flat = matrix @ moved.reshape(moved.shape[0], -1)
+        # (new, outputs, others...) -> (outputs, others..., new)
+        tensor = np.moveaxis(flat.reshape(-1, *rest), 0, -1)
+    return tensor
