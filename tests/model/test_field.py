@@ -355,7 +355,7 @@ def test_draws_have_the_posteriors_covariance():
     posterior = FieldPosterior(case.kernel, NOISE, case.assembly())
     size = posterior.assembly.size
     root = posterior.factored.draw(np.eye(size))
-    inverse = posterior.solution.factor.solve(np.eye(size))
+    inverse = posterior.factored.solve(np.eye(size))
     np.testing.assert_allclose(root @ root.T, inverse, atol=1e-9 * np.abs(inverse).max())
 
 
