@@ -20,7 +20,7 @@ from asvgp.model.devices import engine_for
 from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
 from asvgp.posterior.field import Points
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 from asvgp.training.climb import Problem
 from asvgp.training.field_fit import fit_field
 from asvgp.training.optimise import LBFGS
@@ -66,7 +66,7 @@ def square(device, points, functions):
         engine = engine_for(device)
         clock = Clock(engine)
         grids = (Grid(0.0, 1.0, cells),) * 2
-        stats = FieldStatistics.from_data(X[some], y[some], grids, (2, 2))
+        stats = Statistics.from_data(X[some], y[some], grids, (2, 2))
         one_pass = clock()
         plan = Plan((0, 1), grids, (2, 2), (0,), ((2, 2),), ((0, 0),))
         kernel = Matern32(dim=0) * Matern32(dim=1)
@@ -99,7 +99,7 @@ def cube(device, functions, degree):
     y = waves(X, 8.0 / functions, count=100) + 0.1 * rng.standard_normal(len(X))
     engine = engine_for(device)
     grids = (Grid(0.0, 1.0, functions - degree),) * 3
-    stats = FieldStatistics.from_data(X, y, grids, (degree,) * 3)
+    stats = Statistics.from_data(X, y, grids, (degree,) * 3)
     plan = Plan((0, 1, 2), grids, (degree,) * 3, (0,), ((degree,) * 3,), ((0, 0, 0),))
     process = Matern12 if degree == 1 else Matern32
     length = 6.0 / functions

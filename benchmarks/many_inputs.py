@@ -35,7 +35,7 @@ from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import lower_bound
 from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 
 PAPER = {"pass": 41.0, "training": 68.0, "prediction": 36.0}
 SIDES = {2: (50, 100, 200, 400, 700), 3: (8, 12, 18, 27, 36)}
@@ -114,7 +114,7 @@ def growth(quick: bool, plot: Path | None) -> dict:
             degrees = (2,) * inputs
             n = min(4 * side**inputs, 500_000)
             X, y = rng.uniform(size=(n, inputs)), rng.standard_normal(n)
-            stats = FieldStatistics.from_data(X, y, grids, degrees)
+            stats = Statistics.from_data(X, y, grids, degrees)
             scale = 6.0 / cells
             kernel = Matern32(scale, dim=0)
             for d in range(1, inputs):

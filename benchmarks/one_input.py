@@ -27,7 +27,7 @@ from asvgp.model.chain import ChainEngine
 from asvgp.model.elimination import eliminate
 from asvgp.model.prior import ChainPrior
 from asvgp.runtime.parallel import each_share
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 
 SPAN = 1000.0
 DEGREE = 2  # of Matern-3/2

@@ -12,7 +12,7 @@ from asvgp.basis import Grid
 from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.chain import ChainEngine
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from experiments.harness import results
 from experiments.harness.results import Results
 from experiments.harness.scores import Array

@@ -16,7 +16,7 @@ from asvgp.diagnostics.checking import (
 from asvgp.diagnostics.summary import basis_verdict, standard_errors, summary
 from asvgp.model.prior import Prior
 from asvgp.posterior.line import Posterior
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from tests.dense import KERNELS, ExactGP, design, gram, kernel_id, sample
 from tests.engines import lower_bound
 

@@ -7,7 +7,7 @@ import pytest
 
 from asvgp import Constant, GPRegressor, Linear, Matern32
 from asvgp.basis import Grid
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 
 SUMS = ("moments", "targets", "cross", "column_gram", "column_targets", "squares")
 WIDE = Constant(variance=1e26)  # whatever the offset, its prior is the same
@@ -150,7 +150,7 @@ def test_centres_are_a_matter_of_rounding(main):
     effects = np.column_stack([np.ones(len(X)), X[:, 2], X[:, 0] ** 2])
 
     def accumulated(rows, centre, column_centre):
-        like = FieldStatistics.empty(
+        like = Statistics.empty(
             grids,
             (2, 1)[: len(grids)],
             2,
@@ -159,7 +159,7 @@ def test_centres_are_a_matter_of_rounding(main):
             centre=np.array(centre),
             column_centre=np.array(column_centre),
         )
-        return FieldStatistics.from_data(
+        return Statistics.from_data(
             X[rows, :2] if main else None,
             outputs[rows],
             grids,
@@ -167,7 +167,7 @@ def test_centres_are_a_matter_of_rounding(main):
             1.0 + X[rows, 1],
             smooths=smooths,
             smooth_inputs=X[rows, 2:],
-            linear_columns=effects[rows],
+            covariates=effects[rows],
             like=like,
         )
 

@@ -12,7 +12,7 @@ from scipy.interpolate import BSpline
 from asvgp import SHO, GPRegressor, Matern12, Matern32, Matern52
 from asvgp.kernels import Sum
 from asvgp.posterior.line import Posterior
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from tests.dense import ExactGP, sample
 
 SUM = Matern52(1.5, 1.2) + SHO(0.5, 3.0, 0.6)

@@ -10,7 +10,7 @@ from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern
 from asvgp.basis import Grid
 from asvgp.policies import LINE
 from asvgp.posterior.line import Posterior
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from tests.dense import design, gram
 from tests.engines import lower_bound, upper_bound
 

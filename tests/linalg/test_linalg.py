@@ -10,7 +10,7 @@ from asvgp.basis import Grid, log_jacobian
 from asvgp.linalg.chain import square_root
 from asvgp.model.elimination import ACCEPTED_DEFECT, CERTAIN, eliminate, information
 from asvgp.model.prior import ChainPrior, Prior
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from tests.dense import KERNELS, design, gram, kernel_id, scatter_cells, spline_band
 
 CASES = [(kernel, extra) for kernel in KERNELS for extra in (1, 2)]

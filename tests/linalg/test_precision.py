@@ -9,7 +9,7 @@ from asvgp.basis import Grid, log_jacobian
 from asvgp.model.elimination import eliminate
 from asvgp.model.prior import ChainPrior, Prior
 from asvgp.posterior.line import Posterior
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from tests.dense import MpModel, kernel_id, spline_band
 from tests.engines import lower_bound, upper_bound
 

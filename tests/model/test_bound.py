@@ -6,7 +6,7 @@ import pytest
 from asvgp import Matern12, Matern32
 from asvgp.basis import Grid
 from asvgp.model.prior import Prior
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from tests.dense import KERNELS, ExactGP, design, gram, kernel_id, sample
 from tests.engines import lower_bound, upper_bound
 

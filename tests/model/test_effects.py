@@ -19,7 +19,7 @@ from asvgp.model.prior import ChainPrior
 from asvgp.posterior.functionals import derivative, derivative_covariance, integrate
 from asvgp.posterior.line import Posterior
 from asvgp.posterior.paths import draw_paths, mean_spline, sample
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from tests.dense import design as splines
 from tests.dense import gram
 from tests.engines import both_bounds, lower_bound, upper_bound

@@ -17,7 +17,7 @@ from asvgp.model.grid_tables import interleave
 from asvgp.model.plan import Plan
 from asvgp.posterior.field import FieldPosterior
 from asvgp.posterior.field_functionals import Points
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 from tests.dense import design as splines
 from tests.engines import engine_bound, engine_upper_bound
 
@@ -51,9 +51,9 @@ class Case:
         design = np.stack(effects, axis=1) if effects else np.empty((len(X), 0))
         return Points(X[:, list(self.plan.inputs)], X[:, over], design)
 
-    def stats(self, X, y, w, plan=None) -> FieldStatistics:
+    def stats(self, X, y, w, plan=None) -> Statistics:
         plan, points = plan or self.plan, self.points(X)
-        return FieldStatistics.from_data(
+        return Statistics.from_data(
             points.main if plan.inputs else None,
             y,
             plan.grids,
@@ -61,7 +61,7 @@ class Case:
             w,
             smooths=tuple(zip(plan.smooth_grids, plan.smooth_degrees, strict=True)),
             smooth_inputs=points.smooths if plan.smooths else None,
-            linear_columns=points.effects if plan.effects else None,
+            covariates=points.effects if plan.effects else None,
         )
 
     def assembly(self) -> GridEngine:

@@ -12,7 +12,7 @@ from asvgp.basis import Grid
 from asvgp.diagnostics.summary import standard_errors
 from asvgp.model.bound import Bound
 from asvgp.model.conditioning import wide_deviations
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from tests.engines import engine_bound
 
 

@@ -12,7 +12,7 @@ from asvgp.basis import Grid
 from asvgp.kernels.dynamics import Dynamics
 from asvgp.posterior.functionals import derivative, derivative_covariance, integrate
 from asvgp.posterior.line import Posterior
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from tests.dense import KERNELS, ExactGP, design, gram, kernel_id, mp_process, sample
 
 SPAN, NOISE = 2.0, 0.05

@@ -8,7 +8,7 @@ from asvgp import SHO, Matern12, Matern32, Matern52
 from asvgp.basis import Grid
 from asvgp.posterior.line import Posterior
 from asvgp.posterior.paths import draw_paths, mean_spline, sample
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from tests.dense import KERNELS, kernel_id
 from tests.dense import sample as sample_data
 

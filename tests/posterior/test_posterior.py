@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from asvgp import SHO, Matern12, Matern32, Matern52
 from asvgp.basis import Grid
 from asvgp.posterior.line import Posterior
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from tests.dense import KERNELS, ExactGP, kernel_id, sample
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=kernel_id)

@@ -341,7 +341,7 @@ def test_altered_with_a_zip_program(path):
     change = lambda m: m.update({"model.json": text(m).replace(b'"cpu"', b'"gpu"')})  # noqa: E731
     altered(change, "cut off or altered")
     newer = lambda m: m.update(  # noqa: E731
-        {"model.json": text(m).replace(b'"version":1,"library":"', b'"version":7,"library":"9')}
+        {"model.json": text(m).replace(b'"version":2,"library":"', b'"version":7,"library":"9')}
     )
     altered(newer, "written by asvgp 9.* in format 7; this is .* Upgrade")
 
@@ -393,6 +393,7 @@ def nested(model, *keys):
 
 SEEN = ("state", "_data", "Seen")
 STATS = ("shared", "data.stats", "Statistics")
+GRID = ("grids", "tuple", 0, "Grid")
 FIT = ("state", "_fit_now", "Fit")
 POSTERIOR = (*FIT, "posterior", "Posterior")
 
@@ -400,13 +401,13 @@ POSTERIOR = (*FIT, "posterior", "Posterior")
 @pytest.mark.parametrize(
     "keys, value, match",
     [
-        ((*STATS, "grid", "Grid", "cells"), 77, "moments of the statistics has shape"),
-        ((*STATS, "grid", "Grid", "cells"), 10**12, "moments of the statistics has shape"),
-        ((*STATS, "grid", "Grid", "cells"), "many", "cells is 'many'"),
-        ((*STATS, "grid", "Grid", "upper"), {"float": "nan"}, "a grid from"),
-        ((*STATS, "grid", "Grid", "upper"), {"float": "1e5"}, "is no number"),
-        ((*STATS, "grid"), None, "NoneType"),
-        ((*STATS, "degree"), 5, "has shape"),
+        ((*STATS, *GRID, "cells"), 77, "moments of the statistics has shape"),
+        ((*STATS, *GRID, "cells"), 10**12, "moments of the statistics has shape"),
+        ((*STATS, *GRID, "cells"), "many", "cells is 'many'"),
+        ((*STATS, *GRID, "upper"), {"float": "nan"}, "a grid from"),
+        ((*STATS, *GRID, "upper"), {"float": "1e5"}, "is no number"),
+        ((*STATS, "grids"), None, "NoneType"),
+        ((*STATS, "degrees"), {"tuple": [5]}, "has shape"),
         ((*STATS, "moments"), 3.0, "float"),
         ((*STATS, "moments"), {"array": "nowhere"}, "nowhere"),
         ((*STATS, "targets"), {"array": "data.stats.moments"}, "targets of the statistics"),

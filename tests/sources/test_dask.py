@@ -18,8 +18,7 @@ from asvgp.estimators.ingest import Reader
 from asvgp.policies import DATA
 from asvgp.sources.dask import computed, tree
 from asvgp.sources.sent import Predictor
-from asvgp.statistics.one_input import Statistics
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -280,13 +279,11 @@ class TestWhatIsSent:
     def test_statistics_of_a_field(self):
         x, y = np.random.default_rng(0).uniform(0.2, 0.3, (100, 2)), np.ones(100)
         grids = (Grid(0.0, 1.0, 200), Grid(0.0, 1.0, 100))
-        whole = FieldStatistics.from_data(x, y, grids, (2, 1), linear_columns=np.ones((100, 1)))
+        whole = Statistics.from_data(x, y, grids, (2, 1), covariates=np.ones((100, 1)))
         assert sys.getsizeof(whole) >= whole.nbytes  # which Dask goes by
         assert len(pickle.dumps(whole)) < 0.03 * whole.nbytes
         assert_equal(pickle.loads(pickle.dumps(whole)), whole)
-        columns = FieldStatistics.from_data(
-            None, y, smooths=[(grids[0], 2)], smooth_inputs=x[:, :1]
-        )
+        columns = Statistics.from_data(None, y, smooths=[(grids[0], 2)], smooth_inputs=x[:, :1])
         assert_equal(pickle.loads(pickle.dumps(columns)), columns)
 
     def test_a_reader_is_small(self):

@@ -21,7 +21,7 @@ from asvgp.kernels.dynamics import average_variances
 from asvgp.model.prior import ChainPrior
 from asvgp.posterior.functionals import integrate
 from asvgp.posterior.line import Posterior
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from tests.dense import design, gram, kernel_id
 from tests.engines import both_bounds, lower_bound
 

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from asvgp.basis import Grid, bspline_coefficients
 from asvgp.runtime import parallel
+from asvgp.statistics import Statistics
 from asvgp.statistics import pass_many as field_pass
 from asvgp.statistics.nesting import refinement
-from asvgp.statistics.one_input import Statistics
-from asvgp.statistics.several_inputs import FieldStatistics
 from tests.dense import design
 
 SUMS = ("moments", "targets", "cross", "column_gram", "column_targets", "squares")
@@ -22,7 +21,7 @@ SUMS = ("moments", "targets", "cross", "column_gram", "column_targets", "squares
 DEGREES = [(), (2,), (2, 2), (1, 2), (1, 2, 2), (3, 1, 2), (2, 1, 1, 2)]
 
 
-def assert_same(a: FieldStatistics, b: FieldStatistics, rtol=1e-12):
+def assert_same(a: Statistics, b: Statistics, rtol=1e-12):
     """Equal up to rounding of the sums, whose size that of |y|, |c| and w tells."""
     assert (a.grids, a.degrees, a.smooths, a.linear) == (b.grids, b.degrees, b.smooths, b.linear)
     for name in SUMS:
@@ -43,9 +42,7 @@ def direct(x, y, grids, degrees, w, smooths, z, linear):
     x, y, w = x[keep], y[keep], w[keep]
     blocks = [design(z[keep, j], grid, k) for j, (grid, k) in enumerate(smooths)]
     columns = np.hstack([np.zeros((len(y), 0)), *blocks, linear[keep]])
-    stats = FieldStatistics.empty(
-        grids, degrees, y.shape[1], smooths=smooths, linear=linear.shape[1]
-    )
+    stats = Statistics.empty(grids, degrees, y.shape[1], smooths=smooths, linear=linear.shape[1])
     located = [grid.locate(x[:, d]) for d, grid in enumerate(grids)]
     cell = (np.zeros(len(y), int), *(c for c, _ in located))  # one axis more: D may be zero
     moments, targets, cross = stats.moments[None], stats.targets[:, None], stats.cross[None]
@@ -90,8 +87,8 @@ def sample(rng, n, degrees, smooths=(), outputs=1, linear=0, cells=4, on_knots=0
 
 
 def accumulated(x, y, grids, degrees, w=None, smooths=(), z=None, linear=None, **more):
-    return FieldStatistics.from_data(
-        x, y, grids, degrees, w, smooths=smooths, smooth_inputs=z, linear_columns=linear, **more
+    return Statistics.from_data(
+        x, y, grids, degrees, w, smooths=smooths, smooth_inputs=z, covariates=linear, **more
     )
 
 
@@ -183,7 +180,7 @@ def test_one_input_agrees_with_the_chain():
     x, y, w = rng.uniform(0, 1, 500), rng.standard_normal((500, 2)), rng.uniform(1, 2, 500)
     y[7, 1] = np.nan
     one = Statistics.from_data(x, y, Grid(0.0, 1.0, 9), 2, w)
-    field = FieldStatistics.from_data(x, y, [Grid(0.0, 1.0, 9)], [2], w)
+    field = Statistics.from_data(x, y, [Grid(0.0, 1.0, 9)], [2], w)
     np.testing.assert_allclose(field.moments, one.moments, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(field.targets, one.targets, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(field.squares, one.squares)
@@ -270,7 +267,10 @@ def test_extended_equals_directly_accumulated():
     stats = accumulated(*data)
     grid, other = stats.grids
     longer = stats.extend(
-        (grid.lower - 0.1, other.lower), (grid.upper + 1.0, other.upper), (-0.5, -3.0), (0.2, 9.0)
+        (grid.lower - 0.1, other.lower),
+        (grid.upper + 1.0, other.upper),
+        smooth_lower=(-0.5, -3.0),
+        smooth_upper=(0.2, 9.0),
     )
     assert [g.cells for g in longer.grids] == [6 + 1 + 2, 7]
     assert [g.cells for g, _ in longer.smooths] == [5 + 3, 3 + 6]
@@ -318,13 +318,13 @@ def test_what_was_added_can_be_forgotten_and_nothing_else():
 
 def test_different_statistics_do_not_add():
     grid, other = Grid(0.0, 1.0, 4), Grid(0.0, 1.0, 5)
-    base = FieldStatistics.empty([grid] * 2, [2, 2])
+    base = Statistics.empty([grid] * 2, [2, 2])
     for changed, name in [
-        (FieldStatistics.empty([grid, other], [2, 2]), "grids"),
-        (FieldStatistics.empty([grid] * 2, [2, 1]), "degrees"),
-        (FieldStatistics.empty([grid] * 2, [2, 2], smooths=[(grid, 2)]), "smooths"),
-        (FieldStatistics.empty([grid] * 2, [2, 2], linear=1), "linear"),
-        (FieldStatistics.empty([grid] * 2, [2, 2], 2), "outputs"),
+        (Statistics.empty([grid, other], [2, 2]), "grids"),
+        (Statistics.empty([grid] * 2, [2, 1]), "degrees"),
+        (Statistics.empty([grid] * 2, [2, 2], smooths=[(grid, 2)]), "smooths"),
+        (Statistics.empty([grid] * 2, [2, 2], linear=1), "linear"),
+        (Statistics.empty([grid] * 2, [2, 2], 2), "outputs"),
     ]:
         with pytest.raises(ValueError, match=f"the {name} differ"):
             base + changed
@@ -336,24 +336,24 @@ def test_different_statistics_do_not_add():
 
 def test_memory_is_known_beforehand():
     grids, degrees = [Grid(0.0, 1.0, 6), Grid(0.0, 1.0, 7)], [1, 2]
-    stats = FieldStatistics.empty(grids, degrees, 3, smooths=SMOOTHS, linear=2)
-    needed = FieldStatistics.bytes_needed(grids, degrees, len(stats.column_gram), 3)
+    stats = Statistics.empty(grids, degrees, 3, smooths=SMOOTHS, linear=2)
+    needed = Statistics.bytes_needed(grids, degrees, len(stats.column_gram), 3)
     assert stats.nbytes == needed
-    assert FieldStatistics.empty([], [], linear=4).nbytes == FieldStatistics.bytes_needed([], [], 4)
+    assert Statistics.empty([], [], linear=4).nbytes == Statistics.bytes_needed([], [], 4)
 
 
 def test_shapes_that_do_not_fit_are_named():
     grids, y = [Grid(0.0, 1.0, 4)] * 2, np.zeros(10)
     with pytest.raises(ValueError, match="2 grids but 1 degrees"):
-        FieldStatistics.from_data(np.zeros((10, 2)), y, grids, [2])
+        Statistics.from_data(np.zeros((10, 2)), y, grids, [2])
     with pytest.raises(ValueError, match="x must have 2 columns of 10 rows"):
-        FieldStatistics.from_data(np.zeros((9, 2)), y, grids, [2, 2])
+        Statistics.from_data(np.zeros((9, 2)), y, grids, [2, 2])
     with pytest.raises(ValueError, match="x must have 2 columns of 10 rows"):
-        FieldStatistics.from_data(np.zeros((10, 3)), y, grids, [2, 2])
+        Statistics.from_data(np.zeros((10, 3)), y, grids, [2, 2])
     with pytest.raises(ValueError, match="smooth_inputs must have 1 columns"):
-        FieldStatistics.from_data(None, y, smooths=[(grids[0], 2)])
+        Statistics.from_data(None, y, smooths=[(grids[0], 2)])
     with pytest.raises(ValueError, match="sample_weight must have 1 columns of 10 rows"):
-        FieldStatistics.from_data(np.zeros((10, 2)), y, grids, [2, 2], np.ones(9))
+        Statistics.from_data(np.zeros((10, 2)), y, grids, [2, 2], np.ones(9))
 
 
 # ---------------------------------------------------------------- gridded data
@@ -375,7 +375,7 @@ def test_gridded_data_are_data(degrees, outputs, weighted, missing, seed):
     values = rng.standard_normal((outputs, *shape) if outputs else shape)
     values[rng.random(values.shape) < 0.3 * missing] = np.nan
     w = rng.uniform(0.5, 2.0, shape) if weighted else None
-    mine = FieldStatistics.from_grid(values, axes, grids, degrees, w)
+    mine = Statistics.from_grid(values, axes, grids, degrees, w)
     x = np.stack([a.ravel() for a in np.meshgrid(*axes, indexing="ij")], axis=1)
     y = values.reshape(max(outputs, 1), -1).T
     assert_same(mine, accumulated(x, y, grids, degrees, None if w is None else w.ravel()))
@@ -384,10 +384,10 @@ def test_gridded_data_are_data(degrees, outputs, weighted, missing, seed):
 def test_gridded_shapes_that_do_not_fit_are_named():
     grids, axes = [Grid(0.0, 1.0, 4)] * 2, [np.linspace(0, 1, 5), np.linspace(0, 1, 6)]
     with pytest.raises(ValueError, match="1 axes, 2 grids and 2 degrees"):
-        FieldStatistics.from_grid(np.zeros((5, 6)), axes[:1], grids, [2, 2])
+        Statistics.from_grid(np.zeros((5, 6)), axes[:1], grids, [2, 2])
     with pytest.raises(
         ValueError, match=r"lengths \(5, 6\), but the values have shape \(1, 6, 5\)"
     ):
-        FieldStatistics.from_grid(np.zeros((6, 5)), axes, grids, [2, 2])
+        Statistics.from_grid(np.zeros((6, 5)), axes, grids, [2, 2])
     with pytest.raises(ValueError, match="sample_weight has shape"):
-        FieldStatistics.from_grid(np.zeros((5, 6)), axes, grids, [2, 2], np.ones(5))
+        Statistics.from_grid(np.zeros((5, 6)), axes, grids, [2, 2], np.ones(5))

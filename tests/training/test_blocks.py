@@ -9,7 +9,7 @@ from asvgp import Constant, GPRegressor, Linear, Matern12, Matern32
 from asvgp.basis import Grid
 from asvgp.model.levels import finest_levels
 from asvgp.model.plan import Plan
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 from asvgp.training.boxes import blocks
 
 KERNEL = Matern32(6.0, dim=0) * Matern32(6.0, dim=1) + Constant()
@@ -29,7 +29,7 @@ def field():
     x = x[keep]
     y = np.sin(0.1 * x[:, 0]) + 0.1 * rng.standard_normal(len(x))
     grids = (Grid(0.0, float(CELLS), CELLS),) * 2
-    stats = FieldStatistics.from_data(x, y, grids, (2, 2), linear_columns=np.ones((len(x), 1)))
+    stats = Statistics.from_data(x, y, grids, (2, 2), covariates=np.ones((len(x), 1)))
     return x, y, stats
 
 
@@ -50,12 +50,12 @@ def test_a_box_has_the_statistics_of_its_data(field):
         assert len(corners) == 1
         own = x - np.array(corners[0])
         inside = np.all((own >= 0.0) & (own < side), axis=1)
-        alone = FieldStatistics.from_data(
+        alone = Statistics.from_data(
             own[inside],
             y[inside],
             part.grids,
             (2, 2),
-            linear_columns=np.ones((int(inside.sum()), 1)),
+            covariates=np.ones((int(inside.sum()), 1)),
         )
         assert part.count == alone.count
         for name in ("moments", "targets", "cross", "column_gram", "column_targets", "squares"):
@@ -72,7 +72,7 @@ def test_no_boxes_of_what_is_small_or_has_other_columns(field):
 def test_cells_are_not_finer_than_gridded_data():
     grids = Grid(0.0, 99.0, 512), Grid(0.0, 1.0, 128)
     x = np.stack([np.repeat(np.arange(100.0), 100), np.tile(np.linspace(0, 1, 100), 100)], axis=1)
-    stats = FieldStatistics.from_data(x, x[:, 0], grids, (2, 2))
+    stats = Statistics.from_data(x, x[:, 0], grids, (2, 2))
     moments = [stats.moments[:, :, :, 0].sum(axis=1), stats.moments[:, :, 0].sum(axis=0)]
     kernel = Matern32(6.0, dim=0) * Matern32(0.1, dim=1)
     plan = Plan((0, 1), grids, (2, 2), (0,), ((2, 2),), ((0, 0),))

@@ -17,7 +17,7 @@ from asvgp.linalg.conditionals import conditionals
 from asvgp.model.levels import first_factors
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD, PILOT
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 from asvgp.structures.points import FieldPoints
 from asvgp.training import pilot
 from asvgp.training.finest import doublings, shared_out
@@ -112,7 +112,7 @@ def test_lengths_from_cells_are_those_from_rows():
     x = rng.uniform(0, 1, (4000, 2)) * [3.0, 70.0] + [5.0, -9.0]
     y = draw(rng, x, np.array([0.2, 20.0]))
     grids = Grid(5.0, 8.0, 512), Grid(-9.0, 61.0, 512)
-    found = cell_lengths(FieldStatistics.from_data(x, y, grids, (2, 2)))
+    found = cell_lengths(Statistics.from_data(x, y, grids, (2, 2)))
     assert np.abs(np.log2(found / lengths(list(x.T), y))).max() <= 1.0
 
 

@@ -26,7 +26,7 @@ from asvgp.model.plan import Plan
 from asvgp.model.prior import Prior
 from asvgp.policies import MEMORY
 from asvgp.posterior.field import FieldPosterior
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 from asvgp.training import field_fit as fitting
 from asvgp.training.boxes import blocks
 from asvgp.training.field_starts import noise_estimate
@@ -172,14 +172,14 @@ def test_the_term_that_breaks_the_elimination_is_named(place, guilty):
     plan = Plan(
         (0, 1), grids(6, 6), (2, 2), (0,), ((2, 2),), ((0, 0),), (1, 2), grids(7, 5), (2, 2), 1
     )
-    stats = FieldStatistics.from_data(
+    stats = Statistics.from_data(
         X[:, :2],
         y,
         plan.grids,
         plan.powers,
         smooths=tuple(zip(plan.smooth_grids, plan.smooth_degrees, strict=True)),
         smooth_inputs=X[:, 2:],
-        linear_columns=np.ones((len(X), 1)),
+        covariates=np.ones((len(X), 1)),
     )
     column = {0: 0, -1: 8, "next": 9, "effect": 16}[place]
     wrong = stats.column_gram.copy()
@@ -197,14 +197,14 @@ def test_the_term_that_breaks_a_dense_factor_is_named(column, guilty, value):
     X, y = surface()
     kernel = Matern32(0.4, dim=0) + Matern32(0.5, dim=1) + Constant()
     plan = Plan((), (), (), (), (), (), (0, 1), grids(5, 4), (2, 2), 1)
-    stats = FieldStatistics.from_data(
+    stats = Statistics.from_data(
         None,
         y,
         (),
         (),
         smooths=tuple(zip(plan.smooth_grids, plan.smooth_degrees, strict=True)),
         smooth_inputs=X,
-        linear_columns=np.ones((len(X), 1)),
+        covariates=np.ones((len(X), 1)),
     )
     wrong = stats.column_gram.copy()
     engine = GridEngine(kernel, plan, stats)
@@ -269,7 +269,7 @@ def test_what_long_processes_have_of_the_variance(process, cells):
 def peak_of_bounds(kernel: Kernel, plan: Plan) -> float:
     """Bytes at the peak of a bound, a posterior and an upper bound, the statistics among them."""
     X, y = surface(300, 3)
-    stats = FieldStatistics.from_data(
+    stats = Statistics.from_data(
         X[:, : len(plan.inputs)] if plan.inputs else None,
         y,
         plan.grids,
@@ -341,7 +341,7 @@ def test_a_box_of_crowded_cells_has_the_squares_and_weights_of_its_data():
     w = rng.uniform(0.1, 0.5, n)
     y = np.sin(0.1 * x[:, 0]) + rng.standard_normal(n) / w**0.5
     whole = (Grid(0.0, float(cells), cells),) * 2
-    stats = FieldStatistics.from_data(x, y, whole, (1, 1), w)
+    stats = Statistics.from_data(x, y, whole, (1, 1), w)
     plan = Plan((0, 1), whole, (1, 1), (0,), ((1, 1),), ((0, 0),))
     parts = blocks(Matern12(6.0, dim=0) * Matern12(6.0, dim=1), plan, stats, (1, 1))
     assert parts
@@ -441,7 +441,7 @@ def test_noise_is_estimated_from_neighbours_where_cells_hold_one_point():
     y += (noise / w) ** 0.5 * rng.standard_normal(len(x))
     whole = (Grid(0.0, float(side), side),) * 2
     plan = Plan((0, 1), whole, (1, 1), (0,), ((1, 1),), ((0, 0),))
-    stats = FieldStatistics.from_data(x, y, whole, (1, 1), w)
+    stats = Statistics.from_data(x, y, whole, (1, 1), w)
     # What the signal adds, from its differences alone.
     step = np.diff(9.0 * np.sin(2 * np.pi * (np.arange(side) + 0.5) / side))
     table = w.reshape(side, side)
@@ -458,14 +458,14 @@ def test_what_little_is_left_after_forgetting_is_kept():
     linear[:few, 1] = 0.0  # a column that leaves with the rest
 
     def of(rows):
-        return FieldStatistics.from_data(
+        return Statistics.from_data(
             x[rows],
             y[rows],
             grids(4, 3),
             (1, 2),
             smooths=((Grid(0.0, 1.0, 5), 2),),
             smooth_inputs=z[rows],
-            linear_columns=linear[rows],
+            covariates=linear[rows],
         )
 
     left, alone = of(slice(n)) - of(slice(few, n)), of(slice(few))

@@ -9,7 +9,7 @@ from asvgp import LBFGS, SHO, GPRegressor, Matern12, Matern32, Matern52, Matern7
 from asvgp.basis import Grid
 from asvgp.kernels.algebra import Sum
 from asvgp.policies import DATA, LINE
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from asvgp.training import optimise
 from asvgp.training.climb import Problem, train
 from asvgp.training.optimise import Objective, maximise

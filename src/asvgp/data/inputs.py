@@ -12,6 +12,7 @@ from asvgp.basis import Array
 from asvgp.data.columns import A_GRID, Columns, Gridded, Layout, Table
 from asvgp.data.validation import check_weights
 from asvgp.runtime.checks import finite_range
+from asvgp.statistics import Statistics
 from asvgp.times import TimeAxis, as_duration, is_time
 
 
@@ -269,7 +270,7 @@ def _seconds(item) -> float | None:
 class Seen(NamedTuple):
     """What was seen: the statistics, and how to read more of the same kind."""
 
-    stats: Any  # Statistics, or FieldStatistics
+    stats: Statistics
     structure: Any  # Line, or Field
     known_noise: bool
     single: bool  # y came as a vector

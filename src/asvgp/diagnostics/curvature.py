@@ -15,7 +15,7 @@ from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.chain import ChainEngine
 from asvgp.policies import VERDICT
 from asvgp.runtime.parallel import one_blas_thread
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 
 NOISE = "noise variance"  # as `asvgp.training.optimise` names it
 _STEP = 1e-3  # of a log-hyperparameter, in the differences of gradients

@@ -14,11 +14,11 @@ from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.memory import spilled
 from asvgp.posterior.field import FieldPosterior
 from asvgp.runtime.memory import in_words
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 from asvgp.training.field_objective import Nearby
 
 
-def field_facts(posterior: FieldPosterior, objective: str, stats: FieldStatistics) -> Facts:
+def field_facts(posterior: FieldPosterior, objective: str, stats: Statistics) -> Facts:
     """Structure, degrees of freedom, and whether the basis is large enough.
 
     ``stats`` are those on the finest grids.

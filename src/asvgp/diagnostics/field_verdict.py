@@ -22,7 +22,7 @@ from asvgp.model.levels import least_levels, marginal_moments, most_cells, scale
 from asvgp.model.plan import Plan
 from asvgp.policies import VERDICT
 from asvgp.posterior.field import FieldPosterior
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def basis_verdict(posterior: FieldPosterior) -> BasisVerdict:
     return BasisVerdict(share, penalty, gain, size, suggested, words)
 
 
-def stopped_short(posterior: FieldPosterior, finest: FieldStatistics) -> list[str]:
+def stopped_short(posterior: FieldPosterior, finest: Statistics) -> list[str]:
     """A note where an automatic choice ended with clearly more to gain.
 
     On its finest cells, which finer ones would regain; or where digits end it, which none would.

@@ -17,7 +17,7 @@ from asvgp.model.bound import Bound
 from asvgp.model.prior import ChainPrior, data_variance
 from asvgp.policies import VERDICT
 from asvgp.posterior.line import Posterior
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from asvgp.times import Duration, in_short
 
 _WIDTH = 80
@@ -70,7 +70,7 @@ def basis_verdict(
     >>> import numpy as np
     >>> from asvgp import Matern32
     >>> from asvgp.basis import Grid
-    >>> from asvgp.statistics.one_input import Statistics
+    >>> from asvgp.statistics import Statistics
     >>> x = np.linspace(0, 1, 1000)
     >>> for cells in (20, 100, 500):
     ...     stats = Statistics.from_data(x, np.sin(9 * x), Grid(0.0, 1.0, cells), degree=2)

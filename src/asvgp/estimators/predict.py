@@ -20,7 +20,7 @@ from asvgp.runtime.memory import as_bytes
 from asvgp.sources.answers import rows_of, score_of, source_to_predict, with_names
 from asvgp.sources.sent import Predictor
 from asvgp.sources.source import source_for
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from asvgp.training.fit import Fit
 from asvgp.training.optimise import Report
 from asvgp.training.resolution import Level

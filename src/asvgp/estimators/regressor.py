@@ -22,7 +22,7 @@ from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
 from asvgp.sources.answers import input_names, with_names
 from asvgp.sources.source import Chunk, Source, source_for
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from asvgp.structures.choose import structure_of
 from asvgp.training.climb import Problem
 from asvgp.training.fit import Fit

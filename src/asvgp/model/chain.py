@@ -14,7 +14,7 @@ from asvgp.model.effects import Design, Estimate, by_power, estimate
 from asvgp.model.elimination import Elimination, eliminate
 from asvgp.model.engine import Forms, Likelihood, Remembered
 from asvgp.model.prior import ChainPrior
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 
 
 class ChainEngine:

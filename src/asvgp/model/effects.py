@@ -24,7 +24,7 @@ from asvgp.basis import Array
 from asvgp.kernels import Constant, Effect, Kernel
 from asvgp.model.elimination import Elimination
 from asvgp.model.prior import ChainPrior
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 
 WIDE = 1e6  # prior variance of a coefficient, in units of what the data suggest
 _ROWS = 4096  # from which a mean is guessed

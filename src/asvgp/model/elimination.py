@@ -24,7 +24,7 @@ from asvgp.basis import Array
 from asvgp.linalg.chain import elimination, square_root
 from asvgp.linalg.small import inverse_and_log_det
 from asvgp.model.prior import ChainPrior
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 
 CERTAIN = 1e6
 HOPELESS = 1e10

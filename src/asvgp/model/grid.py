@@ -33,7 +33,7 @@ from asvgp.model.grid_inverse import (
 from asvgp.model.grid_prior import GridPrior, SmoothPrior, TermForms
 from asvgp.model.grid_tables import GridTables, interleave
 from asvgp.model.plan import Plan
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class GridEngine:
     kernel : Kernel
         Its components and effects matter; its hyperparameters do not.
     plan : Plan
-    statistics : FieldStatistics
+    statistics : Statistics
         On the plan's grids.
     device : Cpu or Batched, or a function that returns one, optional
     tables : GridTables, optional
@@ -64,7 +64,7 @@ class GridEngine:
         self,
         kernel: Kernel,
         plan: Plan,
-        statistics: FieldStatistics,
+        statistics: Statistics,
         device: Device | Callable[[], Device] | None = None,
         tables: GridTables | None = None,
     ):
@@ -110,7 +110,7 @@ class GridEngine:
         """``Phi' W y``, (size, outputs)."""
         return self.tables.right(self.statistics)
 
-    def with_statistics(self, statistics: FieldStatistics) -> GridEngine:
+    def with_statistics(self, statistics: Statistics) -> GridEngine:
         """Return an engine for other sums on the same grids, sharing all tables with this one."""
         return GridEngine(self.kernel, self.plan, statistics, tables=self.tables)
 
@@ -336,7 +336,7 @@ class GridFactored:
         return device.back(factor.sample(device.move(normals)))
 
 
-def _precisions(kernel: Kernel, plan: Plan, stats: FieldStatistics) -> Array:
+def _precisions(kernel: Kernel, plan: Plan, stats: Statistics) -> Array:
     """Return the prior precisions of the effects: those given, or too small to matter."""
     count = plan.effects
     if not count:

@@ -19,7 +19,7 @@ from asvgp.model.elements import Leaves, permute
 from asvgp.model.memory import Need, plan_need
 from asvgp.model.plan import Plan
 from asvgp.policies import MEMORY
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 
 
 class GridTables:
@@ -68,7 +68,7 @@ class GridTables:
         """True if factors of P are on disk: they do not fit in memory, and all else does."""
         return self.need.spills(self.device.limit or MEMORY.share * self.device.memory)
 
-    def gram(self, moments: DeviceArray, statistics: FieldStatistics) -> DeviceArray:
+    def gram(self, moments: DeviceArray, statistics: Statistics) -> DeviceArray:
         """Return G of every leaf, (leaves, s, s), from interleaved moments."""
         leaves, plan, device = self.leaves, self.plan, self.device
         count = len(self.tree.leaves)
@@ -105,7 +105,7 @@ class GridTables:
             out[:, leaves.block - columns :, a:b] += value
             out[:, a:b, leaves.block - columns :] += permute(value, [0, 2, 1])
 
-    def right(self, statistics: FieldStatistics) -> Array:
+    def right(self, statistics: Statistics) -> Array:
         """Return ``Phi' W y``, (size, outputs)."""
         outputs = len(statistics.squares)
         out = np.zeros((self.size, outputs))

@@ -27,10 +27,10 @@ from asvgp.kernels import SHO, Component, Kernel
 from asvgp.model.axis import Axis
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 
 
-def marginal_moments(stats: FieldStatistics) -> list[Array]:
+def marginal_moments(stats: Statistics) -> list[Array]:
     """Return the moments along each input of the main block, the others summed over."""
     D, out = len(stats.grids), []
     for d in range(D):

@@ -22,7 +22,7 @@ from asvgp.kernels import Component, Kernel
 from asvgp.kernels.dynamics import average_variances
 from asvgp.linalg.chain import prior as chain
 from asvgp.linalg.small import inverse_and_log_det
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 
 _FACTORIALS = np.array([factorial(i) for i in range(8)], dtype=float)
 

@@ -58,7 +58,7 @@ def derivative(
     >>> import numpy as np
     >>> from asvgp import Matern52
     >>> from asvgp.basis import Grid
-    >>> from asvgp.statistics.one_input import Statistics
+    >>> from asvgp.statistics import Statistics
     >>> x = np.linspace(0, 1, 200)
     >>> stats = Statistics.from_data(x, np.sin(6 * x), Grid(0.0, 1.0, 50), degree=3)
     >>> posterior = Posterior(Matern52(0.5), 1e-6, stats, degree=3)
@@ -103,7 +103,7 @@ def derivative_covariance(
     >>> import numpy as np
     >>> from asvgp import Matern32
     >>> from asvgp.basis import Grid
-    >>> from asvgp.statistics.one_input import Statistics
+    >>> from asvgp.statistics import Statistics
     >>> nothing = Statistics.from_data(np.empty(0), np.empty(0), Grid(0.0, 1.0, 10), degree=2)
     >>> posterior = Posterior(Matern32(1.0), 0.1, nothing, degree=2)
     >>> derivative_covariance(posterior, [0.0, 0.5]).round(3)  # -k''
@@ -183,7 +183,7 @@ def integrate(
     >>> import numpy as np
     >>> from asvgp import Matern52
     >>> from asvgp.basis import Grid
-    >>> from asvgp.statistics.one_input import Statistics
+    >>> from asvgp.statistics import Statistics
     >>> x = np.linspace(0, 3, 200)
     >>> stats = Statistics.from_data(x, np.cos(x), Grid(0.0, 3.0, 50), degree=3)
     >>> posterior = Posterior(Matern52(1.0), 1e-6, stats, degree=3)

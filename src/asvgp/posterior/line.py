@@ -28,7 +28,7 @@ from asvgp.model.elimination import Elimination
 from asvgp.model.prior import ChainPrior
 from asvgp.posterior.tails import Splines
 from asvgp.runtime.parallel import as_doubles, each_chunk, each_share, one_blas_thread
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 
 
 class Posterior:
@@ -47,7 +47,7 @@ class Posterior:
     >>> import numpy as np
     >>> from asvgp import Matern32
     >>> from asvgp.basis import Grid
-    >>> from asvgp.statistics.one_input import Statistics
+    >>> from asvgp.statistics import Statistics
     >>> x = np.linspace(0, 1, 50)
     >>> stats = Statistics.from_data(x, np.sin(6 * x), Grid(0.0, 1.0, 20), degree=2)
     >>> posterior = Posterior(Matern32(0.5), 1e-4, stats, degree=2)

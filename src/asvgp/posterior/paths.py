@@ -59,7 +59,7 @@ def draw_paths(
     >>> import numpy as np
     >>> from asvgp import Matern52
     >>> from asvgp.basis import Grid
-    >>> from asvgp.statistics.one_input import Statistics
+    >>> from asvgp.statistics import Statistics
     >>> x = np.linspace(0, 1, 50)
     >>> stats = Statistics.from_data(x, np.sin(6 * x), Grid(0.0, 1.0, 20), degree=3)
     >>> posterior = Posterior(Matern52(0.5), 1e-4, stats, degree=3)
@@ -93,7 +93,7 @@ def mean_spline(posterior: Posterior, output: int = 0, component: int | None = N
     >>> import numpy as np
     >>> from asvgp import Matern32
     >>> from asvgp.basis import Grid
-    >>> from asvgp.statistics.one_input import Statistics
+    >>> from asvgp.statistics import Statistics
     >>> x = np.linspace(0, 1, 50)
     >>> stats = Statistics.from_data(x, x**2, Grid(0.0, 1.0, 20), degree=2)
     >>> posterior = Posterior(Matern32(0.5), 1e-4, stats, degree=2)
@@ -142,7 +142,7 @@ def sample(
     >>> import numpy as np
     >>> from asvgp import Matern32
     >>> from asvgp.basis import Grid
-    >>> from asvgp.statistics.one_input import Statistics
+    >>> from asvgp.statistics import Statistics
     >>> x = np.linspace(0, 1, 50)
     >>> stats = Statistics.from_data(x, np.sin(6 * x), Grid(0.0, 1.0, 20), degree=2)
     >>> posterior = Posterior(Matern32(0.5), 1e-4, stats, degree=2)

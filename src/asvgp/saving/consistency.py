@@ -21,8 +21,7 @@ from asvgp.model.effects import Estimate
 from asvgp.model.plan import Plan
 from asvgp.posterior.field import FieldPosterior
 from asvgp.posterior.line import Posterior
-from asvgp.statistics.one_input import Statistics
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 from asvgp.structures.field import Field
 from asvgp.structures.line import Line
 from asvgp.times import TimeAxis
@@ -56,8 +55,7 @@ def check_model(estimator) -> None:
     ):
         raise ValueError(f"there are {width} columns, but their names are {names!r:.80}")
     _structure(seen.structure, width)
-    line = isinstance(seen.structure, Line)
-    _is("the statistics", seen.stats, Statistics if line else FieldStatistics)
+    _is("the statistics", seen.stats, Statistics)
     _statistics(seen.stats, seen.structure.layout)
     if seen.single and len(seen.stats.squares) != 1:
         raise ValueError("several outputs where there was one")
@@ -147,50 +145,41 @@ def _field_posterior(posterior: FieldPosterior) -> None:
     _array("inverse of the columns", own, (columns, columns))
 
 
-def _statistics(stats: Any, layout: Layout) -> None:
+def _statistics(stats: Statistics, layout: Layout) -> None:
     outputs = len(stats.squares)
-    if isinstance(stats, Statistics):
-        _grid(stats.grid)
-        k, cells, columns = stats.degree, stats.grid.cells, len(layout.linear)
-        _whole("degree", k, 1, MOST_DEGREE)
-        moments = (2 * k + 1, (k + 1) * (k + 2) // 2)
-        widths = len(stats.widths)
-        shapes = {
-            "moments": (cells, moments[stats.moments.shape[-1] != moments[0]]),
-            "targets": (outputs, cells, k + 1),
-            "columns": (columns, cells, k + 1),
-            "products": (outputs + columns if columns else outputs, columns),
-            "widths": (widths,),
-            "width_weights": (widths,),
-            "centre": (outputs,),
-            "column_centre": (columns,),
-        }
-        _is("convention", stats.convention, str)
-    else:
-        smooth_grids, smooth_degrees = [g for g, _ in stats.smooths], [k for _, k in stats.smooths]
-        for grid in (*stats.grids, *smooth_grids):
-            _grid(grid)
-        for degree in (*stats.degrees, *smooth_degrees):
-            _whole("degree", degree, 1, MOST_DEGREE)
-        if (len(stats.grids), len(stats.degrees)) != (len(layout.inputs),) * 2:
-            raise ValueError(f"{len(stats.grids)} grids for {len(layout.inputs)} inputs")
-        if stats.linear != len(layout.kernel.effects) or len(stats.smooths) != len(layout.smooths):
-            raise ValueError("the statistics have other columns than the kernel")
-        cells = tuple(grid.cells for grid in stats.grids)
-        powers = tuple(k + 1 for k in stats.degrees)
-        columns = sum(g.cells + k for g, k in stats.smooths) + stats.linear
-        shapes = {
-            "moments": (*cells, *(2 * k + 1 for k in stats.degrees)),
-            "targets": (outputs, *cells, *powers),
-            "cross": (*cells, *powers, columns),
-            "column_gram": (columns, columns),
-            "column_targets": (outputs, columns),
-            "centre": (outputs,),
-        }
-        if hasattr(stats, "column_centre"):
-            shapes["column_centre"] = (stats.linear,)
-    for name, shape in ({"squares": (outputs,)} | shapes).items():
+    for grid in (*stats.grids, *(grid for grid, _ in stats.smooths)):
+        _grid(grid)
+    for degree in (*stats.degrees, *(degree for _, degree in stats.smooths)):
+        _whole("degree", degree, 1, MOST_DEGREE)
+    if (len(stats.grids), len(stats.degrees)) != (len(layout.inputs),) * 2:
+        raise ValueError(f"{len(stats.grids)} grids for {len(layout.inputs)} inputs")
+    # With one input, the intercept and the slope are known without a column.
+    linear = len(layout.linear if layout.single else layout.kernel.effects)
+    _whole("linear", stats.linear, linear, linear)
+    if len(stats.smooths) != len(layout.smooths):
+        raise ValueError("the statistics have other columns than the kernel")
+    cells = tuple(grid.cells for grid in stats.grids)
+    powers = tuple(k + 1 for k in stats.degrees)
+    moments = tuple(2 * k + 1 for k in stats.degrees)
+    pairs = tuple(k * (k + 1) // 2 for k in powers)
+    if layout.single and stats.moments.shape[1:] == pairs:  # there are, or were, averages
+        moments = pairs
+    columns = sum(grid.cells + degree for grid, degree in stats.smooths) + stats.linear
+    shapes = {
+        "moments": (*cells, *moments),
+        "targets": (outputs, *cells, *powers),
+        "cross": (*cells, *powers, columns),
+        "column_gram": (columns, columns),
+        "column_targets": (outputs, columns),
+        "squares": (outputs,),
+        "centre": (outputs,),
+        "column_centre": (stats.linear,),
+        "widths": (len(stats.widths),),
+        "width_weights": (len(stats.widths),),
+    }
+    for name, shape in shapes.items():
         _array(f"{name} of the statistics", getattr(stats, name), shape)
+    _is("convention", stats.convention, str)
     _whole("count", stats.count, 0)
     _whole("missing", stats.missing, None)
     _real("log_weights", stats.log_weights)

@@ -2,8 +2,8 @@
 
 Numbers, text and lists stand for themselves. Whatever else there is becomes an object with
 one key, its kind: an array (by name), a tuple, a duration, or one of the classes below with
-its fields. Nothing is looked up outside this file: what is not listed here cannot be in a
-model. A field that a file lacks, because it is older, has its default.
+its fields. What is not listed here cannot be in a model. A field that a file lacks, because it is
+older, has its default; classes that have changed are read by `asvgp.saving.migration`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
 from asvgp.posterior.field import FieldPosterior
 from asvgp.posterior.line import Posterior
-from asvgp.statistics.one_input import Statistics
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.saving.migration import MIGRATIONS
+from asvgp.statistics import Statistics
 from asvgp.structures.field import Field
 from asvgp.structures.line import Line
 from asvgp.times import Duration, TimeAxis
@@ -42,7 +42,7 @@ _CLASSES: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
         *(Matern12, Matern32, Matern52, Matern72, SHO, Constant, Linear, Product, Sum),
-        *(Grid, Statistics, FieldStatistics, Seen, Line, Field, Layout, TimeAxis),
+        *(Grid, Statistics, Seen, Line, Field, Layout, TimeAxis),
         *(Fit, Posterior, FieldPosterior, Plan, LBFGS, Report, Level),
     )
 }
@@ -53,7 +53,6 @@ _PARTS: dict[type, tuple[str, ...]] = {
     Posterior: ("kernel", "noise", "stats", "degree", "state"),
     FieldPosterior: ("kernel", "noise", "plan", "stats", "state"),
 }
-_SHARED = (Statistics, FieldStatistics)
 _UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
 
 
@@ -91,7 +90,7 @@ class Encoder:
         if isinstance(value, float | np.floating):
             number = float(value)
             return number if isfinite(number) else {"float": repr(number)}
-        if isinstance(value, _SHARED):
+        if isinstance(value, Statistics):
             return self._share(value, where)
         if _CLASSES.get(name) is type(value):
             return {name: {k: self(v, f"{where}.{k}") for k, v in _fields(value).items()}}
@@ -242,9 +241,11 @@ class Decoder:
         ((kind, content),) = node.items()
         if kind in self._kinds:
             return self._kinds[kind](content)
-        if kind not in _CLASSES:
+        if kind not in _CLASSES and kind not in MIGRATIONS:
             raise ValueError(f"{kind!r} is no part of a model")
         parts = {name: self(item) for name, item in content.items()}
+        if kind in MIGRATIONS:
+            kind, parts = MIGRATIONS[kind](parts)
         return self._made(_CLASSES[kind], parts)
 
     def _shared(self, name: str) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from asvgp.data.columns import Columns, Gridded
 from asvgp.data.inputs import read_widths
 from asvgp.sources.source import Chunk, Source, Stream, len_of
-from asvgp.statistics.pass_one import block_rows
+from asvgp.statistics.accumulator import block_rows
 from asvgp.times import TimeAxis, Zoned, is_time
 
 

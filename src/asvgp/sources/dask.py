@@ -25,7 +25,7 @@ from asvgp.sources.frames import PandasSource
 from asvgp.sources.roles import Roles
 from asvgp.sources.source import Chunk, Source, Stream
 from asvgp.sources.table import TableSource, chunk_of
-from asvgp.statistics.pass_one import block_rows
+from asvgp.statistics.accumulator import block_rows
 
 FAN_IN = 8  # statistics that are added at once
 FAN_IN_BYTES = 1 << 29  # and that they may take together
@@ -190,7 +190,7 @@ class DaskStream(Stream):
         """Statistics of all partitions, added on the workers."""
         from dask.delayed import delayed
 
-        size = sum(v.nbytes for v in vars(reader.data.stats).values() if hasattr(v, "nbytes"))
+        size = reader.data.stats.nbytes
         fan_in = int(min(max(FAN_IN_BYTES // max(size, 1), 2), FAN_IN))
         sent = delayed(reader, traverse=False, pure=False)  # once, by its key
         sums = [part.task(statistics_of, sent, i) for i, part in enumerate(self.parts)]

@@ -23,7 +23,7 @@ from asvgp.sources.boxes import box_lengths, boxes
 from asvgp.sources.convert import as_inputs, as_numbers
 from asvgp.sources.roles import Roles, as_names, closest, is_column, named_by
 from asvgp.sources.source import Chunk, Source, Stream
-from asvgp.statistics.pass_one import block_rows
+from asvgp.statistics.accumulator import block_rows
 
 ENDINGS = (".nc", ".nc4", ".cdf", ".zarr")
 

@@ -44,7 +44,7 @@ class Sent:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, about what has to be sent."""
-        return _bytes(vars(self.state[1].stats)) + _bytes(self.state[4])
+        return self.state[1].stats.nbytes + _bytes(self.state[4])
 
     @cached_property
     def model(self) -> Any:

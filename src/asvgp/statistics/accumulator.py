@@ -1,83 +1,148 @@
-"""Statistics of several inputs from data that come in blocks."""
+"""Statistics of data that come in blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
+from math import nan
+from operator import add
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
 
 from asvgp.basis import Array
-from asvgp.statistics.pass_many import CellSums, ColumnSums, Observations, pass_over
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.policies import DATA
+from asvgp.statistics.gridded import GridSums
+from asvgp.statistics.pass_many import ManyInputs
+from asvgp.statistics.pass_one import OneInput
+
+if TYPE_CHECKING:
+    from asvgp.statistics.statistics import Statistics
 
 
-class FieldAccumulator:
-    """Statistics of data that come in blocks, the first of them the longest.
+class _Part(Protocol):
+    """Sums of data of one kind."""
 
-    Blocks whose lengths are multiples of `asvgp.statistics.pass_many.BATCH`, but for the last, give
-    the bits that all rows at once do.
+    @property
+    def squares(self) -> Array:
+        """Weighted sums of y squared so far."""
+        ...
+
+    def statistics(self) -> Statistics:
+        """Return the statistics of all blocks so far."""
+        ...
+
+
+class Accumulator:
+    """Sums over data that come in blocks, in tables that stay from block to block.
+
+    The sums depend on the rows, their order and where blocks begin, not on where they come
+    from: the same blocks give the same bits. The first block must be the longest.
 
     Parameters
     ----------
-    empty : FieldStatistics
-        Of no data: its arrays are added to.
+    like : Statistics
+        Statistics whose grids, columns, centres and convention the new ones have; the data in
+        them are not added.
+    premultiplied : bool
+        Whether y is multiplied by its weights already; see `Statistics.from_data`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp.basis import Grid
+    >>> from asvgp.statistics import Statistics
+    >>> sums = Accumulator(Statistics.empty(Grid(0.0, 1.0, cells=8), degree=2))
+    >>> for part in np.split(np.linspace(0, 1, 100), 4):
+    ...     sums.add([part], np.sin(part))
+    >>> sums.statistics().count
+    100
     """
 
-    def __init__(self, empty: FieldStatistics):
-        self.empty, self.count = empty, 0
+    def __init__(self, like: Statistics, premultiplied: bool = False):
+        self.like = like
+        self.parts: dict[str, _Part] = {}
+        self.unweighted: Accumulator | None = None
+        if premultiplied:  # then the centre of y is subtracted afterwards
+            plain = replace(like, centre=np.zeros(like.outputs))
+            self.weighted, self.unweighted = Accumulator(plain), Accumulator(plain)
 
     def add(
         self,
         inputs: Sequence[Array],
         y: Array,
         sample_weight: Array | None = None,
+        *,
         smooth_inputs: Sequence[Array] = (),
-        linear: Sequence[Array] = (),
+        covariates: Sequence[Array] = (),
+        width: Array | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> None:
-        """One block: a list of arrays each, y of shape (n, outputs)."""
-        empty = self.empty
-        if not self.count:
-            self.observations = Observations(y, sample_weight, empty.centre)
-            self.cells = self.columns = None
-            if empty.grids:
-                tables = empty.moments, empty.targets, empty.cross
-                self.cells = CellSums(
-                    self.observations, inputs, empty.grids, empty.degrees, *tables
-                )
-            if len(empty.column_gram) or not empty.grids:
-                self.columns = ColumnSums(
-                    self.observations, smooth_inputs, empty.smooths, linear, empty.column_centre
-                )
-        self.observations.take(y, sample_weight)
-        if self.cells is not None:
-            self.cells.x = inputs
-        if self.columns is not None:
-            self.columns.smooth_inputs, self.columns.linear = smooth_inputs, linear
-        pass_over(self.observations, self.cells, self.columns, progress)
-        self.count += len(y)
+        """Add a block of rows: one array for each column, y of shape (n,) or (n, outputs)."""
+        y = y[:, None] if y.ndim == 1 else y
+        if self.unweighted is not None:
+            columns = {"smooth_inputs": smooth_inputs, "covariates": covariates, "width": width}
+            absent = np.isnan(y).any(axis=1, keepdims=True)
+            zeros = np.broadcast_to(np.where(absent, nan, 0.0), y.shape)
+            self.weighted.add(inputs, zeros, sample_weight, **columns, progress=progress)
+            self.unweighted.add(inputs, y, **columns)
+            return
+        if len(self.like.grids) == 1 and not self.like.smooths:
+            kind = "points" if width is None else "averages"
+            part = self.parts.get(kind)
+            if not isinstance(part, OneInput):
+                part = self.parts[kind] = OneInput(self.like, averaged=width is not None)
+            part.add(inputs[0], y, sample_weight, covariates, width, progress)
+            return
+        if width is not None:
+            raise ValueError("Averages over intervals are for models of one input.")
+        part = self.parts.get("points")
+        if not isinstance(part, ManyInputs):
+            part = self.parts["points"] = ManyInputs(self.like)
+        part.add(inputs, y, sample_weight, smooth_inputs, covariates, progress)
+
+    def add_grid(self, values, axes: Sequence, sample_weight=None) -> None:
+        """Add a block of gridded data; see `asvgp.statistics.gridded.GridSums.add`."""
+        part = self.parts.get("grid")
+        if not isinstance(part, GridSums):
+            part = self.parts["grid"] = GridSums(self.like)
+        part.add(values, axes, sample_weight)
 
     @property
     def squares(self) -> Array:
-        """Weighted sums of y squared so far; infinite where y is."""
-        return self.observations.squares
+        """Weighted sums of y squared so far, less its centre; infinite where y is."""
+        if self.unweighted is not None:
+            return self.unweighted.squares
+        return np.sum([part.squares for part in self.parts.values()], axis=0)
 
-    def statistics(self) -> FieldStatistics:
-        """Of all blocks."""
-        empty, observations = self.empty, self.observations
-        sums = {"moments": empty.moments, "targets": empty.targets, "cross": empty.cross}
-        if self.columns is not None:
-            gram, count = self.columns.symmetric(), len(empty.column_gram)
-            sums["column_gram"] = gram[:count, :count].copy()
-            sums["column_targets"] = gram[count:-1, :count].copy()
-            if not empty.grids:  # the sums over all data: the column of ones
-                sums["moments"] = gram[-1, -1].reshape(())
-                sums["targets"] = gram[-1, count:-1].copy()
-                sums["cross"] = gram[-1, :count].copy()
-        return replace(
-            empty,
-            **sums,
-            squares=observations.squares,
-            count=self.count - observations.missing,
-            missing=observations.missing,
-            log_weights=observations.log_weights,
+    def statistics(self) -> Statistics:
+        """Return the statistics of all blocks so far."""
+        if self.unweighted is None:
+            parts = [part.statistics() for part in self.parts.values()]
+            return reduce(add, parts) if parts else self.like.emptied()
+        values = self.unweighted.statistics()
+        both = replace(
+            self.weighted.statistics(),
+            targets=values.targets,
+            column_targets=values.column_targets,
+            squares=np.full(self.like.outputs, nan),
         )
+        return both.recentred(self.like.centre, self.like.column_centre)
+
+
+def block_rows(columns: int) -> int:
+    """Return the number of rows in a block of data with so many columns, X and y together.
+
+    Wherever data come from they are summed in these blocks. No block is so short that the
+    number of rows, where it is not all of them, would change an automatic grid.
+
+    Examples
+    --------
+    >>> block_rows(2), block_rows(20)
+    (4194304, 524288)
+    """
+    rows = 1 << 22
+    while rows > DATA.many_rows and rows * columns > 1 << 24:
+        rows //= 2
+    return rows

@@ -11,47 +11,49 @@ are D contractions, each with the sparse matrix of one axis' powers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
+from math import isfinite, nan
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from asvgp.basis import Array, Grid
 
+if TYPE_CHECKING:
+    from asvgp.statistics.statistics import Statistics
+
 
 class GridSums:
-    """The sums of `asvgp.statistics.several_inputs.FieldStatistics` that gridded data have.
+    """Sums over gridded data that come in blocks, each on coordinates of its own.
 
-    They come in blocks, each a grid of its own; a block costs no more than the cells that it
-    touches. ``centre`` is taken off the values, a number an output.
+    A block costs no more than the cells that it touches.
+
+    Parameters
+    ----------
+    like : Statistics
+        Statistics whose grids, centres and convention the new ones have. At most one column may
+        stand beside the grids, the column of ones.
 
     Examples
     --------
     >>> import numpy as np
-    >>> sums = GridSums([Grid(0.0, 1.0, 100), Grid(0.0, 1.0, 4)], [2, 1])
+    >>> from asvgp.statistics import Statistics
+    >>> sums = GridSums(Statistics.empty([Grid(0.0, 1.0, 100), Grid(0.0, 1.0, 4)], [2, 1]))
     >>> for part in np.split(np.linspace(0.0, 1.0, 20), 4):
     ...     sums.add(np.ones((5, 3)), (part, np.array([0.1, 0.2, 0.3])))
-    >>> sums.count, sums.moments.shape
-    (60, (100, 4, 5, 3))
+    >>> sums.statistics().count
+    60
     """
 
-    def __init__(
-        self,
-        grids: Sequence[Grid],
-        degrees: Sequence[int],
-        outputs: int = 1,
-        centre: Array | None = None,
-    ):
-        self.grids, self.degrees = tuple(grids), tuple(degrees)
-        self.centre = np.zeros(outputs) if centre is None else centre
-        cells = tuple(grid.cells for grid in grids)
-        self.moments = np.zeros((*cells, *(2 * k + 1 for k in degrees)))
-        self.targets = np.zeros((outputs, *cells, *(k + 1 for k in degrees)))
-        self.squares = np.zeros(outputs)
+    def __init__(self, like: Statistics):
+        self.sums, self.squares = like.emptied(), np.zeros(like.outputs)
+        self.grids, self.degrees, self.centre = like.grids, like.degrees, like.centre
         self.count, self.missing, self.log_weights = 0, 0, 0.0
 
     def add(self, values, axes: Sequence, sample_weight=None) -> None:
-        """One block: values (n_1, ..., n_D) or (outputs, n_1, ..., n_D), axes of these lengths."""
+        """Add values of shape (n_1, ..., n_D) or (outputs, n_1, ..., n_D) on axes of lengths n."""
         values = np.asarray(values)
         shape = tuple(len(axis) for axis in axes)
         if not len(axes) == len(self.grids) == len(self.degrees):
@@ -73,7 +75,8 @@ class GridSums:
                 raise ValueError(
                     f"sample_weight has shape {weights.shape}, but the axes have lengths {shape}."
                 )
-            self.log_weights += float(np.log(weights[~absent]).sum())
+            with np.errstate(divide="ignore", invalid="ignore"):  # of weights not positive
+                self.log_weights += float(np.log(weights[~absent]).sum())
         if missing:
             weights = np.where(absent, 0.0, 1.0 if weights is None else weights)
         self.count += absent.size - missing
@@ -89,21 +92,42 @@ class GridSums:
                 _contract(np.ones(length), [axis], [k])
                 for length, axis, k in zip(shape, placed, double, strict=True)
             ]
-            self.moments[box] += _cells_first(reduce(np.multiply.outer, sides), inputs)
+            self.sums.moments[box] += _cells_first(reduce(np.multiply.outer, sides), inputs)
         else:
-            self.moments[box] += _cells_first(_contract(weights, placed, double), inputs)
+            self.sums.moments[box] += _cells_first(_contract(weights, placed, double), inputs)
         for number, output in enumerate(values):  # one at a time: no second copy of them all
             if self.centre[number]:
                 output = output - self.centre[number]
             output = np.where(absent, 0.0, output) if missing else output.astype(float, copy=False)
             weighted = output if weights is None else weights * output
             sums = _cells_first(_contract(weighted, placed, self.degrees), inputs)
-            self.targets[(number, *box)] += sums
+            self.sums.targets[(number, *box)] += sums
             self.squares[number] += np.vdot(weighted, output)
+
+    def statistics(self) -> Statistics:
+        """Return the statistics of all blocks so far."""
+        log_weights = self.log_weights
+        new = replace(
+            self.sums,
+            squares=self.squares,
+            count=self.count,
+            missing=self.missing,
+            log_weights=log_weights if isfinite(log_weights) else nan,
+            column_centre=np.zeros(self.sums.linear),
+        )
+        if not new.linear:
+            return new
+        lowest = (..., *(slice(k + 1) for k in self.degrees), None)
+        return replace(
+            new,
+            cross=np.ascontiguousarray(new.moments[lowest]),
+            column_gram=np.array([[new.weight]]),
+            column_targets=new.centred_sums[:, None],
+        )
 
 
 class Placed:
-    """Where the coordinates of one axis lie, counted from the first cell that has any."""
+    """Cells and local coordinates along one axis, counted from the first cell that has any."""
 
     def __init__(self, axis, grid: Grid):
         cell, self.s = grid.locate(axis)
@@ -111,7 +135,7 @@ class Placed:
         self.cell, self.cells = cell - self.first, int(cell.max()) + 1 - self.first
 
     def matrix(self, power: int) -> sparse.csr_array:
-        """Entry ``(cell (power + 1) + j, i)`` is s**j for the i-th coordinate, in its cell."""
+        """Return a matrix whose entry ``(cell (power + 1) + j, i)`` is s**j of coordinate i."""
         exponents = np.arange(power + 1)
         rows = self.cell[:, None] * (power + 1) + exponents
         columns = np.broadcast_to(np.arange(len(self.s))[:, None], rows.shape)
@@ -121,7 +145,7 @@ class Placed:
 
 
 def _contract(values: Array, axes: Sequence[Placed], powers: Sequence[int]) -> Array:
-    """Sums per cell and power, (cells_1, powers_1 + 1, ..., cells_D, powers_D + 1)."""
+    """Return sums per cell and power, (cells_1, powers_1 + 1, ..., cells_D, powers_D + 1)."""
     sizes = []
     for axis, power in zip(axes, powers, strict=True):
         # The first axis is contracted and becomes the last; after all they are in order.
@@ -131,6 +155,6 @@ def _contract(values: Array, axes: Sequence[Placed], powers: Sequence[int]) -> A
 
 
 def _cells_first(sums: Array, inputs: int) -> Array:
-    """From cells and powers in turn to all cells, then all powers."""
+    """Reorder axes from cells and powers in turn to all cells, then all powers."""
     order = [*range(0, 2 * inputs, 2), *range(1, 2 * inputs, 2)]
     return np.ascontiguousarray(sums.transpose(order))

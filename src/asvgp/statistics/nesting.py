@@ -1,22 +1,26 @@
-"""Grids within grids: what longer and coarser cells do to sums and to columns."""
+"""Longer and coarser grids: how sums and columns change with them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from asvgp.basis import Array, Grid, rescaling
+from asvgp.basis import Array, Grid, pair_columns, rescaling
 from asvgp.linalg.cells.accumulate_field import merge_cells
 
 
 def longer_grids(
-    grids: Sequence[Grid], lower: Sequence[float], upper: Sequence[float], multiples: Sequence[int]
+    grids: Sequence[Grid],
+    lower: Sequence[float] | Array,
+    upper: Sequence[float] | Array,
+    multiples: Sequence[int],
 ) -> list[tuple[Grid, tuple[int, int]]]:
-    """`Grid.extend` of each; without any bounds the grids stay as they are."""
+    """Extend each grid, see `Grid.extend`; without any bounds the grids stay as they are."""
     if len(lower) == len(upper) == 0:
         lower, upper = [grid.lower for grid in grids], [grid.upper for grid in grids]
     if not len(lower) == len(upper) == len(grids):
@@ -28,35 +32,72 @@ def longer_grids(
     return [grid.extend(low, high, multiple) for grid, low, high, multiple in ends]
 
 
-def coarsen_sums(sums: Array, cell_axis: int, power_axis: int, factor: int) -> Array:
-    """Sums of powers of one input on cells ``factor`` times as wide.
+def common_factors(grids: Sequence[Grid], others: Sequence[Grid]) -> tuple[int, ...]:
+    """Return how many cells of each grid make one of the other grid, which has the same ends.
 
-    The i-th of the merged cells covers the parent coordinate ``(s + i) / factor``; the sums
-    follow by the binomial theorem. Where the cells do not divide evenly, the last parent
-    reaches past the domain.
+    The factor is one where the grids do not nest.
+    """
+    factors = []
+    for grid, other in zip(grids, others, strict=True):
+        same = (grid.lower, grid.upper) == (other.lower, other.upper)
+        factors.append(grid.cells // other.cells if same and grid.cells % other.cells == 0 else 1)
+    return tuple(max(1, factor) for factor in factors)
+
+
+def coarsen_sums(sums: Array, cell_axis: int, power_axis: int, maps: Array) -> Array:
+    """Return sums over cells of one input that are ``len(maps)`` times as wide.
+
+    ``maps[i]`` expresses the powers of the wide cell's coordinate in those of its i-th part.
+    Where the cells do not divide evenly, the last wide cell reaches past the domain.
     """
     shape = list(sums.shape)
     cells, powers = shape[cell_axis], shape[power_axis]
-    flat = sums.reshape(
+    flat = np.ascontiguousarray(sums).reshape(
         prod(shape[:cell_axis]),
         cells,
         prod(shape[cell_axis + 1 : power_axis]),
         powers,
         prod(shape[power_axis + 1 :]),
     )
-    shape[cell_axis] = -(-cells // factor)
+    shape[cell_axis] = -(-cells // len(maps))
     merged = np.zeros((flat.shape[0], shape[cell_axis], *flat.shape[2:]))
-    merge_cells(flat, np.stack([rescaling(powers - 1, i, factor) for i in range(factor)]), merged)
+    if flat.size:
+        merge_cells(flat, maps, merged)
     return merged.reshape(shape)
 
 
+@lru_cache(maxsize=64)
+def power_maps(degree: int, factor: int) -> Array:
+    """Return maps of the powers up to ``degree`` for `coarsen_sums`.
+
+    The i-th of the merged cells covers the coordinates ``(s + i) / factor`` of the wide cell,
+    whose powers follow by the binomial theorem.
+    """
+    return np.stack([rescaling(degree, i, factor) for i in range(factor)])
+
+
+@lru_cache(maxsize=64)
+def pair_maps(degree: int, factor: int) -> Array:
+    """Return maps of all products of two powers, the upper triangle, for `coarsen_sums`."""
+    return np.stack([_rescaling_of_pairs(degree, i, factor) for i in range(factor)])
+
+
+def _rescaling_of_pairs(degree: int, offset: int, factor: int) -> Array:
+    """Return `rescaling` of both factors of all products of two powers."""
+    matrix, pair = rescaling(degree, offset, factor), pair_columns(degree)[1]
+    rows = []
+    for i, j in zip(*np.triu_indices(degree + 1), strict=True):
+        rows.append(np.bincount(pair.ravel(), np.outer(matrix[i], matrix[j]).ravel()))
+    return np.array(rows)
+
+
 def placement(splines: int, before: int, after: int) -> sparse.csr_array:
-    """Matrix that puts the splines of a grid among those of a longer one."""
+    """Return the matrix that places the splines of a grid among those of a longer one."""
     return sparse.csr_array(sparse.eye(before + splines + after, splines, k=-before))
 
 
 def refinement(cells: int, degree: int, factor: int) -> sparse.csr_array:
-    """Splines on cells ``factor`` times as wide, in terms of those on ``cells`` cells.
+    """Express splines on cells ``factor`` times as wide in terms of those on ``cells`` cells.
 
     The cardinal spline is the (k + 1)-fold convolution of a box with itself, and a wide box
     is ``factor`` boxes side by side. So
@@ -86,7 +127,7 @@ def refinement(cells: int, degree: int, factor: int) -> sparse.csr_array:
 
 
 def each(name: str, given: Any, count: int) -> tuple[int, ...]:
-    """One positive whole number for each, from one for all or a sequence."""
+    """Return ``count`` positive whole numbers, from one number for all or a sequence."""
     numbers = (int(given),) * count if np.ndim(given) == 0 else tuple(map(int, given))
     if len(numbers) != count or any(number < 1 for number in numbers):
         raise ValueError(f"{name} must be positive whole numbers, {count} of them; got {given}.")

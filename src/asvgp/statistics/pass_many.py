@@ -1,14 +1,16 @@
-"""The pass over data with many inputs: batches, shared tables, all cores.
+"""The pass over data of several inputs: batches, shared tables, all cores.
 
-Two steps alternate. Points of a batch are *located*, every thread taking a share of the
-rows; then they are *added*, every thread taking a share of the tables. So there is one copy
+Two steps alternate. Points of a batch are *located*, with every thread taking a share of the
+rows; then they are *added*, with every thread taking a share of the tables. So there is one copy
 of each table, however large, and the order of the sums does not depend on the threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import ceil, log2, prod
+from dataclasses import replace
+from math import ceil, isfinite, log2, nan, prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,16 +19,96 @@ from asvgp.linalg.cells.accumulate_columns import add_pair, spline_values
 from asvgp.linalg.cells.accumulate_field import add_cross, add_points, gather, locate, sort_blocks
 from asvgp.runtime.parallel import as_doubles, each_share
 
+if TYPE_CHECKING:
+    from asvgp.statistics.statistics import Statistics
+
 BATCH = 1 << 18
 BLOCKS = 1 << 12  # of cells: enough to share evenly, few enough to sort into
 
-Columns = Sequence[Array]  # one array a column, of any number type and stride
+Columns = Sequence[Array]  # one array for each column, of any number type and stride
+
+
+class ManyInputs:
+    """Sums over rows of any number of inputs, smooths and columns of given values.
+
+    The first block must be the longest. Blocks whose lengths are multiples of `BATCH`, except
+    for the last, give the same bits as all rows at once.
+
+    Parameters
+    ----------
+    like : Statistics
+        Statistics whose grids, columns, centres and convention the new ones have.
+    """
+
+    def __init__(self, like: Statistics):
+        self.sums, self.count = like.emptied(), 0
+        self.cells: CellSums | None = None
+        self.columns: ColumnSums | None = None
+
+    def add(
+        self,
+        inputs: Columns,
+        y: Array,
+        sample_weight: Array | None = None,
+        smooth_inputs: Columns = (),
+        covariates: Columns = (),
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        """Add a block of rows, with y of shape (n, outputs)."""
+        sums = self.sums
+        if not self.count:
+            self.observations = Observations(y, sample_weight, sums.centre)
+            if sums.grids:
+                tables = sums.moments, sums.targets, sums.cross
+                self.cells = CellSums(self.observations, inputs, sums.grids, sums.degrees, *tables)
+            if len(sums.column_gram) or not sums.grids:
+                self.columns = ColumnSums(
+                    self.observations, smooth_inputs, sums.smooths, covariates, sums.column_centre
+                )
+        self.observations.y, self.observations.sample_weight = y, sample_weight
+        if self.cells is not None:
+            self.cells.x = inputs
+        if self.columns is not None:
+            self.columns.smooth_inputs, self.columns.linear = smooth_inputs, covariates
+        _pass_over(self.observations, self.cells, self.columns, progress)
+        self.count += len(y)
+
+    @property
+    def squares(self) -> Array:
+        """Weighted sums of y squared so far, less its centre; infinite where y is."""
+        return self.observations.squares
+
+    def statistics(self) -> Statistics:
+        """Return the statistics of all blocks so far."""
+        sums, observations = self.sums, self.observations
+        if self.columns is not None:
+            gram, count = self.columns.symmetric(), len(sums.column_gram)
+            sums = replace(
+                sums,
+                column_gram=gram[:count, :count].copy(),
+                column_targets=gram[count:-1, :count].copy(),
+            )
+            if not sums.grids:  # then the column of ones holds the sums over all data
+                sums = replace(
+                    sums,
+                    moments=gram[-1, -1].reshape(()),
+                    targets=gram[-1, count:-1].copy(),
+                    cross=gram[-1, :count].copy(),
+                )
+        log_weights = observations.log_weights
+        return replace(
+            sums,
+            squares=observations.squares,
+            count=self.count - observations.missing,
+            missing=observations.missing,
+            log_weights=log_weights if isfinite(log_weights) else nan,
+        )
 
 
 class Observations:
-    """Weights and outputs of a batch; a row with a missing output weighs nothing.
+    """Weights and outputs of a batch; a row with a missing output has weight zero.
 
-    ``centre`` is taken off y, a number an output.
+    ``centre`` is subtracted from y, one number for each output.
     """
 
     def __init__(self, y: Array, sample_weight: Array | None, centre: Array):
@@ -37,12 +119,8 @@ class Observations:
         self.squares = np.zeros(y.shape[1])
         self.missing, self.log_weights = 0, 0.0
 
-    def take(self, y: Array, sample_weight: Array | None) -> None:
-        """The next block, no longer than the first."""
-        self.y, self.sample_weight = y, sample_weight
-
     def read(self, begin: int, start: int, stop: int) -> tuple[Array, int, float]:
-        """Rows ``start`` to ``stop`` of the batch that begins at ``begin``; their totals."""
+        """Read rows ``start`` to ``stop`` of the batch from ``begin`` on, and return totals."""
         rows, share = slice(begin + start, begin + stop), slice(start, stop)
         weights, outputs = self.weights[share], self.outputs[:, share]
         np.subtract(self.y[rows].T, self.centre[:, None], out=outputs)
@@ -53,7 +131,8 @@ class Observations:
             outputs[:, absent] = 0.0
             weights[absent] = 1.0
         if self.sample_weight is not None:
-            log_weights = float(np.log(weights).sum())
+            with np.errstate(divide="ignore", invalid="ignore"):  # of weights not positive
+                log_weights = float(np.log(weights).sum())
         if missing:
             weights[absent] = 0.0
         return (weights * outputs * outputs).sum(axis=1), missing, log_weights
@@ -99,7 +178,7 @@ class CellSums:
         self.offsets: list[Array] = []  # of the blocks in every share of the batch
 
     def locate(self, begin: int, start: int, stop: int) -> Array:
-        """Sort a share of the rows by blocks of cells; where each block begins."""
+        """Sort a share of the rows by blocks of cells, and return where each block begins."""
         share, inputs = slice(start, stop), self.inputs
         cell, order = self.cell[share], self.order[share]
         cell[:] = 0
@@ -145,7 +224,7 @@ class ColumnSums:
     """Gram matrix of the global columns, bordered by the outputs and a column of ones.
 
     The border holds the products of the columns with the outputs and their sums. ``centres``
-    are taken off the columns of given values.
+    are subtracted from the columns of given values.
     """
 
     def __init__(
@@ -169,11 +248,11 @@ class ColumnSums:
         self.first[:] = self.begins[:-1, None]
         self.values = np.ones((self.offsets[-1], rows))  # the last row stays so
         self.gram = np.zeros((self.begins[-1], self.begins[-1]))
-        # Pairs of groups, a smooth first; the dense columns' own block is one product more.
+        # Pairs of groups, a smooth first; the block of the dense columns is one more product.
         self.pairs = [(g, h) for g in range(len(smooths)) for h in range(g, groups)]
 
     def locate(self, begin: int, start: int, stop: int) -> None:
-        """Values of the columns in a share of the rows."""
+        """Compute the values of the columns in a share of the rows."""
         rows, share = slice(begin + start, begin + stop), slice(start, stop)
         for j, (grid, degree) in enumerate(self.smooths):
             spline_values(
@@ -213,11 +292,11 @@ class ColumnSums:
             )
 
     def symmetric(self) -> Array:
-        """The whole matrix: only pairs in order were added."""
+        """Return the whole matrix: only pairs in order were added."""
         return np.triu(self.gram) + np.triu(self.gram, 1).T
 
 
-def pass_over(
+def _pass_over(
     observations: Observations,
     cells: CellSums | None,
     columns: ColumnSums | None,
@@ -250,7 +329,9 @@ def pass_over(
 
 
 def columns_of(name: str, given, rows: int, count: int | None = None) -> list[Array]:
-    """Views of the columns of a two-dimensional array, or the arrays of a tuple."""
+    """Return views of the columns of an array, or the arrays of a tuple, of checked shapes."""
+    if given is None and not count:
+        return []
     if given is None:
         columns = []
     elif isinstance(given, tuple):

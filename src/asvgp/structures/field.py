@@ -29,7 +29,7 @@ from asvgp.posterior.field_paths import FieldPath, sample
 from asvgp.runtime.checks import finite_range, non_negative_integer
 from asvgp.runtime.memory import as_bytes
 from asvgp.runtime.progress import Progress
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 from asvgp.structures.points import FieldPoints, FieldSums
 from asvgp.times import TimeAxis
 from asvgp.training.climb import Problem
@@ -128,7 +128,7 @@ class Field:
             for part in self.layout.kernel.components
         ]
 
-    def plan(self, estimator, stats: FieldStatistics) -> Plan:
+    def plan(self, estimator, stats: Statistics) -> Plan:
         """The structure of P on the statistics' grids."""
         return self._plan(estimator, stats.grids, stats.degrees, stats.smooths)
 
@@ -156,11 +156,11 @@ class Field:
         estimator,
         points: FieldPoints,
         y: Array,
-        stats: FieldStatistics | None,
+        stats: Statistics | None,
         known_noise: bool = False,
         extent: FieldPoints | None = None,
         whole: bool = True,
-    ) -> FieldStatistics:
+    ) -> Statistics:
         """Statistics on grids that hold the points: empty ones, or those given, grown.
 
         Where the points are not the ``whole`` of the data, the grids hold those of ``extent``
@@ -177,7 +177,11 @@ class Field:
                 return stats
             lower, upper = [a for a, _ in ranges], [b for _, b in ranges]
             stats = stats.extend(
-                lower[:split], upper[:split], lower[split:], upper[split:], multiple=8
+                lower[:split],
+                upper[:split],
+                smooth_lower=lower[split:],
+                smooth_upper=upper[split:],
+                multiple=8,
             )
             return self._fitting(estimator, stats)
         by_term = self._degrees_by_term(estimator)
@@ -192,17 +196,24 @@ class Field:
             cells = self._asked_cells(estimator, degrees)
         cells = self._within_memory(estimator, cells, degrees, len(effects), outputs)
         grids = [Grid(*domain, n) for domain, n in zip(domains, cells, strict=True)]
-        stats = FieldStatistics.empty(
+        stats = Statistics.empty(
             tuple(grids[:split]),
             tuple(degrees[:split]),
             outputs,
             smooths=tuple(zip(grids[split:], degrees[split:], strict=True)),
             linear=len(effects),
+            convention=self.convention(known_noise),
             **self._centres(y, effects),
         )
         return self._fitting(estimator, stats)
 
-    def _fitting(self, estimator, stats: FieldStatistics) -> FieldStatistics:
+    def convention(self, known_noise: bool) -> str:
+        """Return the meaning of the weights and the origins of times, in words."""
+        weights = "known noise variances" if known_noise else "relative weights"
+        times = [f"time since {axis.origin} ({axis.tz})" for axis in self.axes if axis is not None]
+        return ", ".join([weights, *times])
+
+    def _fitting(self, estimator, stats: Statistics) -> Statistics:
         """The same, if what is to be eliminated on grids as fine as asked for fits in memory."""
         if not isinstance(estimator.num_basis, str):
             kernel, plan = self.layout.kernel, self.plan(estimator, stats)
@@ -227,7 +238,7 @@ class Field:
         def needed(cells) -> float:
             columns = sum(n + k for n, k in zip(cells[main:], degrees[main:], strict=True))
             grids = [Grid(0.0, 1.0, n) for n in cells[:main]]
-            return FieldStatistics.bytes_needed(grids, degrees[:main], columns + effects, outputs)
+            return Statistics.bytes_needed(grids, degrees[:main], columns + effects, outputs)
 
         def plan(cells) -> Plan:
             grids = [Grid(0.0, 1.0, n) for n in cells]
@@ -329,7 +340,7 @@ class Field:
             out.append(int(count) - degrees[place])
         return out
 
-    def covers(self, stats: FieldStatistics, points: FieldPoints) -> bool:
+    def covers(self, stats: Statistics, points: FieldPoints) -> bool:
         """Whether all points are inside the statistics' domain."""
         grids = [*stats.grids, *(grid for grid, _ in stats.smooths)]
         for x, grid in zip((*points.main, *points.smooths), grids, strict=True):
@@ -338,17 +349,17 @@ class Field:
                 return False
         return True
 
-    def accumulate(self, points: FieldPoints, y, stats: FieldStatistics, weights, progress=None):
+    def accumulate(self, points: FieldPoints, y, stats: Statistics, weights, progress=None):
         """Statistics of new data, on the grids of ``stats``."""
         sums = self.accumulator(stats)
         sums.add(points, y, weights, progress)
         return sums.statistics()
 
-    def accumulator(self, stats: FieldStatistics) -> FieldSums:
+    def accumulator(self, stats: Statistics) -> FieldSums:
         """What adds up data that come in blocks, on the grids of ``stats``."""
         return FieldSums(stats)
 
-    def fit(self, estimator, problem: Problem, stats: FieldStatistics, warm) -> Fit:
+    def fit(self, estimator, problem: Problem, stats: Statistics, warm) -> Fit:
         """Train on statistics."""
         auto = isinstance(estimator.num_basis, str) and estimator.num_basis == "auto"
         plan = self.plan(estimator, stats)
@@ -371,7 +382,7 @@ class Field:
             fitted.report.notes += stopped_short(fitted.posterior, stats)  # pyright: ignore[reportArgumentType]
         return fitted
 
-    def _cut_short(self, stats: FieldStatistics, ends: tuple[Grid, ...]) -> bool:
+    def _cut_short(self, stats: Statistics, ends: tuple[Grid, ...]) -> bool:
         """Whether training ended on the finest cells, which memory had made wider."""
         inputs = len(stats.grids)
         if not any(grid == end for grid, end in zip(stats.grids, ends, strict=True)):
@@ -503,7 +514,7 @@ class Field:
         return LeaveOneOut(*((part[0] for part in parts) if single else parts))
 
     def facts(
-        self, posterior: FieldPosterior, objective: str, stats: FieldStatistics | None = None
+        self, posterior: FieldPosterior, objective: str, stats: Statistics | None = None
     ) -> Facts:
         """What a summary asks; ``stats`` are those on the finest grids."""
         return field_facts(posterior, objective, posterior.stats if stats is None else stats)
@@ -524,7 +535,7 @@ class Field:
             counts[column] = max(counts[column], count)
         return tuple(counts.values())
 
-    def domain(self, stats: FieldStatistics) -> tuple:
+    def domain(self, stats: Statistics) -> tuple:
         """The interval of every input, in the order of their columns."""
         grids = [*stats.grids, *(grid for grid, _ in stats.smooths)]
         out = []

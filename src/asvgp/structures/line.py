@@ -20,9 +20,9 @@ from asvgp.posterior.functionals import derivative, derivative_covariance
 from asvgp.posterior.line import Posterior
 from asvgp.posterior.paths import draw_paths, sample
 from asvgp.runtime.checks import finite_range
+from asvgp.statistics import Statistics
+from asvgp.statistics.accumulator import Accumulator
 from asvgp.statistics.intervals import check_uncut, cut, finest_uncut
-from asvgp.statistics.one_input import Statistics
-from asvgp.statistics.pass_one import Accumulator
 from asvgp.times import TimeAxis
 from asvgp.training.climb import Problem
 from asvgp.training.fit import Fit, fit_statistics
@@ -50,7 +50,15 @@ class LineSums(NamedTuple):
 
     def add(self, points: LinePoints, y, weights, progress=None) -> None:
         """One block."""
-        self.sums.add(points.x, np.asarray(y), weights, progress, points.covariates, points.width)
+        columns = [] if points.covariates is None else list(points.covariates.T)
+        self.sums.add(
+            [points.x],
+            np.asarray(y),
+            weights,
+            covariates=columns,
+            width=points.width,
+            progress=progress,
+        )
 
     @property
     def squares(self) -> Array:
@@ -133,10 +141,16 @@ class Line:
             if width is not None and num_basis is None:
                 grid = finest_uncut(x, width, grid, degree, self.axis, domain is not None)
             outputs = 1 if y.ndim == 1 else y.shape[1]
-            centres = self._centres(y, points.covariates)
-            convention = self._convention(known_noise)
-            columns = len(self.layout.linear)
-            stats = Statistics.empty(grid, degree, outputs, columns, *centres, convention)
+            centre, column_centre = self._centres(y, points.covariates)
+            stats = Statistics.empty(
+                grid,
+                degree,
+                outputs,
+                linear=len(self.layout.linear),
+                centre=centre,
+                column_centre=column_centre,
+                convention=self.convention(known_noise),
+            )
         elif domain is None:
             stats = _grown(stats, *ends, num_basis is None, self.axis)
         if width is not None:
@@ -150,7 +164,8 @@ class Line:
         beside = None if covariates is None else near_means(list(covariates.T))
         return near_means(list(y.reshape(len(y), -1).T)), beside
 
-    def _convention(self, known_noise: bool) -> str:
+    def convention(self, known_noise: bool) -> str:
+        """Return the meaning of the weights and the origin of times, in words."""
         weights = "known noise variances" if known_noise else "relative weights"
         if self.axis is None:
             return weights
@@ -170,13 +185,20 @@ class Line:
         """Statistics of new data, on the grid of ``stats``."""
         x, covariates, width, _ = points
         return Statistics.from_data(
-            x, y, stats.grid, stats.degree, weights, progress, covariates, width, like=stats
+            x,
+            y,
+            stats.grid,
+            stats.degree,
+            weights,
+            covariates=covariates,
+            width=width,
+            progress=progress,
+            like=stats,
         )
 
     def accumulator(self, stats: Statistics) -> LineSums:
         """What adds up data that come in blocks, on the grid of ``stats``."""
-        outputs, columns = len(stats.squares), len(stats.columns)
-        return LineSums(Accumulator(stats.grid, stats.degree, outputs, columns, stats))
+        return LineSums(Accumulator(stats))
 
     def fit(self, estimator, problem: Problem, stats: Statistics, warm) -> Fit:
         """Train on statistics."""
@@ -291,4 +313,4 @@ def _grown(
         raise ValueError(far)
     if wider > 1:
         stats = stats.coarsen(wider)
-    return stats.extend(lower, upper, halvings(stats.grid.cells))
+    return stats.extend(lower, upper, multiple=halvings(stats.grid.cells))

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 from math import prod
-from operator import add
 
 import numpy as np
 
 from asvgp.basis import Array
 from asvgp.data.columns import spread
 from asvgp.policies import PILOT
-from asvgp.statistics.accumulator import FieldAccumulator
-from asvgp.statistics.gridded import GridSums
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
+from asvgp.statistics.accumulator import Accumulator
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,40 +55,36 @@ class FieldSums:
 
     Parameters
     ----------
-    stats : FieldStatistics
+    stats : Statistics
         Whose grids they are on.
     """
 
-    def __init__(self, stats: FieldStatistics):
-        self.stats = stats
-        self.rows: FieldAccumulator | None = None
-        self.grid: GridSums | None = None
+    def __init__(self, stats: Statistics):
+        self.sums = Accumulator(stats)
 
     def add(self, points: FieldPoints, y, weights, progress=None) -> None:
-        """One block."""
-        stats, shape = self.stats, points.shape
-        y = np.asarray(y).reshape(points.count, -1)
+        """Add one block."""
+        shape, y = points.shape, np.asarray(y).reshape(points.count, -1)
         if shape is None:
-            if self.rows is None:
-                self.rows = FieldAccumulator(stats.emptied())
-            self.rows.add(points.main, y, weights, points.smooths, points.effects, progress)
+            self.sums.add(
+                points.main,
+                y,
+                weights,
+                smooth_inputs=points.smooths,
+                covariates=points.effects,
+                progress=progress,
+            )
             return
-        if self.grid is None:
-            self.grid = GridSums(stats.grids, stats.degrees, stats.outputs, stats.centre)
         weights = None if weights is None else np.asarray(weights).reshape(shape)
-        self.grid.add(y.T.reshape(-1, *shape), points.main, weights)
+        self.sums.add_grid(y.T.reshape(-1, *shape), points.main, weights)
         if progress is not None:
             progress(points.count)
 
     @property
     def squares(self) -> Array:
         """Weighted sums of y squared so far."""
-        return np.sum([part.squares for part in (self.rows, self.grid) if part is not None], axis=0)
+        return self.sums.squares
 
-    def statistics(self) -> FieldStatistics:
-        """Of all blocks."""
-        parts = [] if self.rows is None else [self.rows.statistics()]
-        if self.grid is not None:  # beside which at most an intercept stands
-            new = FieldStatistics.of_grid(self.grid)
-            parts.append(new.with_intercept() if self.stats.linear else new)
-        return reduce(add, parts) if parts else self.stats.emptied()
+    def statistics(self) -> Statistics:
+        """Return the statistics of all blocks."""
+        return self.sums.statistics()

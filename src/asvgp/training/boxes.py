@@ -15,7 +15,7 @@ from asvgp.basis import Grid
 from asvgp.kernels import Constant, Kernel
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 
 
 def highest_level(inputs: int) -> int:
@@ -24,8 +24,8 @@ def highest_level(inputs: int) -> int:
 
 
 def blocks(
-    kernel: Kernel, plan: Plan, stats: FieldStatistics, factors: tuple[int, ...]
-) -> list[FieldStatistics]:
+    kernel: Kernel, plan: Plan, stats: Statistics, factors: tuple[int, ...]
+) -> list[Statistics]:
     """Statistics of boxes, on cells ``factors`` times as wide.
 
     They are spread over the domain, hold data, and are always the same. There are none of a
@@ -73,7 +73,7 @@ def blocks(
     ]
 
 
-def _squares(stats: FieldStatistics) -> np.ndarray:
+def _squares(stats: Statistics) -> np.ndarray:
     """Sums of squares, (outputs, cells...): of the means, and the rest by weight."""
     weight = stats.cell_weights
     sums = stats.targets[(..., *([0] * len(stats.grids)))]
@@ -86,7 +86,7 @@ def _squares(stats: FieldStatistics) -> np.ndarray:
     return means + rest.reshape(-1, *([1] * len(stats.grids))) * share
 
 
-def _cut(stats: FieldStatistics, squares, box: tuple[slice, ...], weight: float) -> FieldStatistics:
+def _cut(stats: Statistics, squares, box: tuple[slice, ...], weight: float) -> Statistics:
     """The statistics on a box of cells, as if it were all there is."""
     grids = tuple(
         Grid(0.0, own.spacing * (part.stop - part.start), part.stop - part.start)

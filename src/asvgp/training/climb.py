@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from asvgp.kernels import Kernel, Sum
 from asvgp.model.effects import without_effects
 from asvgp.policies import LINE
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from asvgp.training.optimise import LBFGS, Objective, Report, maximise
 from asvgp.training.starts import State, candidates, noise_estimate
 

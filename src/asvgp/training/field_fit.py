@@ -34,7 +34,7 @@ from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
 from asvgp.posterior.field import FieldPosterior
 from asvgp.runtime.interrupts import plain_interrupts
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 from asvgp.training.boxes import blocks, highest_level
 from asvgp.training.climb import Problem
 from asvgp.training.field_objective import FieldObjective, Nearby
@@ -52,7 +52,7 @@ from asvgp.training.starts import State
 
 def fit_field(
     problem: Problem,
-    stats: FieldStatistics,
+    stats: Statistics,
     plan: Plan,
     *,
     auto: bool,
@@ -72,7 +72,7 @@ def fit_field(
 
 def _fit_field(
     problem: Problem,
-    stats: FieldStatistics,
+    stats: Statistics,
     plan: Plan,
     auto: bool,
     trained: bool,
@@ -167,7 +167,7 @@ class _Schedule:
     def __init__(
         self,
         problem: Problem,
-        stats: FieldStatistics,
+        stats: Statistics,
         plan: Plan,
         auto: bool,
         engine: Cpu | Batched,
@@ -339,7 +339,7 @@ class _Schedule:
             for f, own, lowest, width in zip(factors, wanted, least, exact, strict=True)
         )
 
-    def _smooths(self, plan: Plan, stats: FieldStatistics, state: State | None):
+    def _smooths(self, plan: Plan, stats: Statistics, state: State | None):
         """Smooths on cells that suit their lengths."""
         if not plan.smooths:
             return plan, stats

@@ -22,7 +22,7 @@ from asvgp.model.grid import GridEngine
 from asvgp.model.levels import finest_levels, marginal_moments, most_cells
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 from asvgp.training.climb import Problem
 from asvgp.training.field_starts import (
     grids_by_input,
@@ -45,7 +45,7 @@ class Nearby:
     lengths: dict[int, float] | None = None
 
     @classmethod
-    def of(cls, plan: Plan, stats: FieldStatistics) -> Nearby:
+    def of(cls, plan: Plan, stats: Statistics) -> Nearby:
         """From statistics on the finest grids, which are the plan's."""
         scatter = noise_estimate(plan, without_effects(plan, stats))
         floor = finest_levels(None, plan, marginal_moments(stats), stats.count)

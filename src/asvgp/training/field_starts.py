@@ -13,11 +13,11 @@ from asvgp.kernels import Kernel, Product, Sum
 from asvgp.model.effects import ridge
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 from asvgp.training.starts import State, mean_weight, signal_power
 
 
-def without_effects(plan: Plan, stats: FieldStatistics) -> FieldStatistics:
+def without_effects(plan: Plan, stats: Statistics) -> Statistics:
     """The statistics of y less what the effects alone explain of it, by ridge regression.
 
     Good for magnitudes only: sums over cells and squares are adjusted, columns are not.
@@ -34,7 +34,7 @@ def without_effects(plan: Plan, stats: FieldStatistics) -> FieldStatistics:
     return replace(stats, squares=squares, targets=targets)
 
 
-def noise_estimate(plan: Plan, stats: FieldStatistics) -> float:
+def noise_estimate(plan: Plan, stats: Statistics) -> float:
     """Noise variance from what varies at the smallest scales, an upper estimate."""
     power = signal_power(stats) * mean_weight(stats)
     if not plan.inputs:
@@ -42,7 +42,7 @@ def noise_estimate(plan: Plan, stats: FieldStatistics) -> float:
     return float(np.clip(_scatter(plan, stats), 1e-6 * power, power))
 
 
-def _scatter(plan: Plan, stats: FieldStatistics) -> float:
+def _scatter(plan: Plan, stats: Statistics) -> float:
     """Variance of y within cells, or between neighbouring ones where cells hold one point."""
     D, outputs = len(plan.inputs), len(stats.squares)
     weight = stats.moments[(..., *([0] * D))]
@@ -80,7 +80,7 @@ def candidates(
     kernel: Kernel,
     noise: float | None,
     plan: Plan,
-    stats: FieldStatistics,
+    stats: Statistics,
     along: Mapping[int, float] | None = None,
     near: bool = False,
 ) -> list[State]:

@@ -12,7 +12,7 @@ from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.effects import without_effects
 from asvgp.posterior.line import Posterior
 from asvgp.runtime.interrupts import plain_interrupts
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from asvgp.training.climb import Problem, train
 from asvgp.training.optimise import Report, is_scale
 from asvgp.training.resolution import Level, choose

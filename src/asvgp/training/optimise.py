@@ -18,7 +18,7 @@ from asvgp.model.chain import ChainEngine
 from asvgp.model.effects import without_effects
 from asvgp.policies import LINE
 from asvgp.runtime.interrupts import plain_interrupts
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from asvgp.training.starts import State, mean_weight, signal_power, signal_spread
 
 

@@ -21,7 +21,7 @@ from scipy.spatial import KDTree
 from asvgp.basis import Array
 from asvgp.linalg.conditionals import conditionals
 from asvgp.policies import PILOT
-from asvgp.statistics.several_inputs import FieldStatistics
+from asvgp.statistics import Statistics
 
 Rows = tuple[Array, Array]  # places (rows, D) and values (rows, outputs)
 
@@ -77,7 +77,7 @@ def _lengths(boxes: list[Rows]) -> Array | None:
     return found
 
 
-def cell_lengths(stats: FieldStatistics) -> Array:
+def cell_lengths(stats: Statistics) -> Array:
     """The same from statistics: of cells, their mean values at their mean places."""
     D = len(stats.grids)
     cells = np.nonzero(stats.cell_weights)

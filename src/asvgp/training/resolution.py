@@ -18,7 +18,7 @@ from asvgp.model.chain import ChainEngine
 from asvgp.model.effects import without_effects
 from asvgp.model.prior import data_variance
 from asvgp.policies import DATA, LINE
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from asvgp.training.climb import Problem, climb
 from asvgp.training.optimise import Report, is_scale
 from asvgp.training.starts import State, scatter

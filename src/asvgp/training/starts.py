@@ -15,7 +15,7 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.kernels import Kernel
 from asvgp.policies import LINE
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 
 State = tuple[Kernel, float]  # a kernel and a noise variance
 

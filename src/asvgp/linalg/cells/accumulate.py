@@ -222,20 +222,3 @@ def aligned_table(rows: int, degree: int):
     memory = np.zeros(rows * width + 8)
     skip = (-memory.ctypes.data // memory.itemsize) % 8
     return memory[skip : skip + rows * width].reshape(rows, width)
-
-
-@numba.njit(cache=True, nogil=True)
-def merge_cells(sums, maps, out):
-    """Sums of a cell's powers from those of the cells it is made of; ``out`` starts at zero.
-
-    ``maps[i]`` takes the sums of the i-th part, (rows, cells, powers), to the whole's.
-    """
-    factor, powers = maps.shape[0], maps.shape[1]
-    for r in range(sums.shape[0]):
-        for c in range(sums.shape[1]):
-            parent, i = c // factor, c % factor
-            for p in range(powers):
-                total = 0.0
-                for q in range(powers):
-                    total += maps[i, p, q] * sums[r, c, q]
-                out[r, parent, p] += total

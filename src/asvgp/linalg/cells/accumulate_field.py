@@ -156,19 +156,29 @@ def add_cross(sizes, order, cell, points, start, stop, first, offsets, values, c
                     row[first[g, i] + m - offsets[g]] += products[q] * values[m, i]
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def merge_cells(sums, rescaling, merged):
+@numba.njit(cache=True, nogil=True)
+def merge_cells(sums, maps, merged):
     """Add the cells of one input, (any, cells, any, powers, any), to those of their parents.
 
-    ``rescaling[i]`` writes the powers of the parent's coordinate in those of its i-th cell.
+    ``maps[i]`` expresses the powers of the parent's coordinate in those of its i-th cell. It is
+    lower triangular.
     """
-    factor, powers = rescaling.shape[0], rescaling.shape[1]
+    factor, powers, size = maps.shape[0], maps.shape[1], sums.shape[4]
+    row = np.empty(size)
     for a in range(sums.shape[0]):
         for c in range(sums.shape[1]):
-            matrix = rescaling[c % factor]
+            part, parent = c % factor, c // factor
             for b in range(sums.shape[2]):
-                old, new = sums[a, c, b], merged[a, c // factor, b]
                 for j in range(powers):
+                    if size == 1:  # a loop of one step would cost as much as ten of these
+                        total = 0.0
+                        for i in range(j + 1):
+                            total += maps[part, j, i] * sums[a, c, b, i, 0]
+                        merged[a, parent, b, j, 0] += total
+                        continue
+                    row[:] = 0.0
                     for i in range(j + 1):
-                        for e in range(sums.shape[4]):
-                            new[j, e] += matrix[j, i] * old[i, e]
+                        for e in range(size):
+                            row[e] += maps[part, j, i] * sums[a, c, b, i, e]
+                    for e in range(size):
+                        merged[a, parent, b, j, e] += row[e]

@@ -1,0 +1,69 @@
+"""Old forms of the parts of a model file, and how they are read.
+
+A part of a file is the name of a class with the values of its fields. Where a class has changed
+since a file was written, the function under its old name turns the old fields into the name of
+today's class and its fields. Fields that were only added need none: they have their defaults.
+
+=============== ======= =======================================================================
+old class       formats difference
+=============== ======= =======================================================================
+Statistics      1       of one input: ``grid``, ``degree``, ``columns`` and ``products``
+FieldStatistics 1       of several inputs; the class is now `Statistics`
+Seen            1       statistics of several inputs had no convention
+=============== ======= =======================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from asvgp.statistics import Statistics
+
+Parts = dict[str, Any]
+
+
+def _one_input(parts: Parts) -> tuple[str, Parts]:
+    """Convert statistics of one input, whose columns came before the cells."""
+    if "grid" not in parts:  # written in today's form
+        return "Statistics", parts
+    new = dict(parts)
+    grid, degree, targets = new.pop("grid"), new.pop("degree"), new["targets"]
+    outputs = len(new["squares"])
+    columns, products = new.pop("columns", np.empty(0)), new.pop("products", np.empty(0))
+    if not len(columns):
+        columns, products = np.empty((0, *targets.shape[1:])), np.empty((outputs, 0))
+    new |= {
+        "grids": (grid,),
+        "degrees": (degree,),
+        "smooths": (),
+        "linear": len(columns),
+        "cross": np.ascontiguousarray(np.moveaxis(columns, 0, -1)),
+        "column_gram": products[outputs:],
+        "column_targets": products[:outputs],
+    }
+    return "Statistics", new
+
+
+def _several_inputs(parts: Parts) -> tuple[str, Parts]:
+    """Rename statistics of several inputs."""
+    return "Statistics", parts
+
+
+def _data_read(parts: Parts) -> tuple[str, Parts]:
+    """Add the convention of the weights and times, which follows from the other parts."""
+    stats = parts.get("stats")
+    if isinstance(stats, Statistics) and not stats.convention:
+        convention = parts["structure"].convention(parts["known_noise"])
+        parts = parts | {"stats": replace(stats, convention=convention)}
+    return "Seen", parts
+
+
+MIGRATIONS: dict[str, Callable[[Parts], tuple[str, Parts]]] = {
+    "Statistics": _one_input,
+    "FieldStatistics": _several_inputs,
+    "Seen": _data_read,
+}

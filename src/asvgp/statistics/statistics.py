@@ -1,0 +1,738 @@
+"""Sufficient statistics: everything that a model needs to know about the data.
+
+The D inputs of the *main block*, up to four of them, have a grid each. On every cell of their
+product, the statistics are moments of the local coordinates s_d in [0, 1]. A product of splines
+up to the given degrees is a polynomial on each cell, so the moments determine every inner
+product of splines with the data. They do not depend on the kernel, and they add. All powers are
+non-negative, so merging and coarsening lose no digits.
+
+Beside the main block stand global *columns*, which are nonzero on all cells: the splines of
+further inputs (*smooths*), each on a grid of its own, and columns of given values, such as
+covariates with linear effects. Without a main block (D = 0) the columns alone are the additive
+model; the shapes below then have no axes for cells and powers.
+
+With one input, an observation may also be the average of f over part of a cell. The means
+``m_j`` of ``s**j`` over that part take the place of the powers, and ``sum w m_i m_j`` is no
+longer a function of i + j: as soon as there are averages among the data, the moments are these
+sums for all i <= j <= k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from math import isnan, nan, prod
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from asvgp.basis import Array, Grid, occupied, pair_columns
+from asvgp.linalg.chain.square_root import RANK_TOLERANCE, data_roots
+from asvgp.statistics.accumulator import Accumulator, block_rows
+from asvgp.statistics.forgetting import ROUNDING, contradicts
+from asvgp.statistics.nesting import (
+    coarsen_sums,
+    common_factors,
+    each,
+    longer_grids,
+    pair_maps,
+    placement,
+    power_maps,
+    refinement,
+)
+from asvgp.statistics.pass_many import columns_of
+from asvgp.statistics.widths import grouped
+
+Smooth = tuple[Grid, int]  # grid and degree: cells + degree columns
+_TABLES = {"moments": 0, "targets": 1, "cross": 0}  # sums of each cell: axes before the cells
+_SUMS = (*_TABLES, "column_gram", "column_targets", "squares")
+
+
+def _no_numbers() -> Array:
+    return np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """Sums over the data, for any number of inputs.
+
+    Attributes
+    ----------
+    grids : tuple of Grid
+        One for each of the D inputs of the main block.
+    degrees : tuple of int
+        Splines up to these degrees can be fitted in the main block.
+    smooths : tuple of (Grid, int)
+        Grids and degrees of the columns that are splines of one further input each.
+    linear : int
+        Number of columns with given values. The C columns are those of the smooths,
+        ``grid.cells + degree`` each, followed by these.
+    moments : ndarray of shape (cells_1, ..., cells_D, 2 k_1 + 1, ..., 2 k_D + 1)
+        Sums of ``w prod_d s_d**j_d``. With averages among the data,
+        (cells, (k + 1) * (k + 2) / 2).
+    targets : ndarray of shape (outputs, cells_1, ..., cells_D, k_1 + 1, ..., k_D + 1)
+        Sums of ``w y prod_d s_d**j_d``.
+    cross : ndarray of shape (cells_1, ..., cells_D, k_1 + 1, ..., k_D + 1, C)
+        Sums of ``w c prod_d s_d**j_d`` for every column c.
+    column_gram : ndarray of shape (C, C)
+        Weighted sums of the products of two columns.
+    column_targets : ndarray of shape (outputs, C)
+        Weighted sums of the products of y with the columns.
+    squares : ndarray of shape (outputs,)
+        Weighted sums of y squared. NaN where y came multiplied by its weights.
+    count : int
+        Number of observations, without the missing ones.
+    missing : int
+        Number of rows left out because an output was NaN.
+    log_weights : float
+        Sum of the logarithms of the weights. NaN where a weight is zero or negative: sums with
+        such weights are right, but no density of Gaussian noise belongs to them.
+    centre, column_centre : ndarray of shape (outputs,) and (linear,)
+        Numbers subtracted from y and from the columns of given values before they were summed:
+        where a large mean is estimated anyway, its digits need not be carried along. Statistics
+        with different centres can still be added.
+    convention : str
+        The meaning of the weights and the origin of times, in words. Statistics with different
+        conventions do not add.
+    widths, width_weights : ndarray of shape (widths,)
+        With averages among the data, the distinct widths of their intervals (zero for
+        observations of f itself), and the sum of the weights for each width. Otherwise empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp.basis import Grid
+    >>> x, y = np.linspace(0, 1, 100), np.ones(100)
+    >>> grid = Grid(0.0, 1.0, cells=8)
+    >>> whole = Statistics.from_data(x, y, grid, degree=2)
+    >>> parts = [Statistics.from_data(x[i::2], y[i::2], grid, degree=2) for i in (0, 1)]
+    >>> bool(np.allclose((parts[0] + parts[1]).moments, whole.moments))
+    True
+    >>> whole.coarsen().grid.cells
+    4
+
+    Two inputs:
+
+    >>> x = np.random.default_rng(0).uniform(0, 1, (100, 2))
+    >>> grids = Grid(0.0, 1.0, cells=8), Grid(0.0, 1.0, cells=6)
+    >>> field = Statistics.from_data(x, y, grids, degree=(2, 1))
+    >>> field.moments.shape, field.targets.shape
+    ((8, 6, 5, 3), (1, 8, 6, 3, 2))
+    >>> [grid.cells for grid in field.coarsen((4, 2)).grids]
+    [2, 3]
+
+    An additive model of two inputs and an intercept:
+
+    >>> smooths = (grids[0], 2), (grids[1], 3)
+    >>> additive = Statistics.from_data(
+    ...     None, y, smooths=smooths, smooth_inputs=x, covariates=np.ones((100, 1))
+    ... )
+    >>> additive.column_gram.shape
+    (20, 20)
+    """
+
+    grids: tuple[Grid, ...]
+    degrees: tuple[int, ...]
+    smooths: tuple[Smooth, ...]
+    linear: int
+    moments: Array
+    targets: Array
+    cross: Array
+    column_gram: Array
+    column_targets: Array
+    squares: Array
+    count: int
+    missing: int = 0
+    log_weights: float = 0.0
+    centre: Array = field(default_factory=_no_numbers)
+    column_centre: Array = field(default_factory=_no_numbers)
+    convention: str = ""
+    widths: Array = field(default_factory=_no_numbers)
+    width_weights: Array = field(default_factory=_no_numbers)
+
+    def __post_init__(self) -> None:
+        if len(self.centre) != len(self.squares):
+            object.__setattr__(self, "centre", np.zeros(len(self.squares)))
+        if len(self.column_centre) != self.linear:
+            object.__setattr__(self, "column_centre", np.zeros(self.linear))
+
+    # ------------------------------------------------------------ from data
+
+    @classmethod
+    def from_data(
+        cls,
+        x,
+        y,
+        grid: Grid | Sequence[Grid] = (),
+        degree: int | Sequence[int] = (),
+        sample_weight=None,
+        *,
+        smooths: Sequence[Smooth] = (),
+        smooth_inputs=None,
+        covariates=None,
+        width=None,
+        progress: Callable[[int], None] | None = None,
+        like: Statistics | None = None,
+        premultiplied: bool = False,
+    ) -> Statistics:
+        """Compute the statistics in one pass over the data, in any order, on all cores.
+
+        Rows in which an output is NaN are left out and counted. Other values are not checked:
+        inputs must be finite and inside their grids, intervals inside one cell each, columns and
+        weights finite.
+
+        Parameters
+        ----------
+        x : array of shape (n,) or (n, D), tuple of D arrays of length n, or None where D = 0
+            Read column by column and batch by batch, whatever its layout; never copied.
+        y : array of shape (n,) or (n, outputs)
+        grid, degree : Grid and int, or sequences of one for each input
+        sample_weight : array of shape (n,), optional
+            Weights may be zero or negative; `log_weights` is then NaN.
+        smooths : sequence of (Grid, int)
+        smooth_inputs : like x, one column for each of the smooths
+        covariates : like x, optional
+            Columns of given values.
+        width : array of shape (n,), optional
+            With one input, y is the average of f over ``[x, x + width]``.
+        progress : callable, optional
+            Called with the number of rows since the last call.
+        like : Statistics, optional
+            Statistics whose centres and convention to use.
+        premultiplied : bool
+            Whether y is multiplied by its weights already, as the sites of an approximate
+            likelihood are: ``targets`` are then sums of ``y prod_d s_d**j_d``, without w, and
+            ``squares`` are NaN.
+        """
+        y = np.asarray(y)
+        y = y[:, None] if y.ndim == 1 else y
+        n, outputs = y.shape
+        grids, degrees = _sequences(grid, degree)
+        inputs = columns_of("x", x, n, len(grids))
+        smooth_columns = columns_of("smooth_inputs", smooth_inputs, n, len(smooths))
+        linear = columns_of("covariates", covariates, n)
+        if sample_weight is not None:
+            (sample_weight,) = columns_of("sample_weight", sample_weight, n, 1)
+        if width is not None:
+            (width,) = columns_of("width", width, n, 1)
+        sums = Accumulator(
+            cls.empty(
+                grids,
+                degrees,
+                outputs,
+                smooths=smooths,
+                linear=len(linear),
+                centre=None if like is None else like.centre,
+                column_centre=None if like is None else like.column_centre,
+                convention="" if like is None else like.convention,
+            ),
+            premultiplied,
+        )
+        rows = block_rows(len(inputs) + len(smooth_columns) + len(linear) + outputs)
+        for begin in range(0, max(n, 1), rows):
+            block = slice(begin, begin + rows)
+            sums.add(
+                [column[block] for column in inputs],
+                y[block],
+                None if sample_weight is None else sample_weight[block],
+                smooth_inputs=[column[block] for column in smooth_columns],
+                covariates=[column[block] for column in linear],
+                width=None if width is None else width[block],
+                progress=progress,
+            )
+        return sums.statistics()
+
+    @classmethod
+    def from_grid(
+        cls,
+        values,
+        axes: Sequence,
+        grid: Grid | Sequence[Grid],
+        degree: int | Sequence[int],
+        sample_weight=None,
+    ) -> Statistics:
+        """Compute the statistics of gridded data, without columns.
+
+        Parameters
+        ----------
+        values : array of shape (n_1, ..., n_D) or (outputs, n_1, ..., n_D)
+            Points where an output is NaN are left out and counted.
+        axes : sequence of D arrays
+            Coordinates of the values along each axis, of lengths n_1 to n_D.
+        grid, degree : as for `from_data`
+        sample_weight : array of shape (n_1, ..., n_D), optional
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from asvgp.basis import Grid
+        >>> axes = np.linspace(0.0, 1.0, 30), np.linspace(0.0, 2.0, 20)
+        >>> grids = Grid(0.0, 1.0, 5), Grid(0.0, 2.0, 4)
+        >>> Statistics.from_grid(np.ones((30, 20)), axes, grids, (2, 2)).count
+        600
+        """
+        values = np.asarray(values)
+        outputs = len(values) if values.ndim > len(axes) else 1
+        sums = Accumulator(cls.empty(grid, degree, outputs))
+        sums.add_grid(values, axes, sample_weight)
+        return sums.statistics()
+
+    @classmethod
+    def empty(
+        cls,
+        grid: Grid | Sequence[Grid],
+        degree: int | Sequence[int],
+        outputs: int = 1,
+        *,
+        smooths: Sequence[Smooth] = (),
+        linear: int = 0,
+        centre: Array | None = None,
+        column_centre: Array | None = None,
+        convention: str = "",
+    ) -> Statistics:
+        """Return the statistics of no data."""
+        grids, degrees = _sequences(grid, degree)
+        smooths = tuple(smooths)
+        cells = tuple(grid.cells for grid in grids)
+        powers = tuple(k + 1 for k in degrees)
+        columns = sum(grid.cells + degree for grid, degree in smooths) + linear
+        return cls(
+            grids,
+            degrees,
+            smooths,
+            linear,
+            np.zeros(cells + tuple(2 * k + 1 for k in degrees)),
+            np.zeros((outputs, *cells, *powers)),
+            np.zeros((*cells, *powers, columns)),
+            np.zeros((columns, columns)),
+            np.zeros((outputs, columns)),
+            np.zeros(outputs),
+            0,
+            centre=np.zeros(outputs) if centre is None else centre,
+            column_centre=np.zeros(linear) if column_centre is None else column_centre,
+            convention=convention,
+        )
+
+    def emptied(self) -> Statistics:
+        """Return statistics of no data with the same grids, columns, centres and convention."""
+        return self.empty(
+            self.grids,
+            self.degrees,
+            self.outputs,
+            smooths=self.smooths,
+            linear=self.linear,
+            centre=self.centre,
+            column_centre=self.column_centre,
+            convention=self.convention,
+        )
+
+    def with_tables(
+        self,
+        moments: Array,
+        targets: Array,
+        *,
+        squares: Array | None = None,
+        log_weights: float = nan,
+    ) -> Statistics:
+        """Return the statistics with other moments and targets, for instance of other weights.
+
+        The sums of squares and of log weights belong to the tables; where they are not given
+        they are NaN. All other fields, the sums over global columns among them, stay.
+        """
+        if (moments.shape, targets.shape) != (self.moments.shape, self.targets.shape):
+            raise ValueError(
+                f"The tables have shapes {moments.shape} and {targets.shape}; on these grids they "
+                f"must have {self.moments.shape} and {self.targets.shape}."
+            )
+        squares = np.full(self.outputs, nan) if squares is None else squares
+        return replace(
+            self, moments=moments, targets=targets, squares=squares, log_weights=log_weights
+        )
+
+    # ------------------------------------------------------------ sizes, other processes
+
+    @staticmethod
+    def bytes_needed(
+        grids: Sequence[Grid], degrees: Sequence[int], columns: int = 0, outputs: int = 1
+    ) -> int:
+        """Return the memory that statistics of these shapes take, in bytes.
+
+        Examples
+        --------
+        >>> from asvgp.basis import Grid
+        >>> Statistics.bytes_needed([Grid(0.0, 1.0, 1000)] * 2, [2, 2])
+        272000008
+        """
+        powers = prod(k + 1 for k in degrees)
+        sums = prod(2 * k + 1 for k in degrees) + powers * (outputs + columns)
+        cells = prod(grid.cells for grid in grids)
+        return 8 * (cells * sums + columns * (columns + outputs) + outputs)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the sums take."""
+        return sum(getattr(self, name).nbytes for name in _SUMS)
+
+    def __sizeof__(self) -> int:
+        """Return the size in bytes, by which Dask decides where to send objects."""
+        return self.nbytes
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields for another process, with only the box of cells that hold data."""
+        state = {item.name: getattr(self, item.name) for item in fields(self)}
+        box = occupied(self._occupied_cells)
+        for name, lead in _TABLES.items():
+            state[name] = np.array(state[name][(*[slice(None)] * lead, *box)], order="C")
+        return state | {"box": box}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        box = state.pop("box")
+        cells = tuple(grid.cells for grid in state["grids"])
+        for name, lead in _TABLES.items():
+            part = state[name]
+            whole = np.zeros((*part.shape[:lead], *cells, *part.shape[lead + len(cells) :]))
+            whole[(*[slice(None)] * lead, *box)] = part
+            state[name] = whole
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def _occupied_cells(self) -> Array:
+        """Marks of the cells with any nonzero sum: weights of both signs may cancel in one."""
+        D = len(self.grids)
+        marks = [
+            getattr(self, name).any(axis=(*range(lead), *range(lead + D, lead + 2 * D)))
+            for name, lead in (("moments", 0), ("targets", 1))
+        ]
+        crossed = self.cross.any(axis=tuple(range(D, 2 * D + 1)))
+        return marks[0] | marks[1] | crossed
+
+    # ------------------------------------------------------------ totals and views
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.squares)
+
+    @property
+    def cell_weights(self) -> Array:
+        """Sum of the weights in every cell, (cells_1, ..., cells_D)."""
+        return self.moments[(..., *[0] * len(self.grids))]
+
+    @cached_property
+    def weight(self) -> float:
+        """Sum of the weights."""
+        return float(self.cell_weights.sum())
+
+    @cached_property
+    def densest(self) -> float:
+        """Largest sum of weights in one cell."""
+        return float(self.cell_weights.max())
+
+    @cached_property
+    def sums(self) -> Array:
+        """Weighted sums of y, (outputs,)."""
+        return self.centred_sums + self.centre * self.weight
+
+    @property
+    def centred_sums(self) -> Array:
+        """Weighted sums of y less its centre, (outputs,)."""
+        return self.targets[(..., *[0] * len(self.grids))].reshape(self.outputs, -1).sum(axis=1)
+
+    @property
+    def _column_totals(self) -> Array:
+        """Weighted sums of the columns, (C,)."""
+        D = len(self.grids)
+        lowest = self.cross[(*[slice(None)] * D, *[0] * D)]
+        return np.ascontiguousarray(lowest.reshape(-1, self.cross.shape[-1]).T).sum(axis=1)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The grid of statistics of one input."""
+        return self._only(self.grids)
+
+    @cached_property
+    def degree(self) -> int:
+        """The degree of statistics of one input."""
+        return self._only(self.degrees)
+
+    def _only(self, items: tuple) -> Any:
+        if len(items) != 1:
+            raise AttributeError(
+                f"Statistics of {len(items)} inputs have no single grid and degree: see grids and "
+                "degrees."
+            )
+        return items[0]
+
+    @cached_property
+    def pair(self) -> Array:
+        """The column of ``moments`` for the powers i and j, (degree + 1, degree + 1)."""
+        hankel, triangle = pair_columns(self.degree)
+        return triangle if self._all_pairs else hankel
+
+    @property
+    def _all_pairs(self) -> bool:
+        """Whether the moments have a column for every pair of powers.
+
+        Otherwise, and always for degree 1, they have one for each sum of two powers.
+        """
+        return len(self.grids) == 1 and self.moments.shape[1] != 2 * self.degrees[0] + 1
+
+    @cached_property
+    def columns(self) -> Array:
+        """The sums ``cross`` of statistics of one input, column by column, (C, cells, k + 1)."""
+        return np.ascontiguousarray(self.cross.transpose(2, 0, 1))
+
+    @cached_property
+    def products(self) -> Array:
+        """Weighted sums of y and of the columns, times the columns, (outputs + C, C)."""
+        return np.concatenate([self.column_targets, self.column_gram])
+
+    @property
+    def averaged(self) -> bool:
+        """Whether there are averages over intervals among the data."""
+        return len(self.widths) > 0
+
+    @property
+    def by_width(self) -> tuple[Array, Array]:
+        """The distinct widths, zero where there are no averages, and the weight of each."""
+        if self.averaged:
+            return self.widths, self.width_weights
+        return np.zeros(1), np.array([self.weight])
+
+    @cached_property
+    def cumulative(self) -> Array:
+        """Running sums of the moments of one input, with one row more than these."""
+        sums = np.zeros((self.grid.cells + 1, self.moments.shape[1]))
+        np.cumsum(self.moments, axis=0, out=sums[1:])
+        return sums
+
+    @cached_property
+    def roots(self) -> tuple[Array, Array]:
+        """Square roots of every cell's Gram matrix for one input, and the targets in their terms.
+
+        The weights must not be negative.
+        """
+        size = self.degree + 1
+        roots = np.empty((self.grid.cells, size, size))
+        scores = np.empty((len(self.targets), self.grid.cells, size))
+        # Sums of N terms are good to about N times rounding at worst (equal x).
+        tolerance = max(RANK_TOLERANCE, 1e-16 * self.count)
+        data_roots(self.pair, self.moments, self.targets, tolerance, roots, scores)
+        return roots, scores
+
+    # ------------------------------------------------------------ adding and forgetting
+
+    def __add__(self, other: Statistics) -> Statistics:
+        """Return the statistics of both data sets together."""
+        if not isinstance(other, Statistics):
+            return NotImplemented
+        self._check_compatible(other)
+        return self._combined(other, 1)
+
+    def __sub__(self, other: Statistics) -> Statistics:
+        """Return the statistics without data that were added before.
+
+        Raise an error where ``other`` holds data that were never added, as far as sums can show
+        it: no weight, square or count may become negative, and no cell may keep more of y than
+        its squares allow. Other data of the same cells and magnitude go unnoticed, and so does
+        everything but the count where weights are zero or negative.
+        """
+        if not isinstance(other, Statistics):
+            return NotImplemented
+        self._check_compatible(other)
+        left = self._combined(other, -1)
+        signed = isnan(left.log_weights)
+        # Sums left of a cell that lost all its data are rounding, of either sign.
+        limit = ROUNDING * self.cell_weights
+        empty = np.abs(left.cell_weights) <= limit
+        short = np.argwhere(left.cell_weights < -limit)
+        if left.count < 0 or (not signed and (len(short) or contradicts(left, self, empty))):
+            where = ""
+            if self.grids and len(short):
+                cell = short[0].tolist()
+                where = f", cell {cell[0] if len(cell) == 1 else tuple(cell)} the first of "
+                where += str(len(short))
+            raise ValueError(
+                f"These data cannot be forgotten, because they were never added: {other.count} "
+                f"observations from {self.count}{where}. Forget exactly what was added, with the "
+                f"same weights{' and widths' if self.averaged else ''}."
+            )
+        return left if signed else left._cleared(self, empty)
+
+    def _cleared(self, before: Statistics, empty: Array) -> Statistics:
+        """Set to zero, in place, what rounding left of empty cells and columns."""
+        self.moments[empty] = 0.0
+        self.targets[:, empty] = 0.0
+        self.cross[empty] = 0.0
+        gone = np.abs(np.diag(self.column_gram)) <= ROUNDING * np.diag(before.column_gram)
+        self.column_gram[gone] = 0.0
+        self.column_gram[:, gone] = 0.0
+        self.column_targets[:, gone] = 0.0
+        self.cross[..., gone] = 0.0
+        return self
+
+    def _check_compatible(self, other: Statistics) -> None:
+        if self.convention != other.convention:
+            raise ValueError(
+                "Statistics combine only where weights mean the same and inputs are counted from "
+                f"the same origin: {self.convention!r} against {other.convention!r}."
+            )
+        for name in ("grids", "degrees", "smooths", "linear", "outputs"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs:
+                raise ValueError(
+                    "Statistics combine only on the same grids, degrees, columns and number of "
+                    f"outputs; the {name} differ: {mine} against {theirs}. Give both fits the "
+                    "same domain, num_basis, degree and effects."
+                )
+
+    def _combined(self, other: Statistics, sign: int) -> Statistics:
+        other = other.recentred(self.centre, self.column_centre)
+        names = (*_SUMS[1:], "count", "missing", "log_weights")
+        sums = {name: getattr(self, name) + sign * getattr(other, name) for name in names}
+        if self._all_pairs != other._all_pairs:
+            upper = np.triu_indices(self.degree + 1)
+            moments = self.moments[:, self.pair[upper]] + sign * other.moments[:, other.pair[upper]]
+        else:
+            moments = self.moments + sign * other.moments
+        if self.averaged or other.averaged:
+            mine, theirs = self.by_width, other.by_width
+            sums["widths"], sums["width_weights"] = grouped(
+                np.append(mine[0], theirs[0]), np.append(mine[1], sign * theirs[1])
+            )
+        # Without cells, the sum of two arrays of no dimension is a number, not an array.
+        return replace(self, **sums, moments=np.asarray(moments))
+
+    def recentred(self, centre: Array, column_centre: Array) -> Statistics:
+        """Return the same statistics with other numbers subtracted from y and the columns."""
+        shift, linear_shift = self.centre - centre, self.column_centre - column_centre
+        if not shift.any() and not linear_shift.any():
+            return self
+        base = self.moments[(..., *(slice(k + 1) for k in self.degrees))]  # sums of w and powers
+        column_shift = np.concatenate([np.zeros(len(self.column_gram) - self.linear), linear_shift])
+        totals, column_totals = self.centred_sums, self._column_totals
+        shared = np.outer(column_shift, column_totals)
+        return replace(
+            self,
+            targets=self.targets + np.multiply.outer(shift, base),
+            cross=self.cross + np.multiply.outer(base, column_shift),
+            column_gram=self.column_gram
+            + shared
+            + shared.T
+            + np.outer(column_shift, column_shift) * self.weight,
+            column_targets=self.column_targets
+            + np.outer(shift, column_totals)
+            + np.outer(totals, column_shift)
+            + np.outer(shift, column_shift) * self.weight,
+            squares=self.squares + 2.0 * shift * totals + shift**2 * self.weight,
+            centre=centre,
+            column_centre=column_centre,
+        )
+
+    # ------------------------------------------------------------ other grids
+
+    def on_common_cells(self, other: Statistics) -> tuple[Statistics, Statistics]:
+        """Return both on the wider of their cells along every input, where those nest."""
+        mine = common_factors(self.grids, other.grids)
+        theirs = common_factors(other.grids, self.grids)
+        return self.coarsen(mine), other.coarsen(theirs)
+
+    def extend(
+        self,
+        lower: float | Sequence[float] = (),
+        upper: float | Sequence[float] = (),
+        *,
+        smooth_lower: Sequence[float] = (),
+        smooth_upper: Sequence[float] = (),
+        multiple: int | Sequence[int] = 1,
+    ) -> Statistics:
+        """Return the same statistics on longer grids that hold ``[lower, upper]`` too.
+
+        Bounds are given for all inputs of the main block, of the smooths, or both. The
+        spacing and all sums stay; whole cells are added at the ends, those of the main
+        block in multiples of ``multiple``, so that it can still be coarsened as before.
+        """
+        multiples = each("multiple", multiple, len(self.grids))
+        main = longer_grids(self.grids, np.atleast_1d(lower), np.atleast_1d(upper), multiples)
+        smooth_grids = [grid for grid, _ in self.smooths]
+        beside = longer_grids(smooth_grids, smooth_lower, smooth_upper, (1,) * len(smooth_grids))
+        if not any(max(added) for _, added in main + beside):
+            return self
+        cells, powers = [added for _, added in main], [(0, 0)] * len(main)
+        longer = replace(
+            self,
+            grids=tuple(grid for grid, _ in main),
+            moments=np.pad(self.moments, cells + powers) if main else self.moments,
+            targets=np.pad(self.targets, [(0, 0), *cells, *powers]),
+            cross=np.pad(self.cross, [*cells, *powers, (0, 0)]),
+        )
+        pairs = list(zip(self.smooths, beside, strict=True))
+        return longer._mapped(
+            [(grid, degree) for (_, degree), (grid, _) in pairs],
+            [placement(grid.cells + degree, *added) for (grid, degree), (_, added) in pairs],
+        )
+
+    def coarsen(self, factors: int | Sequence[int] = 2) -> Statistics:
+        """Return the statistics on cells of the main block ``factors`` times as wide, exactly.
+
+        Where the cells of an input do not divide evenly, its last wide cell reaches past the
+        domain.
+        """
+        D, tables = len(self.grids), {name: getattr(self, name) for name in _TABLES}
+        factors = each("factors", factors, D)
+        for d, factor in enumerate(factors):
+            if factor == 1:
+                continue
+            for name, lead in _TABLES.items():
+                sums, power = tables[name], (1 + (name == "moments")) * self.degrees[d]
+                pairs = name == "moments" and self._all_pairs
+                maps = pair_maps(self.degree, factor) if pairs else power_maps(power, factor)
+                tables[name] = coarsen_sums(sums, lead + d, lead + D + d, maps)
+        grids = tuple(grid.coarsen(f) for grid, f in zip(self.grids, factors, strict=True))
+        return replace(self, grids=grids, **tables)
+
+    def coarsen_columns(self, factors: int | Sequence[int] = 2) -> Statistics:
+        """Return the statistics with cells of the smooths ``factors`` times as wide, exactly.
+
+        A spline on wide cells is a sum of splines on narrow ones:
+        `asvgp.statistics.nesting.refinement`.
+        """
+        factors = each("factors", factors, len(self.smooths))
+        pairs = list(zip(self.smooths, factors, strict=True))
+        return self._mapped(
+            [(grid.coarsen(factor), degree) for (grid, degree), factor in pairs],
+            [refinement(grid.cells, degree, factor) for (grid, degree), factor in pairs],
+        )
+
+    def _mapped(self, smooths: Sequence[Smooth], maps: Sequence) -> Statistics:
+        """Return the statistics for other smooths, each a linear map of the one it replaces."""
+        if not smooths:
+            return self
+        same = [placement(1, 0, 0)] * self.linear
+        matrix = sparse.block_diag([*maps, *same], format="csr").T
+
+        def mapped(sums: Array) -> Array:  # the columns are the last axis
+            rows = sums.reshape(-1, sums.shape[-1]) @ matrix
+            return np.ascontiguousarray(rows).reshape(*sums.shape[:-1], rows.shape[1])
+
+        return replace(
+            self,
+            smooths=tuple(smooths),
+            cross=mapped(self.cross),
+            column_gram=mapped(mapped(self.column_gram).T),
+            column_targets=mapped(self.column_targets),
+        )
+
+
+def _sequences(
+    grid: Grid | Sequence[Grid], degree: int | Sequence[int]
+) -> tuple[tuple[Grid, ...], tuple[int, ...]]:
+    """Return grids and degrees as tuples of one for each input."""
+    grids = (grid,) if isinstance(grid, Grid) else tuple(grid)
+    degrees = (int(degree),) if isinstance(degree, int | np.integer) else tuple(degree)
+    if len(grids) != len(degrees):
+        raise ValueError(f"{len(grids)} grids but {len(degrees)} degrees: give one each.")
+    return grids, degrees
