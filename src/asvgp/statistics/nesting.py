@@ -3,15 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from asvgp.basis import Array, Grid, pair_columns, rescaling
 from asvgp.linalg.cells.accumulate_field import merge_cells
+
+if TYPE_CHECKING:
+    from asvgp.statistics.statistics import Statistics
+
+
+def extended(
+    stats: Statistics,
+    lower: Sequence[float] | Array,
+    upper: Sequence[float] | Array,
+    smooth_lower: Sequence[float],
+    smooth_upper: Sequence[float],
+    multiples: Sequence[int],
+) -> Statistics:
+    """Return the same statistics on longer grids; see `Statistics.extend`."""
+    main = longer_grids(stats.grids, lower, upper, multiples)
+    smooth_grids = [grid for grid, _ in stats.smooths]
+    beside = longer_grids(smooth_grids, smooth_lower, smooth_upper, (1,) * len(smooth_grids))
+    if not any(max(added) for _, added in main + beside):
+        return stats
+    cells, powers = [added for _, added in main], [(0, 0)] * len(main)
+    longer = replace(
+        stats,
+        grids=tuple(grid for grid, _ in main),
+        moments=np.pad(stats.moments, cells + powers) if main else stats.moments,
+        targets=np.pad(stats.targets, [(0, 0), *cells, *powers]),
+        cross=np.pad(stats.cross, [*cells, *powers, (0, 0)]),
+    )
+    pairs = list(zip(stats.smooths, beside, strict=True))
+    return _mapped(
+        longer,
+        [(grid, degree) for (_, degree), (grid, _) in pairs],
+        [placement(grid.cells + degree, *added) for (grid, degree), (_, added) in pairs],
+    )
+
+
+def coarsened(stats: Statistics, factors: Sequence[int]) -> Statistics:
+    """Return the statistics on cells of the main block ``factors`` times as wide, exactly."""
+    D, moments, targets, cross = len(stats.grids), stats.moments, stats.targets, stats.cross
+    for d, (degree, factor) in enumerate(zip(stats.degrees, factors, strict=True)):
+        if factor > 1:
+            powers, doubled = power_maps(degree, factor), power_maps(2 * degree, factor)
+            if stats.all_pairs:
+                doubled = pair_maps(degree, factor)
+            moments = coarsen_sums(moments, d, D + d, doubled)
+            targets = coarsen_sums(targets, 1 + d, 1 + D + d, powers)
+            cross = coarsen_sums(cross, d, D + d, powers)
+    grids = tuple(grid.coarsen(f) for grid, f in zip(stats.grids, factors, strict=True))
+    return replace(stats, grids=grids, moments=moments, targets=targets, cross=cross)
+
+
+def coarsened_columns(stats: Statistics, factors: Sequence[int]) -> Statistics:
+    """Return the statistics with cells of the smooths ``factors`` times as wide, exactly."""
+    pairs = list(zip(stats.smooths, factors, strict=True))
+    return _mapped(
+        stats,
+        [(grid.coarsen(factor), degree) for (grid, degree), factor in pairs],
+        [refinement(grid.cells, degree, factor) for (grid, degree), factor in pairs],
+    )
+
+
+def _mapped(
+    stats: Statistics, smooths: Sequence[tuple[Grid, int]], maps: Sequence[sparse.csr_array]
+) -> Statistics:
+    """Return the statistics for other smooths, each a linear map of the one it replaces."""
+    if not smooths:
+        return stats
+    same = [placement(1, 0, 0)] * stats.linear
+    matrix = sparse.block_diag([*maps, *same], format="csr").T
+
+    def mapped(sums: Array) -> Array:  # the columns are the last axis
+        rows = sums.reshape(-1, sums.shape[-1]) @ matrix
+        return np.ascontiguousarray(rows).reshape(*sums.shape[:-1], rows.shape[1])
+
+    return replace(
+        stats,
+        smooths=tuple(smooths),
+        cross=mapped(stats.cross),
+        column_gram=mapped(mapped(stats.column_gram).T),
+        column_targets=mapped(stats.column_targets),
+    )
 
 
 def longer_grids(

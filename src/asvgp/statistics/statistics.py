@@ -22,32 +22,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from math import isnan, nan, prod
+from math import nan, prod
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from asvgp.basis import Array, Grid, occupied, pair_columns
 from asvgp.linalg.chain.square_root import RANK_TOLERANCE, data_roots
 from asvgp.statistics.accumulator import Accumulator, block_rows
-from asvgp.statistics.forgetting import ROUNDING, contradicts
+from asvgp.statistics.combining import SUMS, TABLES, combined, difference, recentred
 from asvgp.statistics.nesting import (
-    coarsen_sums,
+    coarsened,
+    coarsened_columns,
     common_factors,
     each,
-    longer_grids,
-    pair_maps,
-    placement,
-    power_maps,
-    refinement,
+    extended,
 )
 from asvgp.statistics.pass_many import columns_of
-from asvgp.statistics.widths import grouped
 
 Smooth = tuple[Grid, int]  # grid and degree: cells + degree columns
-_TABLES = {"moments": 0, "targets": 1, "cross": 0}  # sums of each cell: axes before the cells
-_SUMS = (*_TABLES, "column_gram", "column_targets", "squares")
 
 
 def _no_numbers() -> Array:
@@ -373,7 +366,7 @@ class Statistics:
     @property
     def nbytes(self) -> int:
         """Memory that the sums take."""
-        return sum(getattr(self, name).nbytes for name in _SUMS)
+        return sum(getattr(self, name).nbytes for name in SUMS)
 
     def __sizeof__(self) -> int:
         """Return the size in bytes, by which Dask decides where to send objects."""
@@ -383,14 +376,14 @@ class Statistics:
         """Return the fields for another process, with only the box of cells that hold data."""
         state = {item.name: getattr(self, item.name) for item in fields(self)}
         box = occupied(self._occupied_cells)
-        for name, lead in _TABLES.items():
+        for name, lead in TABLES.items():
             state[name] = np.array(state[name][(*[slice(None)] * lead, *box)], order="C")
         return state | {"box": box}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         box = state.pop("box")
         cells = tuple(grid.cells for grid in state["grids"])
-        for name, lead in _TABLES.items():
+        for name, lead in TABLES.items():
             part = state[name]
             whole = np.zeros((*part.shape[:lead], *cells, *part.shape[lead + len(cells) :]))
             whole[(*[slice(None)] * lead, *box)] = part
@@ -442,8 +435,8 @@ class Statistics:
         return self.targets[(..., *[0] * len(self.grids))].reshape(self.outputs, -1).sum(axis=1)
 
     @property
-    def _column_totals(self) -> Array:
-        """Weighted sums of the columns, (C,)."""
+    def column_sums(self) -> Array:
+        """Weighted sums of the columns less their centres, (C,)."""
         D = len(self.grids)
         lowest = self.cross[(*[slice(None)] * D, *[0] * D)]
         return np.ascontiguousarray(lowest.reshape(-1, self.cross.shape[-1]).T).sum(axis=1)
@@ -470,10 +463,10 @@ class Statistics:
     def pair(self) -> Array:
         """The column of ``moments`` for the powers i and j, (degree + 1, degree + 1)."""
         hankel, triangle = pair_columns(self.degree)
-        return triangle if self._all_pairs else hankel
+        return triangle if self.all_pairs else hankel
 
     @property
-    def _all_pairs(self) -> bool:
+    def all_pairs(self) -> bool:
         """Whether the moments have a column for every pair of powers.
 
         Otherwise, and always for degree 1, they have one for each sum of two powers.
@@ -529,8 +522,7 @@ class Statistics:
         """Return the statistics of both data sets together."""
         if not isinstance(other, Statistics):
             return NotImplemented
-        self._check_compatible(other)
-        return self._combined(other, 1)
+        return combined(self, other, 1)
 
     def __sub__(self, other: Statistics) -> Statistics:
         """Return the statistics without data that were added before.
@@ -542,95 +534,11 @@ class Statistics:
         """
         if not isinstance(other, Statistics):
             return NotImplemented
-        self._check_compatible(other)
-        left = self._combined(other, -1)
-        signed = isnan(left.log_weights)
-        # Sums left of a cell that lost all its data are rounding, of either sign.
-        limit = ROUNDING * self.cell_weights
-        empty = np.abs(left.cell_weights) <= limit
-        short = np.argwhere(left.cell_weights < -limit)
-        if left.count < 0 or (not signed and (len(short) or contradicts(left, self, empty))):
-            where = ""
-            if self.grids and len(short):
-                cell = short[0].tolist()
-                where = f", cell {cell[0] if len(cell) == 1 else tuple(cell)} the first of "
-                where += str(len(short))
-            raise ValueError(
-                f"These data cannot be forgotten, because they were never added: {other.count} "
-                f"observations from {self.count}{where}. Forget exactly what was added, with the "
-                f"same weights{' and widths' if self.averaged else ''}."
-            )
-        return left if signed else left._cleared(self, empty)
-
-    def _cleared(self, before: Statistics, empty: Array) -> Statistics:
-        """Set to zero, in place, what rounding left of empty cells and columns."""
-        self.moments[empty] = 0.0
-        self.targets[:, empty] = 0.0
-        self.cross[empty] = 0.0
-        gone = np.abs(np.diag(self.column_gram)) <= ROUNDING * np.diag(before.column_gram)
-        self.column_gram[gone] = 0.0
-        self.column_gram[:, gone] = 0.0
-        self.column_targets[:, gone] = 0.0
-        self.cross[..., gone] = 0.0
-        return self
-
-    def _check_compatible(self, other: Statistics) -> None:
-        if self.convention != other.convention:
-            raise ValueError(
-                "Statistics combine only where weights mean the same and inputs are counted from "
-                f"the same origin: {self.convention!r} against {other.convention!r}."
-            )
-        for name in ("grids", "degrees", "smooths", "linear", "outputs"):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if mine != theirs:
-                raise ValueError(
-                    "Statistics combine only on the same grids, degrees, columns and number of "
-                    f"outputs; the {name} differ: {mine} against {theirs}. Give both fits the "
-                    "same domain, num_basis, degree and effects."
-                )
-
-    def _combined(self, other: Statistics, sign: int) -> Statistics:
-        other = other.recentred(self.centre, self.column_centre)
-        names = (*_SUMS[1:], "count", "missing", "log_weights")
-        sums = {name: getattr(self, name) + sign * getattr(other, name) for name in names}
-        if self._all_pairs != other._all_pairs:
-            upper = np.triu_indices(self.degree + 1)
-            moments = self.moments[:, self.pair[upper]] + sign * other.moments[:, other.pair[upper]]
-        else:
-            moments = self.moments + sign * other.moments
-        if self.averaged or other.averaged:
-            mine, theirs = self.by_width, other.by_width
-            sums["widths"], sums["width_weights"] = grouped(
-                np.append(mine[0], theirs[0]), np.append(mine[1], sign * theirs[1])
-            )
-        # Without cells, the sum of two arrays of no dimension is a number, not an array.
-        return replace(self, **sums, moments=np.asarray(moments))
+        return difference(self, other)
 
     def recentred(self, centre: Array, column_centre: Array) -> Statistics:
         """Return the same statistics with other numbers subtracted from y and the columns."""
-        shift, linear_shift = self.centre - centre, self.column_centre - column_centre
-        if not shift.any() and not linear_shift.any():
-            return self
-        base = self.moments[(..., *(slice(k + 1) for k in self.degrees))]  # sums of w and powers
-        column_shift = np.concatenate([np.zeros(len(self.column_gram) - self.linear), linear_shift])
-        totals, column_totals = self.centred_sums, self._column_totals
-        shared = np.outer(column_shift, column_totals)
-        return replace(
-            self,
-            targets=self.targets + np.multiply.outer(shift, base),
-            cross=self.cross + np.multiply.outer(base, column_shift),
-            column_gram=self.column_gram
-            + shared
-            + shared.T
-            + np.outer(column_shift, column_shift) * self.weight,
-            column_targets=self.column_targets
-            + np.outer(shift, column_totals)
-            + np.outer(totals, column_shift)
-            + np.outer(shift, column_shift) * self.weight,
-            squares=self.squares + 2.0 * shift * totals + shift**2 * self.weight,
-            centre=centre,
-            column_centre=column_centre,
-        )
+        return recentred(self, centre, column_centre)
 
     # ------------------------------------------------------------ other grids
 
@@ -655,25 +563,9 @@ class Statistics:
         spacing and all sums stay; whole cells are added at the ends, those of the main
         block in multiples of ``multiple``, so that it can still be coarsened as before.
         """
+        ends = np.atleast_1d(lower), np.atleast_1d(upper)
         multiples = each("multiple", multiple, len(self.grids))
-        main = longer_grids(self.grids, np.atleast_1d(lower), np.atleast_1d(upper), multiples)
-        smooth_grids = [grid for grid, _ in self.smooths]
-        beside = longer_grids(smooth_grids, smooth_lower, smooth_upper, (1,) * len(smooth_grids))
-        if not any(max(added) for _, added in main + beside):
-            return self
-        cells, powers = [added for _, added in main], [(0, 0)] * len(main)
-        longer = replace(
-            self,
-            grids=tuple(grid for grid, _ in main),
-            moments=np.pad(self.moments, cells + powers) if main else self.moments,
-            targets=np.pad(self.targets, [(0, 0), *cells, *powers]),
-            cross=np.pad(self.cross, [*cells, *powers, (0, 0)]),
-        )
-        pairs = list(zip(self.smooths, beside, strict=True))
-        return longer._mapped(
-            [(grid, degree) for (_, degree), (grid, _) in pairs],
-            [placement(grid.cells + degree, *added) for (grid, degree), (_, added) in pairs],
-        )
+        return extended(self, *ends, smooth_lower, smooth_upper, multiples)
 
     def coarsen(self, factors: int | Sequence[int] = 2) -> Statistics:
         """Return the statistics on cells of the main block ``factors`` times as wide, exactly.
@@ -681,18 +573,7 @@ class Statistics:
         Where the cells of an input do not divide evenly, its last wide cell reaches past the
         domain.
         """
-        D, tables = len(self.grids), {name: getattr(self, name) for name in _TABLES}
-        factors = each("factors", factors, D)
-        for d, factor in enumerate(factors):
-            if factor == 1:
-                continue
-            for name, lead in _TABLES.items():
-                sums, power = tables[name], (1 + (name == "moments")) * self.degrees[d]
-                pairs = name == "moments" and self._all_pairs
-                maps = pair_maps(self.degree, factor) if pairs else power_maps(power, factor)
-                tables[name] = coarsen_sums(sums, lead + d, lead + D + d, maps)
-        grids = tuple(grid.coarsen(f) for grid, f in zip(self.grids, factors, strict=True))
-        return replace(self, grids=grids, **tables)
+        return coarsened(self, each("factors", factors, len(self.grids)))
 
     def coarsen_columns(self, factors: int | Sequence[int] = 2) -> Statistics:
         """Return the statistics with cells of the smooths ``factors`` times as wide, exactly.
@@ -700,31 +581,7 @@ class Statistics:
         A spline on wide cells is a sum of splines on narrow ones:
         `asvgp.statistics.nesting.refinement`.
         """
-        factors = each("factors", factors, len(self.smooths))
-        pairs = list(zip(self.smooths, factors, strict=True))
-        return self._mapped(
-            [(grid.coarsen(factor), degree) for (grid, degree), factor in pairs],
-            [refinement(grid.cells, degree, factor) for (grid, degree), factor in pairs],
-        )
-
-    def _mapped(self, smooths: Sequence[Smooth], maps: Sequence) -> Statistics:
-        """Return the statistics for other smooths, each a linear map of the one it replaces."""
-        if not smooths:
-            return self
-        same = [placement(1, 0, 0)] * self.linear
-        matrix = sparse.block_diag([*maps, *same], format="csr").T
-
-        def mapped(sums: Array) -> Array:  # the columns are the last axis
-            rows = sums.reshape(-1, sums.shape[-1]) @ matrix
-            return np.ascontiguousarray(rows).reshape(*sums.shape[:-1], rows.shape[1])
-
-        return replace(
-            self,
-            smooths=tuple(smooths),
-            cross=mapped(self.cross),
-            column_gram=mapped(mapped(self.column_gram).T),
-            column_targets=mapped(self.column_targets),
-        )
+        return coarsened_columns(self, each("factors", factors, len(self.smooths)))
 
 
 def _sequences(
