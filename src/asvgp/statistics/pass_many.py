@@ -91,7 +91,7 @@ class ManyInputs:
             if not sums.grids:  # then the column of ones holds the sums over all data
                 sums = replace(
                     sums,
-                    moments=gram[-1, -1].reshape(()),
+                    moments=np.asarray(gram[-1, -1]),
                     targets=gram[-1, count:-1].copy(),
                     cross=gram[-1, :count].copy(),
                 )

@@ -439,7 +439,8 @@ class Statistics:
         """Weighted sums of the columns less their centres, (C,)."""
         D = len(self.grids)
         lowest = self.cross[(*[slice(None)] * D, *[0] * D)]
-        return np.ascontiguousarray(lowest.reshape(-1, self.cross.shape[-1]).T).sum(axis=1)
+        by_cell = lowest.reshape(prod(grid.cells for grid in self.grids), self.cross.shape[-1])
+        return np.ascontiguousarray(by_cell.T).sum(axis=1)  # pairwise along the cells
 
     @cached_property
     def grid(self) -> Grid:

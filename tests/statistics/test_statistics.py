@@ -1,5 +1,6 @@
-"""Statistics of many inputs against their definition, and their algebra."""
+"""Statistics of any number of inputs against their definition, and their algebra."""
 
+import pickle
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -14,85 +15,17 @@ from asvgp.runtime import parallel
 from asvgp.statistics import Statistics
 from asvgp.statistics import pass_many as field_pass
 from asvgp.statistics.nesting import refinement
+from asvgp.statistics.pass_many import ManyInputs
 from tests.dense import design
-
-SUMS = ("moments", "targets", "cross", "column_gram", "column_targets", "squares")
-# Few pairs of last degrees: every pair is compiled by itself.
-DEGREES = [(), (2,), (2, 2), (1, 2), (1, 2, 2), (3, 1, 2), (2, 1, 1, 2)]
-
-
-def assert_same(a: Statistics, b: Statistics, rtol=1e-12):
-    """Equal up to rounding of the sums, whose size that of |y|, |c| and w tells."""
-    assert (a.grids, a.degrees, a.smooths, a.linear) == (b.grids, b.degrees, b.smooths, b.linear)
-    for name in SUMS:
-        mine, theirs = getattr(a, name), getattr(b, name)
-        assert mine.shape == theirs.shape
-        assert mine.flags.c_contiguous
-        size = np.abs(theirs).max(initial=0.0) + (b.weight + b.squares.sum()) * 1e-2
-        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=rtol * size, err_msg=name)
-    assert (a.count, a.missing) == (b.count, b.missing)
-    assert a.log_weights == pytest.approx(b.log_weights, rel=1e-10, abs=1e-9)
-
-
-def direct(x, y, grids, degrees, w, smooths, z, linear):
-    """The definition, in NumPy."""
-    y = y[:, None] if y.ndim == 1 else y
-    keep = ~np.isnan(y).any(axis=1)
-    total = len(y)
-    x, y, w = x[keep], y[keep], w[keep]
-    blocks = [design(z[keep, j], grid, k) for j, (grid, k) in enumerate(smooths)]
-    columns = np.hstack([np.zeros((len(y), 0)), *blocks, linear[keep]])
-    stats = Statistics.empty(grids, degrees, y.shape[1], smooths=smooths, linear=linear.shape[1])
-    located = [grid.locate(x[:, d]) for d, grid in enumerate(grids)]
-    cell = (np.zeros(len(y), int), *(c for c, _ in located))  # one axis more: D may be zero
-    moments, targets, cross = stats.moments[None], stats.targets[:, None], stats.cross[None]
-
-    def powers(j):
-        return prod((s**i for i, (_, s) in zip(j, located, strict=True)), start=np.ones(len(y)))
-
-    for j in product(*(range(2 * k + 1) for k in degrees)):
-        np.add.at(moments, (*cell, *j), w * powers(j))
-    for j in product(*(range(k + 1) for k in degrees)):
-        for o in range(y.shape[1]):
-            np.add.at(targets[o], (*cell, *j), w * y[:, o] * powers(j))
-        for i in range(columns.shape[1]):
-            np.add.at(cross, (*cell, *j, i), w * columns[:, i] * powers(j))
-    weighted = w[:, None] * columns
-    return replace(
-        stats,
-        column_gram=weighted.T @ columns,
-        column_targets=y.T @ weighted,
-        squares=(w[:, None] * y**2).sum(axis=0),
-        count=len(y),
-        missing=total - len(y),
-        log_weights=np.log(w).sum(),
-    )
-
-
-def sample(rng, n, degrees, smooths=(), outputs=1, linear=0, cells=4, on_knots=0):
-    """Inputs, the first of them on knots and ends, and everything else that goes with them."""
-    grids = tuple(Grid(-1.0 - d, 2.0, cells + d) for d in range(len(degrees)))
-    x = np.stack([rng.uniform(g.lower, g.upper, n) for g in grids] or [np.zeros(n)], axis=1)
-    for d, grid in enumerate(grids):
-        x[:on_knots, d] = rng.choice(grid.knots, on_knots)
-    x = x[:, : len(grids)]
-    z = np.stack([rng.uniform(g.lower, g.upper, n) for g, _ in smooths] or [np.zeros(n)], axis=1)
-    return (
-        grids,
-        x,
-        z[:, : len(smooths)],
-        rng.standard_normal((n, outputs)),
-        rng.random((n, linear)),
-    )
-
-
-def accumulated(x, y, grids, degrees, w=None, smooths=(), z=None, linear=None, **more):
-    return Statistics.from_data(
-        x, y, grids, degrees, w, smooths=smooths, smooth_inputs=z, covariates=linear, **more
-    )
-
-
-SMOOTHS = (Grid(0.0, 1.0, 5), 2), (Grid(-3.0, 1.0, 3), 1)
+from tests.statistics.definition import (
+    DEGREES,
+    SMOOTHS,
+    SUMS,
+    accumulated,
+    assert_same,
+    direct,
+    sample,
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -175,19 +108,15 @@ def test_layouts_and_number_types():
         assert_same(accumulated(layout, y.astype("i2"), grids, (2, 2)), expected)
 
 
-def test_one_input_agrees_with_the_chain():
+def test_both_passes_agree_on_one_input():
     rng = np.random.default_rng(3)
-    x, y, w = rng.uniform(0, 1, 500), rng.standard_normal((500, 2)), rng.uniform(1, 2, 500)
+    grids, x, _, y, columns = sample(rng, 500, (2,), outputs=2, linear=2, cells=9)
     y[7, 1] = np.nan
-    one = Statistics.from_data(x, y, Grid(0.0, 1.0, 9), 2, w)
-    field = Statistics.from_data(x, y, [Grid(0.0, 1.0, 9)], [2], w)
-    np.testing.assert_allclose(field.moments, one.moments, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(field.targets, one.targets, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(field.squares, one.squares)
-    assert (field.count, field.missing) == (one.count, one.missing)
-    assert field.weight == pytest.approx(one.weight)
-    assert field.densest == pytest.approx(one.densest)
-    assert field.log_weights == pytest.approx(one.log_weights)
+    w = rng.uniform(1, 2, 500)
+    like = Statistics.empty(grids, (2,), 2, linear=2)
+    several = ManyInputs(like)
+    several.add([x[:, 0]], y, w, covariates=list(columns.T))
+    assert_same(accumulated(x, y, grids, (2,), w, linear=columns), several.statistics())
 
 
 def test_the_moments_are_the_inner_products_of_splines():
@@ -223,12 +152,13 @@ def test_the_moments_are_the_inner_products_of_splines():
 # ---------------------------------------------------------------- other grids
 
 
-@pytest.mark.parametrize("degrees", [(2,), (1, 2), (1, 2, 2)])
+@pytest.mark.parametrize("smooths", [(), SMOOTHS], ids=["", "smooths"])
+@pytest.mark.parametrize("degrees", [(1,), (2,), (4,), (1, 2), (1, 2, 2)])
 @pytest.mark.parametrize("cells", [8, 5])
-def test_coarsened_equals_directly_accumulated(degrees, cells):
+def test_coarsened_equals_directly_accumulated(degrees, cells, smooths):
     rng = np.random.default_rng(5)
-    grids, x, z, y, columns = sample(rng, 400, degrees, SMOOTHS, 2, 1, cells)
-    rest = degrees, rng.uniform(0.5, 2.0, 400), SMOOTHS, z, columns
+    grids, x, z, y, columns = sample(rng, 400, degrees, smooths, 2, 1, cells)
+    rest = degrees, rng.uniform(0.5, 2.0, 400), smooths, z, columns
     fine = accumulated(x, y, grids, *rest)
     for factors in (2, (4, 2, 1)[: len(degrees)], (1, 8, 3)[: len(degrees)]):
         coarse = fine.coarsen(factors)
@@ -300,20 +230,67 @@ def test_columns_alone_extend_and_coarsen():
 # ---------------------------------------------------------------- adding and forgetting
 
 
-def test_what_was_added_can_be_forgotten_and_nothing_else():
-    data = large(n=3000, cells=5)
-    early, late = accumulated(*rows(data, slice(1000))), accumulated(*rows(data, slice(1000, None)))
-    assert_same(early + late - early, late, rtol=1e-11)
-    nothing = early - early
-    for name in SUMS[:5]:
-        assert not getattr(nothing, name).any(), name
-    with pytest.raises(ValueError, match=r"never added: .* cell \(\d+, \d+\) the first of"):
-        early - late
-    x, y, grids, degrees, w, smooths, z, columns = rows(data, slice(1000))
-    with pytest.raises(ValueError, match="never added"):
-        early - accumulated(x, 2.0 * y, grids, degrees, w, smooths, z, columns)
-    with pytest.raises(ValueError, match="never added"):
-        early - accumulated(x, y, grids, degrees, w, smooths, z, 2.0 * columns)
+@pytest.mark.parametrize("smooths", [(), SMOOTHS], ids=["", "smooths"])
+@pytest.mark.parametrize("degrees", [(), (2,), (1, 2), (1, 2, 2)], ids=len)
+class TestAnyInputs:
+    """Sums of data with two outputs, weights, covariates and missing values."""
+
+    def data(self, degrees, smooths, n=900, linear=2):
+        rng = np.random.default_rng(7)
+        grids, x, z, y, columns = sample(rng, n, degrees, smooths, 2, linear, cells=3)
+        y[rng.integers(0, n, n // 40), 0] = np.nan
+        return x, y, grids, degrees, rng.uniform(0.5, 2.0, n), smooths, z, columns
+
+    def test_added_data_can_be_forgotten_and_no_others(self, degrees, smooths):
+        data = self.data(degrees, smooths)
+        early, late = (accumulated(*rows(data, p)) for p in (slice(300), slice(300, None)))
+        assert_same(early + late, accumulated(*data))
+        assert_same(early + late - early, late, rtol=1e-11)
+        nothing = early - early
+        for name in SUMS[:5]:
+            assert not getattr(nothing, name).any(), name
+        cell = (r" .* cell \d+", r" .* cell \(\d+, \d+")[len(degrees) > 1] if degrees else ""
+        with pytest.raises(ValueError, match=f"never added:{cell}"):
+            early - late
+        x, y, grids, _, w, _, z, columns = rows(data, slice(300))
+        for other in (
+            accumulated(x, 2.0 * y, grids, degrees, w, smooths, z, columns),
+            accumulated(x, y, grids, degrees, w, smooths, z, 2.0 * columns),
+            accumulated(x, y, grids, degrees, 2.0 * w, smooths, z, columns),
+        ):
+            with pytest.raises(ValueError, match="never added"):
+                early - other
+
+    @pytest.mark.parametrize("linear", [0, 2])
+    def test_other_centres_give_the_same_statistics(self, degrees, smooths, linear):
+        data = self.data(degrees, smooths, linear=linear)
+        plain = accumulated(*data)
+        centre, beside = np.array([0.3, -1.0]), np.array([0.5, 2.0])[:linear]
+        like = replace(plain, centre=centre, column_centre=beside)
+        moved = accumulated(*data, like=like)
+        assert_same(plain.recentred(centre, beside), moved, rtol=1e-11)
+        assert_same(plain + moved, plain + plain, rtol=1e-11)
+        assert_same(moved + plain - moved, moved, rtol=1e-10)
+        np.testing.assert_allclose(moved.sums, plain.sums, rtol=1e-9)
+
+    def test_another_process_gets_the_same(self, degrees, smooths):
+        whole = accumulated(*self.data(degrees, smooths, 3))
+        assert whole.densest > 0.0  # cached, and not sent
+        again = pickle.loads(pickle.dumps(whole))
+        assert "densest" not in vars(again)
+        assert_same(again, whole, rtol=0.0)
+
+    def test_conventions_do_not_mix(self, degrees, smooths):
+        first, second = (
+            replace(accumulated(*self.data(degrees, smooths, 9)), convention=words)
+            for words in ("known noise variances", "relative weights")
+        )
+        for combine in (lambda: first + second, lambda: first - second):
+            with pytest.raises(ValueError, match="'known noise variances' against 'relative"):
+                combine()
+        like = accumulated(*self.data(degrees, smooths, 9), like=second)
+        assert like.convention == "relative weights"
+        assert (second + like).emptied().convention == "relative weights"
 
 
 def test_different_statistics_do_not_add():

@@ -1,6 +1,4 @@
-"""One pass: any order, any type, any chunks; and statistics that add and coarsen."""
-
-from dataclasses import replace
+"""The pass over one input: any order, any type, any chunks."""
 
 import numpy as np
 import pytest
@@ -10,36 +8,12 @@ from hypothesis import strategies as st
 from asvgp.basis import Grid
 from asvgp.runtime import parallel
 from asvgp.statistics import Statistics
+from tests.statistics.definition import assert_same, direct
 
 
-def assert_same(a: Statistics, b: Statistics, rtol=1e-12):
-    """Equal up to rounding of the sums."""
-    scale = np.abs(b.moments).max() + 1e-300
-    np.testing.assert_allclose(a.moments, b.moments, rtol=rtol, atol=rtol * scale)
-    size = np.abs(b.targets).max() + np.sqrt(scale * b.squares.max()) + 1e-300
-    np.testing.assert_allclose(a.targets, b.targets, rtol=rtol, atol=rtol * size)
-    np.testing.assert_allclose(a.squares, b.squares, rtol=rtol)
-    assert (a.count, a.missing) == (b.count, b.missing)
-    assert a.log_weights == pytest.approx(b.log_weights, rel=1e-10, abs=1e-9)
-
-
-def direct(x, y, w, grid, degree):
-    """The definition, in NumPy."""
-    cells, s = grid.locate(x)
-    moments = np.zeros((grid.cells, 2 * degree + 1))
-    targets = np.zeros((1, grid.cells, degree + 1))
-    for j in range(2 * degree + 1):
-        np.add.at(moments[:, j], cells, w * s**j)
-    for j in range(degree + 1):
-        np.add.at(targets[0, :, j], cells, w * y * s**j)
-    return replace(
-        Statistics.empty(grid, degree),
-        moments=moments,
-        targets=targets,
-        squares=np.array([np.sum(w * y * y)]),
-        count=len(x),
-        log_weights=np.log(w).sum(),
-    )
+def direct_line(x, y, w, grid, degree):
+    """Compute the statistics of one input by their definition."""
+    return direct(x[:, None], y, (grid,), (degree,), w, (), None, np.empty((len(x), 0)))
 
 
 @settings(max_examples=60, deadline=None)
@@ -60,7 +34,7 @@ def test_the_pass_is_its_definition(n, cells, degree, seed, ordered, weighted):
     y = rng.standard_normal(n)
     w = rng.uniform(0.1, 5.0, n) if weighted else None
     mine = Statistics.from_data(x, y, grid, degree, w)
-    assert_same(mine, direct(x, y, np.ones(n) if w is None else w, grid, degree))
+    assert_same(mine, direct_line(x, y, np.ones(n) if w is None else w, grid, degree))
 
 
 def test_order_chunks_and_threads_do_not_matter(monkeypatch):
@@ -127,21 +101,10 @@ def test_missing_values_in_some_blocks_do_not_touch_the_others():
     y[rng.choice(6000, 50)] = np.nan  # the first blocks only
     y[20_002] = np.nan
     grid = Grid(0.0, 1.0, 50)
-    keep = ~np.isnan(y)
     assert_same(
         Statistics.from_data(x, y, grid, 2) + Statistics.from_data(x[:0], y[:0], grid, 2),
-        replace(direct(x[keep], y[keep], np.ones(keep.sum()), grid, 2), missing=int((~keep).sum())),
+        direct_line(x, y, np.ones(len(x)), grid, 2),
     )
-
-
-@pytest.mark.parametrize("degree", [1, 2, 4])
-@pytest.mark.parametrize("factor, cells", [(2, 64), (8, 64), (3, 9), (4, 10)])
-def test_coarsened_equals_directly_accumulated(degree, factor, cells):
-    rng = np.random.default_rng(3)
-    x, y, w = rng.uniform(0, 1, 2000), rng.standard_normal(2000), rng.uniform(0.5, 2, 2000)
-    fine = Statistics.from_data(x, y, Grid(0.0, 1.0, cells), degree, w)
-    coarse = fine.coarsen(factor)
-    assert_same(coarse, Statistics.from_data(x, y, coarse.grid, degree, w))
 
 
 def test_two_scale_relation_of_the_splines():
@@ -163,12 +126,3 @@ def test_two_scale_relation_of_the_splines():
     b_fine = design(x, fine, k).T @ y
     b_coarse = design(x, coarse, k).T @ y
     np.testing.assert_allclose(refine @ b_fine, b_coarse, atol=1e-10)
-
-
-def test_statistics_of_different_grids_do_not_add():
-    a = Statistics.from_data([0.1], [1.0], Grid(0.0, 1.0, 4), 2)
-    b = Statistics.from_data([0.1], [1.0], Grid(0.0, 1.0, 5), 2)
-    with pytest.raises(ValueError, match="the grids differ"):
-        a + b
-    with pytest.raises(TypeError):
-        a + 1
