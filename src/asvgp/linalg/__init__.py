@@ -26,14 +26,14 @@ A sum of S processes is a chain too: the components' states are joined,
 
     v = (x of component 1, ..., x of component S, e of component 1, ..., e of component S),
 
-n = sum of the degrees states and S innovations a cell; only the data couple them. What
+n = sum of the degrees states and S innovations per cell; only the data couple them. What
 follows is written for that; a single kernel is the case n = k, S = 1.
 
 Letters and shapes, used in every function of this layer (all float64, C-contiguous):
 
 =============== ===================== ==================================================
-``states``      tuple of n zeros      carries n in its *type*, so that loops over it unroll
-``innovations`` tuple of S zeros      likewise S
+``markers``     S tuples of zeros     as long as the degrees, which their *types* carry so that
+                                      a cell's algebra is compiled without loops (`unrolled`)
 ``shift``       (n, n + S)            Taylor shift of all components to the next knot
 ``power``       (n + S,) int          the power of s that a coefficient multiplies
 ``element``     (n + S, n + S)        one cell's part of K

@@ -218,12 +218,11 @@ class ChainFactored:
         of every cell, and coefficients.
         """
         prior, chain = self.prior, self.chain
-        shape = (prior.states, prior.innovations, prior.shift)
         every, offset = np.arange(len(prior.power)), np.empty(chain.offset.shape[1:])
-        right, _ = loops.solve(*shape, every, rows, 1.0, chain.gain, chain.rho, offset)
+        right, _ = loops.solve(prior.markers, every, rows, 1.0, chain.gain, chain.rho, offset)
         start = chain.start_covariance @ right
         out, total = np.empty_like(rows), np.zeros((len(every), len(every)))
-        loops.means(*shape, chain.gain, offset, start, total, out)
+        loops.means(prior.markers, chain.gain, offset, start, total, out)
         return out
 
     def draw(self, normals: Array) -> Array:
@@ -236,8 +235,7 @@ class ChainFactored:
         start = normals[:, :n] @ chain.start_root.T
         coefficients = np.empty((len(normals), cells, len(prior.power)))
         coefficients[:, :, n:] = normals[:, n:].reshape(len(normals), cells, -1)
-        shape = (prior.states, prior.innovations, prior.shift)
-        sweep.draw(*shape, chain.gain, chain.rho, start, coefficients)
+        sweep.draw(prior.markers, chain.gain, chain.rho, start, coefficients)
         return coefficients
 
 

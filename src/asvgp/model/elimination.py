@@ -60,9 +60,7 @@ class Elimination:
         for o in range(outputs):
             part = np.zeros((size, size))
             elimination.means(
-                prior.states,
-                prior.innovations,
-                prior.shift,
+                prior.markers,
                 self.gain,
                 self.offset[o],
                 self.start_mean[o],
@@ -78,20 +76,12 @@ class Elimination:
         size = len(prior.power)
         total = np.zeros((size, size))
         cov = np.empty((len(self.rho) if keep else 0, size, size))
-        plain = self.path == "plain"
-        start = self.start_covariance if plain else self.start_root
-        trace = (elimination if plain else square_root).marginals(
-            prior.states,
-            prior.innovations,
-            prior.shift,
-            prior.pair(self.stats),
-            self.gain,
-            self.rho,
-            self.stats.moments,
-            start,
-            total,
-            cov,
-        )
+        sums = prior.pair(self.stats), self.gain, self.rho, self.stats.moments
+        if self.path == "plain":
+            start = self.start_covariance
+            trace = elimination.marginals(prior.markers, *sums, start, total, cov)
+        else:
+            trace = square_root.marginals(prior.shift, *sums, self.start_root, total, cov)
         return trace, total, cov
 
     @property
@@ -140,23 +130,22 @@ def eliminate(
 
 def _outputs(prior: ChainPrior, stats: Statistics) -> tuple[Array, Array, Array]:
     """Empty gain, rho and offset."""
-    cells, s, outputs = prior.grid.cells, len(prior.innovations), len(stats.targets)
+    cells, s, outputs = prior.grid.cells, len(prior.degrees), len(stats.targets)
     gain = np.zeros((cells, s, prior.num_states + s - 1))
     return gain, np.empty((cells, s)), np.empty((outputs, cells, s))
 
 
 def _plain(prior: ChainPrior, stats: Statistics, noise: float) -> Elimination:
     gain, rho, offset = _outputs(prior, stats)
-    shape = (prior.states, prior.innovations, prior.shift)
     left = prior.boundary + elimination.factor(
-        *shape, prior.pair(stats), prior.element, stats.moments, 1.0 / noise, gain, rho
+        prior.markers, prior.pair(stats), prior.element, stats.moments, 1.0 / noise, gain, rho
     )
     covariance, log_det = inverse_and_log_det(left)
     start_mean = np.empty((len(offset), prior.num_states))
     explained = np.empty(len(offset))
     for o in range(len(offset)):
         right, part = elimination.solve(
-            *shape, prior.power, stats.targets[o], 1.0 / noise, gain, rho, offset[o]
+            prior.markers, prior.power, stats.targets[o], 1.0 / noise, gain, rho, offset[o]
         )
         start_mean[o] = covariance @ right
         explained[o] = part + right @ start_mean[o]
@@ -171,8 +160,6 @@ def _square_root(prior: ChainPrior, stats: Statistics, noise: float) -> Eliminat
     gain, rho, offset = _outputs(prior, stats)
     n = prior.num_states
     carried, explained = square_root.factor(
-        prior.states,
-        prior.innovations,
         prior.shift,
         prior.power,
         prior.element_root,

@@ -22,6 +22,7 @@ from asvgp.kernels import Component, Kernel
 from asvgp.kernels.dynamics import average_variances
 from asvgp.linalg.chain import prior as chain
 from asvgp.linalg.small import inverse_and_log_det
+from asvgp.linalg.unrolled import Markers, markers_of
 from asvgp.statistics import Statistics
 
 _FACTORIALS = np.array([factorial(i) for i in range(8)], dtype=float)
@@ -45,7 +46,7 @@ class Prior:
         self.kernel = kernel
         self.grid = grid
         self.degree = degree
-        self.states = (0,) * degree
+        self.markers = markers_of((degree,))
         self.shift = taylor_shift(degree)
         process = kernel.markov(grid.spacing)
         order, operator = kernel.order, process.operator
@@ -94,8 +95,7 @@ class Prior:
         self.gain, self.rho = np.empty((n, k)), np.empty(n)
         self.d_gain, self.d_rho = np.empty((parameters, n, k)), np.empty((parameters, n))
         self.first, carried, d_carried = chain.factor(
-            self.states,
-            self.shift,
+            self.markers,
             self.element,
             self.d_element,
             self.gain,
@@ -141,8 +141,7 @@ class Prior:
 
     def _marginals(self, pair: Array, cumulative: Array, d_trace: Array, cov: Array) -> float:
         return chain.marginals(
-            self.states,
-            self.shift,
+            self.markers,
             self.first,
             self.gain,
             self.rho,
@@ -163,9 +162,8 @@ class Layout:
 
     Attributes
     ----------
-    states, innovations : tuple
-        As many entries as derivatives are carried from knot to knot, and as components: compiled
-        loops are specialised on their lengths.
+    markers : tuple of tuples
+        One per component, as long as its degree: compiled code is specialised on the lengths.
     power : ndarray of int
         Power of s that each coefficient of a cell multiplies.
     shift : ndarray
@@ -174,8 +172,7 @@ class Layout:
         Places of each component's coefficients, the innovation last.
     """
 
-    states: tuple[int, ...]
-    innovations: tuple[int, ...]
+    markers: Markers
     power: np.ndarray
     shift: Array
     where: tuple[np.ndarray, ...]
@@ -185,10 +182,10 @@ class Layout:
     def of(cls, degrees: tuple[int, ...]) -> Layout:
         """Return the layout of components with these degrees."""
         n, size = sum(degrees), sum(degrees) + len(degrees)
-        states, innovations = (0,) * n, (0,) * len(degrees)
+        markers = markers_of(degrees)
         if len(degrees) == 1:
             power = np.arange(size)
-            return cls(states, innovations, power, taylor_shift(n), (power,))
+            return cls(markers, power, taylor_shift(n), (power,))
         power, shift, where = np.zeros(size, dtype=np.int64), np.zeros((n, size)), []
         first = 0
         for number, k in enumerate(degrees):
@@ -197,7 +194,7 @@ class Layout:
             power[places] = np.arange(k + 1)
             shift[np.ix_(places[:k], places)] = taylor_shift(k)
             first += k
-        return cls(states, innovations, power, shift, tuple(where))
+        return cls(markers, power, shift, tuple(where))
 
 
 class ChainPrior:
@@ -218,13 +215,13 @@ class ChainPrior:
         self.degrees = degrees
         self.priors = [Prior(c, grid, k) for c, k in zip(components, degrees, strict=True)]
         self.layout = layout = Layout.of(degrees)
-        self.states, self.innovations = layout.states, layout.innovations
+        self.markers = layout.markers
         self.power, self.shift, self.where = layout.power, layout.shift, layout.where
         if len(self.priors) == 1:
             (prior,) = self.priors
             self.element, self.boundary = prior.element, prior.boundary
             return
-        n, size = len(self.states), len(self.power)
+        n, size = self.num_states, len(self.power)
         self.element, self.boundary = np.zeros((size, size)), np.zeros((n, n))
         for where, prior in zip(self.where, self.priors, strict=True):
             self.element[np.ix_(where, where)] = prior.element
@@ -233,12 +230,12 @@ class ChainPrior:
     @property
     def num_states(self) -> int:
         """Derivatives carried from knot to knot, over all components."""
-        return len(self.states)
+        return sum(self.degrees)
 
     @property
     def size(self) -> int:
         """Number of basis functions, over all components."""
-        return len(self.states) + len(self.innovations) * self.grid.cells
+        return sum(self.degrees) + len(self.degrees) * self.grid.cells
 
     def pair(self, stats: Statistics) -> Array:
         """Return the column of the moments that multiplies each two coefficients of a cell."""

@@ -14,6 +14,7 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.kernels.dynamics import Dynamics
 from asvgp.linalg.chain.sweep import assemble, stretches
+from asvgp.linalg.unrolled import Markers
 from asvgp.model.prior import Prior
 from asvgp.posterior.tails import Stretches
 from asvgp.runtime.parallel import each_share
@@ -23,9 +24,7 @@ from asvgp.runtime.parallel import each_share
 class Chain:
     """Cells with Gaussian coefficients, each given the one before; letters as in `asvgp.linalg`."""
 
-    states: tuple[int, ...]
-    innovations: tuple[int, ...]
-    shift: Array
+    markers: Markers
     settled: int
     gain: Array
     cov: Array
@@ -34,7 +33,7 @@ class Chain:
     def of_prior(cls, prior: Prior, covariances: Array) -> Chain:
         """Return the splines' prior, whose cells have these covariances."""
         gain = np.ascontiguousarray(prior.gain[:, None, :])
-        return cls(prior.states, (0,), prior.shift, prior.first, gain, covariances)
+        return cls(prior.markers, prior.first, gain, covariances)
 
     def variances(self, averages: Stretches) -> Array:
         """Return the variance of every stretch."""
@@ -54,9 +53,7 @@ class Chain:
         def share(start: int, stop: int) -> None:
             part = slice(start, stop)
             stretches(
-                self.states,
-                self.innovations,
-                self.shift,
+                self.markers,
                 self.settled,
                 self.gain,
                 self.cov,

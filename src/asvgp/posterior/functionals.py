@@ -122,9 +122,7 @@ def derivative_covariance(
     floor = _EPS * float(out.flat[0]) if out.size else 0.0
     for sign, where, chain in _chains(posterior, component):
         add_covariance(
-            chain.states,
-            chain.innovations,
-            chain.shift,
+            chain.markers,
             chain.settled,
             chain.gain,
             chain.cov[cells],
@@ -227,7 +225,7 @@ def _chains(posterior: Posterior, component: int | None) -> list[tuple[float, Ar
         covariances = before[np.ix_(cells, where, where)]
         chains.append((-1.0, where, Chain.of_prior(model.priors[number], covariances)))
     gain = posterior.chain.gain
-    whole = Chain(model.states, model.innovations, model.shift, 0, gain, after)
+    whole = Chain(model.markers, 0, gain, after)
     return [*chains, (1.0, every, whole)]
 
 

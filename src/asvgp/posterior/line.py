@@ -312,16 +312,15 @@ class Posterior:
         """Of each component, the weights of its average over the data, and P^-1 of them."""
         model, chain, stats, out = self.model, self.chain, self.stats, {}
         powers = stats.moments[:, stats.pair[0]] / max(stats.weight, 1e-300)
-        shape = (model.states, model.innovations, model.shift)
         every = np.arange(len(model.power))
         for number, where in enumerate(model.where):
             weights = np.zeros((self.grid.cells, len(every)))
             weights[:, where] = powers[:, model.power[where]]
             offset = np.empty(chain.offset.shape[1:])
-            right, _ = solve(*shape, every, weights, 1.0, chain.gain, chain.rho, offset)
+            right, _ = solve(model.markers, every, weights, 1.0, chain.gain, chain.rho, offset)
             start = chain.start_covariance @ right
             inverse, total = np.empty_like(weights), np.zeros((len(every), len(every)))
-            means(*shape, chain.gain, offset, start, total, inverse)
+            means(model.markers, chain.gain, offset, start, total, inverse)
             out[number] = weights, inverse
         return out
 
@@ -355,9 +354,7 @@ class Posterior:
         for where, prior in zip(model.where, model.priors, strict=True):
             own = np.ix_(cells, where, where)
             add_covariance(
-                prior.states,
-                (0,),
-                prior.shift,
+                prior.markers,
                 prior.first,
                 prior.gain[:, None, :],
                 before[own],
@@ -367,9 +364,7 @@ class Posterior:
                 out,
             )
         add_covariance(
-            model.states,
-            model.innovations,
-            model.shift,
+            model.markers,
             0,
             chain.gain,
             after[cells],

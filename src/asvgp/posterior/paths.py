@@ -197,8 +197,8 @@ def _drawn(posterior: Posterior, n_samples: int, rng) -> tuple[Array, Array]:
     total = samples * outputs
     start = rng.standard_normal((total, n)) @ chain.start_root.T
     coef = np.empty((total, posterior.grid.cells, len(model.power)))
-    coef[:, :, n:] = rng.standard_normal((total, posterior.grid.cells, len(model.innovations)))
-    draw(model.states, model.innovations, model.shift, chain.gain, chain.rho, start, coef)
+    coef[:, :, n:] = rng.standard_normal((total, posterior.grid.cells, len(model.degrees)))
+    draw(model.markers, chain.gain, chain.rho, start, coef)
     coef = coef.reshape(samples, outputs, *coef.shape[1:])
     coef += posterior.coefficients[:outputs]
     if effects is None:

@@ -8,81 +8,115 @@ covariance of a functional with everything to its right follows by n x n product
 import numba
 import numpy as np
 
+from asvgp.basis import Array
+from asvgp.linalg.chain.cell import Cell, cell_of
+from asvgp.linalg.unrolled import Markers, maximum, unrolled
 
-@numba.njit(cache=True, nogil=True)
-def _complete(states, innovations, gain, vector):
-    """Fill in the innovations' part of a covariance from the states' part."""
-    n = len(states)
-    for e in range(n, n + len(innovations)):
+FORGOTTEN = 1e-200  # nothing, and slow to compute with a little further down
+
+
+def shift_forward(cell: Cell, values) -> list:
+    """Return the covariance with the state at the right knot from that with a cell's."""
+    return [sum(entry * values[j] for j, entry in row.items()) for row in cell.shift]
+
+
+def complete(cell: Cell, gain, c, state: list) -> list:
+    """Return the covariance with cell ``c``, innovations included, from that with its state."""
+    values = list(state)
+    for e in range(cell.size - cell.n):
         total = 0.0
-        for i in range(e):
-            total -= gain[e - n, i] * vector[i]
-        vector[e] = total
+        for i, value in enumerate(values):
+            total -= gain[c, e, i] * value
+        values.append(total)
+    return values
 
 
-@numba.njit(cache=True, nogil=True)
-def _advance(states, innovations, shift, vector, scratch):
-    """Carry a covariance with a cell's coefficients to the state at its right knot."""
-    n = len(states)
-    for i in range(n):
-        total = 0.0
-        for j in range(n + len(innovations)):
-            total += shift[i, j] * vector[j]
-        scratch[i] = total
-    for i in range(n):
-        vector[i] = scratch[i]
+@unrolled
+def advance(markers, c, gain, vectors, v) -> float:
+    """Carry ``vectors[v]`` from the cell before ``c`` to ``c``; returns its largest entry.
+
+    A vector is the covariance of a functional with a cell's coefficients.
+    """
+    cell = cell_of(markers)
+    state = shift_forward(cell, [vectors[v, i] for i in range(cell.size)])
+    return _write(vectors, v, complete(cell, gain, c, state))
 
 
-@numba.njit(cache=True, nogil=True)
 def add_covariance(
-    states, innovations, shift, first, gain, cell_covariance, cells, weights, sign, out
-):
+    markers: Markers,
+    first: int,
+    gain: Array,
+    cell_covariance: Array,
+    cells: Array,
+    weights: Array,
+    sign: float,
+    out: Array,
+) -> None:
     """Add ``sign`` times the covariance matrix of functionals to ``out``.
 
     ``cells`` (T,) must not decrease; ``weights`` is (T, n + S); ``cell_covariance`` (T,
     n + S, n + S) holds the covariance of each functional's own cell. Rows of ``gain``
     before ``first`` are taken to equal row ``first``.
     """
-    n = len(states)
-    width = n + len(innovations)
-    count = cells.shape[0]
-    # bridges[b] carries a state from the right knot of functional b - 1's cell to b's own.
-    bridges = np.zeros((count, n, n))
-    scratch = np.zeros(n)
-    vector = np.zeros(width)
-    for b in range(1, count):
-        if cells[b] > cells[b - 1]:
-            for j in range(n):
-                vector[:] = 0.0
-                vector[j] = 1.0
-                for c in range(cells[b - 1] + 1, cells[b]):
-                    _complete(states, innovations, gain[max(c, first)], vector)
-                    _advance(states, innovations, shift, vector, scratch)
-                    if np.abs(vector[:n]).max() < 1e-200:  # forgotten, and slow to compute with
-                        vector[:] = 0.0
-                        break
-                for i in range(n):
-                    bridges[b, i, j] = vector[i]
-    for a in range(count):
-        for i in range(width):
-            total = 0.0
-            for j in range(width):
-                total += cell_covariance[a, i, j] * weights[a, j]
-            vector[i] = total
-        for b in range(a, count):
+    n = cell_of(markers).n
+    vectors = (cell_covariance @ weights[:, :, None])[:, :, 0]
+    # bridges[b] carries a state from the right knot of functional b - 1's cell to b's own;
+    # row j is what becomes of the j-th unit vector.
+    bridges = np.repeat(np.eye(n)[None], len(cells), axis=0).reshape(-1, n)
+    _add_covariance(markers, first, gain, cells, weights, sign, vectors, bridges, out)
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_covariance(markers, first, gain, cells, weights, sign, vectors, bridges, out):
+    n = bridges.shape[1]
+    for b in range(1, cells.shape[0]):
+        for j in range(b * n, b * n + n):
+            for c in range(cells[b - 1] + 1, cells[b]):
+                if _cross(markers, c if c > first else first, gain, bridges, j) < FORGOTTEN:
+                    for i in range(n):
+                        bridges[j, i] = 0.0
+                    break
+    for a in range(cells.shape[0]):
+        for b in range(a, cells.shape[0]):
             if b > a and cells[b] > cells[b - 1]:
-                _advance(states, innovations, shift, vector, scratch)
-                for i in range(n):
-                    total = 0.0
-                    for j in range(n):
-                        total += bridges[b, i, j] * vector[j]
-                    scratch[i] = total
-                for i in range(n):
-                    vector[i] = scratch[i]
-                _complete(states, innovations, gain[max(cells[b], first)], vector)
-            value = 0.0
-            for i in range(width):
-                value += weights[b, i] * vector[i]
-            out[a, b] += sign * value
+                c = cells[b] if cells[b] > first else first
+                _jump(markers, c, gain, bridges, b * n, vectors, a)
+            value = sign * _dot(markers, weights, b, vectors, a)
+            out[a, b] += value
             if b > a:
-                out[b, a] += sign * value
+                out[b, a] += value
+
+
+@unrolled
+def _cross(markers, c, gain, vectors, v) -> float:
+    """Carry ``vectors[v]``, a covariance with states, from the left knot of ``c`` to the right."""
+    cell = cell_of(markers)
+    values = complete(cell, gain, c, [vectors[v, i] for i in range(cell.n)])
+    return _write(vectors, v, shift_forward(cell, values))
+
+
+@unrolled
+def _jump(markers, c, gain, bridges, bridge, vectors, v):
+    """Carry ``vectors[v]`` to cell ``c`` over the bridge that begins at row ``bridge``."""
+    cell = cell_of(markers)
+    before = shift_forward(cell, [vectors[v, i] for i in range(cell.size)])
+    state = [0.0] * cell.n
+    for j, value in enumerate(before):
+        for i in range(cell.n):
+            state[i] += bridges[bridge + j, i] * value
+    _write(vectors, v, complete(cell, gain, c, state))
+
+
+@unrolled
+def _dot(markers, left, i, right, j) -> float:
+    """Return the product of two rows."""
+    return sum(left[i, m] * right[j, m] for m in range(cell_of(markers).size))
+
+
+def _write(vectors, v, values: list):
+    """Write values to ``vectors[v]``; returns the largest in size."""
+    largest = 0.0
+    for i, value in enumerate(values):
+        vectors[v, i] = value
+        largest = maximum(largest, maximum(value, 0.0 - value))
+    return largest

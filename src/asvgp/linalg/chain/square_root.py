@@ -17,12 +17,9 @@ import numpy as np
 RANK_TOLERANCE = 1e-12
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def triangularise(work, rows, columns):
-    """Reflect ``work[:rows]`` in place until its first ``columns`` are upper triangular.
-
-    Inlined, because the callers' row and column counts are constants of the degree.
-    """
+    """Reflect ``work[:rows]`` in place until its first ``columns`` are upper triangular."""
     width = work.shape[1]
     for j in range(min(rows, columns)):
         largest = j
@@ -104,9 +101,7 @@ def data_roots(pair, moments, targets, tolerance, roots, scores):
 
 
 @numba.njit(cache=True, nogil=True)
-def factor(
-    states, innovations, shift, power, element_root, roots, scores, scale, gain, rho, offset
-):
+def factor(shift, power, element_root, roots, scores, scale, gain, rho, offset):
     """Eliminate the innovations of prior element plus data, right-hand sides included.
 
     ``element_root`` is (rows, n + S); ``scale`` is the square root of the noise precision.
@@ -114,9 +109,8 @@ def factor(
     array, the root of the form that is left on the first state beside its right-hand
     sides, and the explained part of ``b' P^-1 b`` per output.
     """
-    n = len(states)
-    s = len(innovations)
-    size = n + s
+    n, size = shift.shape
+    s = size - n
     outputs = scores.shape[0]
     degree = roots.shape[1]
     inner = element_root.shape[0]
@@ -165,13 +159,12 @@ def factor(
 
 
 @numba.njit(cache=True, nogil=True)
-def marginals(states, innovations, shift, pair, gain, rho, moments, start, total, cov):
+def marginals(shift, pair, gain, rho, moments, start, total, cov):
     """`asvgp.linalg.chain.elimination.marginals`, propagating a root of the covariance.
 
     ``start`` is a root of the first state's covariance, ``start @ start.T``.
     """
-    n = len(states)
-    size = n + len(innovations)
+    n, size = shift.shape
     keep = cov.shape[0] > 0
     root = start.copy()
     cell_root = np.zeros((size, size))

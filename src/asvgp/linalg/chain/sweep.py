@@ -10,16 +10,63 @@ keep their digits.
 import numba
 import numpy as np
 
-from asvgp.linalg.chain.covariance import _advance, _complete
+from asvgp.basis import Array
+from asvgp.linalg.chain.cell import cell_of
+from asvgp.linalg.chain.covariance import FORGOTTEN, advance, shift_forward
+from asvgp.linalg.unrolled import Markers, unrolled
 
-_FORGOTTEN = 1e-200  # nothing, and slow to compute with a little further down
+
+def stretches(
+    markers: Markers,
+    settled: int,
+    gain: Array,
+    cov: Array,
+    whole: Array,
+    begin: Array,
+    end: Array,
+    head: Array,
+    tail: Array,
+    full: Array,
+    variance: Array,
+    cross: Array,
+    weights: Array,
+    bridges: Array,
+) -> None:
+    """Compute variances of functionals over the cells ``begin[a] .. end[a]``, T of them.
+
+    ``head`` and ``tail`` are (T, n + S), ``whole`` (n + S,), ``full`` (T,); rows of ``gain``
+    before ``settled`` are taken to equal row ``settled``. Fills ``variance`` (T,) and, where
+    they have a row per functional, what `assemble` needs: ``cross`` (T, n + S), the
+    covariance with the coefficients of the last cell; ``weights`` (T, n + S), the expected
+    functional given the coefficients of the first cell; ``bridges`` (T, n + S, n + S), whose
+    row j is what coefficient j of the first cell contributes to those expected of the last.
+    """
+    size, keep = len(whole), len(cross) > 0
+    own, carried = np.empty((len(begin), size)), cross if keep else np.empty((len(begin), size))
+    carried[:] = weights[:] = 0.0
+    bridges[:] = np.eye(size)
+    _stretches(
+        markers,
+        settled,
+        gain,
+        cov,
+        whole,
+        begin,
+        end,
+        head,
+        tail,
+        full,
+        own,
+        carried,
+        weights,
+        bridges.reshape(-1, size),
+        variance,
+    )
 
 
 @numba.njit(cache=True, nogil=True)
-def stretches(
-    states,
-    innovations,
-    shift,
+def _stretches(
+    markers,
     settled,
     gain,
     cov,
@@ -29,126 +76,123 @@ def stretches(
     head,
     tail,
     full,
-    variance,
-    cross,
+    own,
+    carried,
     weights,
     bridges,
+    variance,
 ):
-    """Variances of functionals over the cells ``begin[a] .. end[a]``, T of them.
-
-    ``head`` and ``tail`` are (T, n + S), ``whole`` (n + S,), ``full`` (T,); rows of ``gain``
-    before ``settled`` are taken to equal row ``settled``. Fills ``variance`` (T,) and, where
-    they have a row per functional, what `assemble` needs: ``cross`` (T, n + S), the
-    covariance with the coefficients of the last cell; ``weights`` (T, n + S), the expected
-    functional given the coefficients of the first cell; ``bridges`` (T, n + S, n + S), whose
-    row j is what coefficient j of the first cell contributes to those expected of the last.
-    """
-    n = len(states)
-    width = n + len(innovations)
-    keep = cross.shape[0] > 0
-    own = np.zeros(width)
-    spread = np.zeros(width)
-    carried = np.zeros(width)
-    columns = np.zeros((width, width))
-    scratch = np.zeros(n)
+    size = whole.shape[0]
+    keep = weights.shape[0] > 0
     for a in range(begin.shape[0]):
-        c = begin[a]
-        carried[:] = 0.0
         total = 0.0
-        if keep:
-            weights[a] = 0.0
-            columns[:] = 0.0
-            for j in range(width):
-                columns[j, j] = 1.0
-        while True:
-            for i in range(width):
+        for c in range(begin[a], end[a] + 1):
+            if c > begin[a]:
+                row = c if c > settled else settled
+                advance(markers, row, gain, carried, a)
+                for j in range(a * size, (a + 1) * size if keep else a * size):
+                    if advance(markers, row, gain, bridges, j) < FORGOTTEN:
+                        for i in range(size):
+                            bridges[j, i] = 0.0
+            for i in range(size):
                 if c == begin[a]:
-                    own[i] = head[a, i]
+                    own[a, i] = head[a, i]
                 elif c == end[a]:
-                    own[i] = tail[a, i]
+                    own[a, i] = tail[a, i]
                 else:
-                    own[i] = full[a] * whole[i]
-            for i in range(width):
-                value = 0.0
-                for j in range(width):
-                    value += cov[c, i, j] * own[j]
-                spread[i] = value
-            for i in range(width):
-                total += own[i] * (spread[i] + 2.0 * carried[i])
-                carried[i] += spread[i]
+                    own[a, i] = full[a] * whole[i]
+            total += _observe(markers, c, cov, own, carried, a)
             if keep:
-                for j in range(width):
-                    for i in range(width):
-                        weights[a, j] += own[i] * columns[j, i]
-            if c == end[a]:
-                break
-            c += 1
-            row = max(c, settled)
-            _advance(states, innovations, shift, carried, scratch)
-            _complete(states, innovations, gain[row], carried)
-            if keep:
-                for j in range(width):
-                    _advance(states, innovations, shift, columns[j], scratch)
-                    _complete(states, innovations, gain[row], columns[j])
-                    if np.abs(columns[j]).max() < _FORGOTTEN:
-                        columns[j] = 0.0
+                _expect(markers, a, a * size, own, bridges, weights)
         variance[a] = total
-        if keep:
-            cross[a] = carried
-            bridges[a] = columns
+
+
+@unrolled
+def _observe(markers, c, cov, own, carried, a) -> float:
+    """Add the functional's part on cell ``c``; returns what its variance gains."""
+    cell = cell_of(markers)
+    part, gained = [own[a, i] for i in range(cell.size)], 0.0
+    for i in range(cell.size):
+        spread = sum(cov[c, i, j] * part[j] for j in range(cell.size))
+        before = carried[a, i]
+        gained += part[i] * (spread + 2.0 * before)
+        carried[a, i] = before + spread
+    return gained
+
+
+@unrolled
+def _expect(markers, a, bridge, own, bridges, weights):
+    """Add the functional's part on a cell to what the first cell makes one expect."""
+    cell = cell_of(markers)
+    for j in range(cell.size):
+        weights[a, j] += sum(own[a, i] * bridges[bridge + j, i] for i in range(cell.size))
 
 
 @numba.njit(cache=True, nogil=True)
-def assemble(variance, cross, weights, bridges, sign, out):
+def _assemble(variance, cross, weights, bridges, sign, scratch, out):
+    count, width = weights.shape
+    for a in range(count):
+        out[a, a] += sign * variance[a]
+        for i in range(width):
+            scratch[0, i] = cross[a, i]
+        for b in range(a + 1, count):
+            value = 0.0
+            for i in range(width):
+                value += weights[b, i] * scratch[0, i]
+            out[a, b] += sign * value
+            out[b, a] += sign * value
+            largest = 0.0
+            for i in range(width):
+                total = 0.0
+                for j in range(width):
+                    total += bridges[b, j, i] * scratch[0, j]
+                scratch[1, i] = total
+                if abs(total) > largest:
+                    largest = abs(total)
+            if largest < FORGOTTEN:
+                break
+            for i in range(width):
+                scratch[0, i] = scratch[1, i]
+
+
+def assemble(
+    variance: Array, cross: Array, weights: Array, bridges: Array, sign: float, out: Array
+) -> None:
     """Add ``sign`` times the covariance matrix of adjoining functionals to ``out`` (T, T).
 
     Each begins where the one before it ends; arguments as `stretches` fills them.
     """
-    count, width = weights.shape
-    carried = np.zeros(width)
-    scratch = np.zeros(width)
-    for a in range(count):
-        out[a, a] += sign * variance[a]
-        carried[:] = cross[a]
-        for b in range(a + 1, count):
-            value = 0.0
-            for i in range(width):
-                value += weights[b, i] * carried[i]
-            out[a, b] += sign * value
-            out[b, a] += sign * value
-            for i in range(width):
-                total = 0.0
-                for j in range(width):
-                    total += bridges[b, j, i] * carried[j]
-                scratch[i] = total
-            if np.abs(scratch).max() < _FORGOTTEN:
-                break
-            carried[:] = scratch
+    scratch = np.empty((2, weights.shape[1]))
+    _assemble(variance, cross, weights, bridges, sign, scratch, out)
 
 
-@numba.njit(cache=True, nogil=True)
-def draw(states, innovations, shift, gain, rho, start, coef):
+def draw(markers: Markers, gain: Array, rho: Array, start: Array, coef: Array) -> None:
     """Run the chain forward from the states ``start`` (samples, n), in place.
 
     ``coef`` (samples, cells, n + S) comes with standard normal numbers in the innovations'
     places and leaves as Taylor coefficients of zero-mean draws, distributed as the chain.
     """
-    n = len(states)
-    size = n + len(innovations)
-    state = np.zeros(n)
+    _draw(markers, gain, rho**-0.5, start.copy(), coef)
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw(markers, gain, deviation, state, coef):
     for a in range(coef.shape[0]):
-        state[:] = start[a]
         for c in range(coef.shape[1]):
-            cell = coef[a, c]
-            for i in range(n):
-                cell[i] = state[i]
-            for e in range(n, size):
-                value = cell[e] / np.sqrt(rho[c, e - n])
-                for i in range(e):
-                    value -= gain[c, e - n, i] * cell[i]
-                cell[e] = value
-            for i in range(n):
-                value = 0.0
-                for j in range(size):
-                    value += shift[i, j] * cell[j]
-                state[i] = value
+            _draw_cell(markers, a, c, gain, deviation, state, coef)
+
+
+@unrolled
+def _draw_cell(markers, a, c, gain, deviation, state, coef):
+    cell = cell_of(markers)
+    n = cell.n
+    values = [state[a, i] for i in range(n)]
+    for e in range(n, cell.size):
+        value = coef[a, c, e] * deviation[c, e - n]
+        for i in range(e):
+            value -= gain[c, e - n, i] * values[i]
+        values.append(value)
+    for i, value in enumerate(values):
+        coef[a, c, i] = value
+    for i, value in enumerate(shift_forward(cell, values)):
+        state[a, i] = value

@@ -1,0 +1,171 @@
+"""Straight-line machine code for the algebra of one cell.
+
+A cell has a handful of coefficients, and a loop along the cells spends its time on products
+of matrices of two to eight rows. Compiled as loops over run-time sizes these take three
+times as long as without loops; and where the sizes are part of the types, so that LLVM can
+unroll the loops, every function takes a second or more to compile for every kernel.
+
+`unrolled` goes a third way. It runs an ordinary Python function once while a caller is
+compiled, with objects in place of numbers that write down the operations applied to them.
+Python's loops and conditions happen at that time; products with the constants 0 and 1 are
+left out; what is compiled is a list of additions and multiplications, in a tenth of a
+second. With ``NUMBA_DISABLE_JIT=1`` the function is called as it is.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, config, types
+from numba.extending import intrinsic
+
+_DOUBLE, _INTEGER, _BYTE = ir.DoubleType(), ir.IntType(64), ir.IntType(8)
+_FLAGS = ("contract",)  # a product and a sum may become one instruction, rounded once
+
+Markers = tuple[tuple[int, ...], ...]
+
+
+def markers_of(degrees: tuple[int, ...]) -> Markers:
+    """Return tuples of zeros, as many and as long as ``degrees`` says.
+
+    Numba sees the lengths of tuples as types, so this argument selects the compiled code.
+
+    Examples
+    --------
+    >>> markers_of((3, 1))
+    ((0, 0, 0), (0,))
+    """
+    return tuple((0,) * degree for degree in degrees)
+
+
+class Number:
+    """A floating point number of the compiled function."""
+
+    def __init__(self, builder: Any, value: Any):
+        self.builder, self.value = builder, value
+
+    def _apply(self, operation: str, left, right) -> Number:
+        operands = _value_of(left), _value_of(right)
+        return Number(self.builder, getattr(self.builder, operation)(*operands, flags=_FLAGS))
+
+    def __add__(self, other):
+        return self if _is_constant(other, 0.0) else self._apply("fadd", self, other)
+
+    def __sub__(self, other):
+        return self if _is_constant(other, 0.0) else self._apply("fsub", self, other)
+
+    def __rsub__(self, other):
+        return self._apply("fsub", other, self)
+
+    def __mul__(self, other):
+        if _is_constant(other, 0.0):
+            return 0.0
+        return self if _is_constant(other, 1.0) else self._apply("fmul", self, other)
+
+    def __truediv__(self, other):
+        return self._apply("fdiv", self, other)
+
+    def __rtruediv__(self, other):
+        return self._apply("fdiv", other, self)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+class Index:
+    """An integer of the compiled function."""
+
+    def __init__(self, builder: Any, value: Any):
+        self.builder, self.value = builder, value
+
+    def __add__(self, other: int) -> Index:
+        number = ir.Constant(_INTEGER, other)
+        return Index(self.builder, self.builder.add(self.value, number))
+
+
+class Memory:
+    """An array of the compiled function."""
+
+    def __init__(self, context: Any, builder: Any, kind: types.Array, value: Any):
+        array = context.make_array(kind)(context, builder, value)
+        self.builder, self.kind = builder, kind
+        self.start = builder.bitcast(array.data, _BYTE.as_pointer())
+        self.entry = array.data.type
+        self.strides = list(cgutils.unpack_tuple(builder, array.strides))
+        if kind.layout == "C":
+            self.strides[-1] = ir.Constant(_INTEGER, context.get_abi_sizeof(self.entry.pointee))
+
+    def _address(self, index) -> Any:
+        address = self.start
+        places = index if isinstance(index, tuple) else (index,)
+        for i, stride in zip(places, self.strides, strict=True):
+            if isinstance(i, int) and i == 0:
+                continue
+            number = ir.Constant(_INTEGER, i) if isinstance(i, int) else i.value
+            address = self.builder.gep(address, [self.builder.mul(number, stride)])
+        return self.builder.bitcast(address, self.entry)
+
+    def __getitem__(self, index):
+        value = self.builder.load(self._address(index))
+        if isinstance(self.kind.dtype, types.Float):
+            return Number(self.builder, value)
+        return Index(self.builder, self.builder.zext(value, _INTEGER))
+
+    def __setitem__(self, index, value) -> None:
+        self.builder.store(_value_of(value), self._address(index))
+
+
+def maximum(left, right) -> Any:
+    """Return the greater of two numbers, or the first if they cannot be compared."""
+    if not isinstance(right, Number):
+        return max(left, right)
+    builder, values = right.builder, (_value_of(right), _value_of(left))
+    return Number(builder, builder.select(builder.fcmp_ordered(">", *values), *values))
+
+
+def unrolled(function: Callable) -> Any:
+    """Make ``function`` callable from compiled code, where it becomes straight-line code.
+
+    Its first argument is a `Markers`, the others are arrays, integers (for indices) and
+    floats. It returns a float if it is annotated so, and nothing otherwise.
+    """
+    if getattr(config, "DISABLE_JIT", 0):
+        return function
+    signature = inspect.signature(function)
+    returned = types.float64 if signature.return_annotation in (float, "float") else types.void
+
+    def definition(typing_context, *kinds):
+        def generate(context, builder, signature, arguments):
+            markers, *others = zip(signature.args, arguments, strict=True)
+            result = function(
+                tuple((0,) * len(component) for component in markers[0]),
+                *(_wrap(context, builder, kind, value) for kind, value in others),
+            )
+            return context.get_dummy_value() if result is None else _value_of(result)
+
+        return returned(*kinds), generate
+
+    first = inspect.Parameter("typing_context", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = [first, *signature.parameters.values()]
+    vars(definition)["__signature__"] = signature.replace(parameters=parameters)
+    definition.__name__ = function.__name__
+    return intrinsic(definition)
+
+
+def _wrap(context: Any, builder: Any, kind: types.Type, value: Any) -> Any:
+    """Return the object that stands for an argument."""
+    if isinstance(kind, types.Array):
+        return Memory(context, builder, kind, value)
+    if isinstance(kind, types.Float):
+        return Number(builder, value)
+    return Index(builder, builder.sext(value, _INTEGER) if value.type != _INTEGER else value)
+
+
+def _is_constant(value, number: float) -> bool:
+    return not isinstance(value, Number) and value == number
+
+
+def _value_of(value) -> Any:
+    return value.value if isinstance(value, Number) else ir.Constant(_DOUBLE, float(value))
