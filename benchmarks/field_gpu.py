@@ -19,7 +19,7 @@ from asvgp.model.bound import lower_bound
 from asvgp.model.devices import engine_for
 from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
-from asvgp.posterior.field import Points
+from asvgp.posterior.points import Points
 from asvgp.statistics import Statistics
 from asvgp.training.climb import Problem
 from asvgp.training.field_fit import fit_field

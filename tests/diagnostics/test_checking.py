@@ -7,15 +7,12 @@ import pytest
 
 from asvgp import SHO, GPRegressor, Matern12, Matern32, Matern52, Matern72
 from asvgp.basis import Grid
-from asvgp.diagnostics.checking import (
-    calibration,
-    component_degrees_of_freedom,
-    effective_degrees_of_freedom,
-    leave_one_out,
-)
+from asvgp.diagnostics.calibration import calibration
+from asvgp.diagnostics.freedom import component_degrees_of_freedom, effective_degrees_of_freedom
 from asvgp.diagnostics.summary import basis_verdict, standard_errors, summary
 from asvgp.model.prior import Prior
-from asvgp.posterior.line import Posterior
+from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.leave_one_out import leave_one_out
 from asvgp.statistics import Statistics
 from tests.dense import KERNELS, ExactGP, design, gram, kernel_id, sample
 from tests.engines import lower_bound
@@ -31,7 +28,7 @@ def degrees_of(kernel, extra: int = 1) -> tuple[int, ...]:
 def make(kernel, noise, x, y, cells=30, weights=None, extra=1, span=3.0):
     degrees = degrees_of(kernel, extra)
     stats = Statistics.from_data(x, y, Grid(0.0, span, cells), max(degrees), weights)
-    return Posterior(kernel, noise, stats, degrees)
+    return ChainPosterior(kernel, noise, stats, degrees)
 
 
 def refits(kernel, noise, x, y, rows, weights=None, **settings):

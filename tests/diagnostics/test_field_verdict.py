@@ -76,7 +76,7 @@ def test_the_verdict_says_how_much_finer_digits_allow(short):
     assert "Matern52" not in str(basis)
     finer = again(gp, advised(str(basis)))
     assert finer.num_basis_ == advised(str(basis))  # digits allow it
-    assert finer.posterior_.assembly.size == basis.suggested
+    assert finer.posterior_.engine.size == basis.suggested
     assert basis.penalty - verdict(finer).penalty == pytest.approx(regained(str(basis)), rel=0.2)
     # And that is as far as it goes.
     most = verdict(finer)
@@ -94,7 +94,7 @@ def test_an_input_with_room_is_refined_beside_one_without():
     assert brief > 150
     finer = again(gp, (long, brief))
     assert verdict(finer).penalty < 0.2 * basis.penalty
-    assert finer.posterior_.assembly.size == basis.suggested
+    assert finer.posterior_.engine.size == basis.suggested
 
 
 @pytest.mark.parametrize(

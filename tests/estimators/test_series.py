@@ -11,7 +11,7 @@ from scipy.interpolate import BSpline
 
 from asvgp import SHO, GPRegressor, Matern12, Matern32, Matern52
 from asvgp.kernels import Sum
-from asvgp.posterior.line import Posterior
+from asvgp.posterior.chain import ChainPosterior
 from asvgp.statistics import Statistics
 from tests.dense import ExactGP, sample
 
@@ -132,7 +132,7 @@ def test_the_domain_grows_with_the_data(num_basis):
     new = np.linspace(0, 20, 100)
     # A point on a knot may count to the cell before or after it: the splines do not care.
     direct = Statistics.from_data(x, y, grid, 2)
-    results = [Posterior(Matern32(), 0.01, s, 2).predict(new) for s in (gp.stats_, direct)]
+    results = [ChainPosterior(Matern32(), 0.01, s, 2).predict(new) for s in (gp.stats_, direct)]
     np.testing.assert_allclose(results[0][0], results[1][0], atol=1e-9)
     np.testing.assert_allclose(results[0][1], results[1][1], atol=1e-9)
     assert np.abs(gp.predict(new) - np.sin(new)).max() < 0.15

@@ -9,7 +9,8 @@ import pytest
 from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52
 from asvgp.basis import Grid
 from asvgp.policies import LINE
-from asvgp.posterior.line import Posterior
+from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.points import LinePoints
 from asvgp.statistics import Statistics
 from tests.dense import design, gram
 from tests.engines import lower_bound, upper_bound
@@ -271,9 +272,9 @@ def test_a_growing_domain_keeps_columns():
     stats = grown.stats_
     direct = Statistics.from_data(x, y, stats.grid, stats.degree, covariates=z, like=stats)
     np.testing.assert_allclose(stats.products, direct.products, atol=1e-9)
-    posterior = Posterior(grown.posterior_.kernel, 0.01, direct, 2)
+    posterior = ChainPosterior(grown.posterior_.kernel, 0.01, direct, 2)
     new = np.linspace(-1.0, 21.0, 30)
-    expected, variance = posterior.predict(new, covariates=np.ones((30, 1)))
+    expected, variance = posterior.predict(LinePoints(new, np.ones((30, 1))))
     mean, std = grown.predict(np.column_stack([new, np.ones(30)]), return_std=True)
     np.testing.assert_allclose(mean, expected[0], atol=1e-9)
     np.testing.assert_allclose(std**2, variance, rtol=1e-7)
@@ -283,7 +284,7 @@ def test_upper_bound_with_effects_is_the_formula():
     x, y = wave(80)
     kernel, noise = Matern32(1.0, 1.0) + Constant(variance=4.0), 0.05
     stats = Statistics.from_data(x, y, Grid(0.0, 20.0, 40), 2)
-    posterior = Posterior(kernel, noise, stats, 2)
+    posterior = ChainPosterior(kernel, noise, stats, 2)
     missed = lower_bound(kernel, noise, stats, 2).missed
     captured = Matern32(1.0, 1.0)(x) - _missed_covariance(posterior, x)
     inner = captured + 4.0
@@ -295,7 +296,7 @@ def test_upper_bound_with_effects_is_the_formula():
     assert upper_bound(kernel, noise, stats, 2) == pytest.approx(expected, abs=1e-6)
 
 
-def _missed_covariance(posterior: Posterior, x):
+def _missed_covariance(posterior: ChainPosterior, x):
     """``k - phi' K^-1 phi``."""
     functions = design(x, posterior.grid, 2)
     captured = functions @ np.linalg.solve(gram(posterior.model.priors[0]), functions.T)

@@ -8,7 +8,7 @@ from asvgp import SHO, Matern12, Matern32, Matern52, Matern72
 from asvgp.basis import Grid, log_jacobian
 from asvgp.model.elimination import eliminate
 from asvgp.model.prior import ChainPrior, Prior
-from asvgp.posterior.line import Posterior
+from asvgp.posterior.chain import ChainPosterior
 from asvgp.statistics import Statistics
 from tests.dense import MpModel, kernel_id, spline_band
 from tests.engines import lower_bound, upper_bound
@@ -128,7 +128,7 @@ def test_extremes_are_finite_and_right(family, name, noise):
     assert abs(bound.elbo - truth) < allowed + 1e-12 * abs(truth)
     assert np.all(np.isfinite(bound.gradient))
     assert upper_bound(kernel, noise, stats, degree) >= bound.elbo - allowed
-    posterior = Posterior(kernel, noise, stats, degree)
+    posterior = ChainPosterior(kernel, noise, stats, degree)
     new = np.linspace(0.0, cells, 23)
     mean, variance = posterior.predict(new)
     exact_mean, exact_variance = exact.predict(new)
@@ -145,7 +145,7 @@ def test_ten_thousand_equal_x(noise):
     kernel, grid = Matern32(3.0), Grid(0.0, 8.0, 8)
     stats = Statistics.from_data(np.full(count, 2.7), y, grid, 2)
     exact = MpModel(kernel, grid, 2, [2.7], [y.mean()], noise, [float(count)])
-    mean, variance = Posterior(kernel, noise, stats, 2).predict(np.linspace(0, 8, 17))
+    mean, variance = ChainPosterior(kernel, noise, stats, 2).predict(np.linspace(0, 8, 17))
     exact_mean, exact_variance = exact.predict(np.linspace(0, 8, 17))
     np.testing.assert_allclose(mean[0], exact_mean, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(variance, exact_variance, rtol=1e-6, atol=1e-12)

@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from asvgp import SHO, Constant, GPRegressor, Linear, Matern32, Matern52
 from asvgp.basis import Grid
 from asvgp.data.columns import Table, match
-from asvgp.diagnostics.checking import component_degrees_of_freedom, effective_degrees_of_freedom
+from asvgp.diagnostics.freedom import component_degrees_of_freedom, effective_degrees_of_freedom
 from asvgp.kernels import Kernel
 from asvgp.model.effects import Design, estimate
 from asvgp.model.prior import ChainPrior
-from asvgp.posterior.functionals import derivative, derivative_covariance, integrate
-from asvgp.posterior.line import Posterior
-from asvgp.posterior.paths import draw_paths, mean_spline, sample
+from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.chain_paths import continued, draw_paths, mean_spline
+from asvgp.posterior.integrals import integrate
+from asvgp.posterior.points import LinePoints
+from asvgp.posterior.samples import sample
 from asvgp.statistics import Statistics
 from tests.dense import design as splines
 from tests.dense import gram
@@ -143,17 +145,17 @@ def test_gradient_is_that_of_differences(objective):
 
 def test_predictions_inside_and_outside():
     dense = Dense(*data())
-    posterior = Posterior(KERNEL, NOISE, statistics(), 3)
+    posterior = ChainPosterior(KERNEL, NOISE, statistics(), 3)
     mean, cov = dense.predict(NEW, new_columns())
-    got, variance = posterior.predict(NEW, covariates=new_columns())
+    got, variance = posterior.predict(LinePoints(NEW, new_columns()))
     np.testing.assert_allclose(got[0], mean, atol=2e-5)
     np.testing.assert_allclose(variance, np.diag(cov), rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(posterior.covariance(NEW, new_columns()), cov, atol=1e-5)
+    np.testing.assert_allclose(posterior.covariance(LinePoints(NEW, new_columns())), cov, atol=1e-5)
 
 
 def test_the_coefficients_posterior():
     x, z, w, y = data()
-    effects = Posterior(KERNEL, NOISE, statistics(), 3).effects
+    effects = ChainPosterior(KERNEL, NOISE, statistics(), 3).effects
     assert effects is not None
     noise = KERNEL.components[0](x) + np.diag(NOISE / w)
     information = columns(x, z).T @ np.linalg.solve(noise, columns(x, z)) + np.diag(1 / VARIANCES)
@@ -166,7 +168,7 @@ def test_the_coefficients_posterior():
 def test_wide_priors_are_generalised_least_squares():
     x, z, w, y = data()
     kernel = Matern52(1.1, 0.9) + Constant() + Linear() + Linear(1) + Linear(2)
-    effects = Posterior(kernel, NOISE, statistics(), 3).effects
+    effects = ChainPosterior(kernel, NOISE, statistics(), 3).effects
     assert effects is not None
     noise = KERNEL.components[0](x) + np.diag(NOISE / w)
     information = columns(x, z).T @ np.linalg.solve(noise, columns(x, z))
@@ -182,7 +184,7 @@ def test_an_intercept_that_splines_can_imitate_keeps_its_digits():
     x = np.linspace(0.0, 1.0, 1_000_000)
     y = 1000.0 + np.sin(3.0 * x)
     stats = Statistics.from_data(x, y, Grid(0.0, 1.0, 200), 2)
-    effects = Posterior(kernel, 1e-4, stats, 2).effects
+    effects = ChainPosterior(kernel, 1e-4, stats, 2).effects
     assert effects is not None
     # The same from a thousandth of the data, each with a thousand times the weight, where a
     # dense model can follow.
@@ -198,17 +200,17 @@ def test_an_intercept_that_splines_can_imitate_keeps_its_digits():
 
 def test_derivatives_and_integrals():
     x, z, w, y = data()
-    dense, posterior = Dense(x, z, w, y), Posterior(KERNEL, NOISE, statistics(), 3)
+    dense, posterior = Dense(x, z, w, y), ChainPosterior(KERNEL, NOISE, statistics(), 3)
     nothing = np.zeros((len(NEW), 2))
     step = 1e-4
     plus, minus = NEW + step, NEW - step
     both, cov = dense.predict(np.concatenate([plus, minus]), np.tile(nothing, (2, 1)))
     difference = np.hstack([np.eye(len(NEW)), -np.eye(len(NEW))]) / (2.0 * step)
-    mean, variance = derivative(posterior, NEW, 1)
+    mean, variance = posterior.predict(NEW, order=1)
     np.testing.assert_allclose(mean[0], difference @ both, atol=2e-3)
     expected = difference @ cov @ difference.T
     np.testing.assert_allclose(variance, np.diag(expected), rtol=1e-2, atol=1e-4)
-    np.testing.assert_allclose(derivative_covariance(posterior, NEW, 1), expected, atol=5e-3)
+    np.testing.assert_allclose(posterior.covariance(NEW, 1), expected, atol=5e-3)
     nodes, weights = np.polynomial.legendre.leggauss(60)
     low, high = np.array([-2.0, 1.0, 4.0]), np.array([1.0, 1.5, 7.0])
     places = (low[:, None] + (high - low)[:, None] * (nodes + 1.0) / 2.0).ravel()
@@ -221,7 +223,7 @@ def test_derivatives_and_integrals():
 
 
 def test_draws_have_the_posteriors_moments():
-    posterior = Posterior(KERNEL, NOISE, statistics(200), 3)
+    posterior = ChainPosterior(KERNEL, NOISE, statistics(200), 3)
     inside = np.array([0.0, 1.0, 3.0, 5.0])
     mean, variance = posterior.predict(inside)
     paths = draw_paths(posterior, 4000, random_state=0)
@@ -230,11 +232,11 @@ def test_draws_have_the_posteriors_moments():
     np.testing.assert_allclose(values.var(axis=0), variance, rtol=0.15)
     np.testing.assert_allclose(mean_spline(posterior)(inside), mean[0], atol=1e-10)
     mean, cov = (
-        posterior.predict(NEW, covariates=new_columns())[0],
-        posterior.covariance(NEW, new_columns()),
+        posterior.predict(LinePoints(NEW, new_columns()))[0],
+        posterior.covariance(LinePoints(NEW, new_columns())),
     )
-    for exact in (True, False):
-        draws = sample(posterior, NEW, 4000, 1, exact, new_columns())[0]
+    for drawn in (sample, continued):
+        draws = drawn(posterior, LinePoints(NEW, new_columns()), 4000, 1)[0]
         error = 5.0 * np.sqrt(np.diag(cov) / 4000)
         assert np.all(np.abs(draws.mean(axis=1) - mean[0]) < error)
         np.testing.assert_allclose(np.cov(draws), cov, atol=0.12 * np.diag(cov).max())
@@ -244,7 +246,7 @@ def test_degrees_of_freedom_are_traces():
     x, z, w, _y = data()
     kernel = Matern52(1.1, 0.9) + SHO(0.9, 2.0, 0.5) + KERNEL
     kernel = kernel.replace_parts(kernel.components[:2])  # pyright: ignore[reportAttributeAccessIssue]
-    posterior = Posterior(kernel, NOISE, statistics(), (3, 3))
+    posterior = ChainPosterior(kernel, NOISE, statistics(), (3, 3))
     parts = [part(x) for part in kernel.components]
     parts.append((columns(x, z) * VARIANCES) @ columns(x, z).T)
     noisy = sum(parts) + np.diag(NOISE / w)
@@ -437,7 +439,7 @@ def test_several_outputs_have_effects_of_their_own():
     kernel = Matern52(1.1, 0.9) + Constant(variance=50.0)
     both = Statistics.from_data(x, y, Grid(0.0, 5.0, 50), 3, w)
     alone = Statistics.from_data(x, y[:, 1], Grid(0.0, 5.0, 50), 3, w)
-    first, second = (Posterior(kernel, NOISE, stats, 3) for stats in (both, alone))
+    first, second = (ChainPosterior(kernel, NOISE, stats, 3) for stats in (both, alone))
     assert first.effects is not None
     assert second.effects is not None
     assert first.effects.beta[0, 1] == pytest.approx(second.effects.beta[0, 0], rel=1e-10)

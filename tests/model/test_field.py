@@ -15,8 +15,8 @@ from asvgp.likelihoods import Gaussian
 from asvgp.model.grid import GridEngine
 from asvgp.model.grid_tables import interleave
 from asvgp.model.plan import Plan
-from asvgp.posterior.field import FieldPosterior
-from asvgp.posterior.field_functionals import Points
+from asvgp.posterior.grid import GridPosterior
+from asvgp.posterior.points import Points
 from asvgp.statistics import Statistics
 from tests.dense import design as splines
 from tests.engines import engine_bound, engine_upper_bound
@@ -287,7 +287,7 @@ def test_posterior_of_the_functions_inside(case):
     inside = np.random.default_rng(3).uniform(0.0, 1.0, (30, 4))
     inside[0], inside[1] = 0.0, 1.0
     inverse, assembly = spline_exact(case, inside)
-    posterior = FieldPosterior(case.kernel, NOISE, assembly)
+    posterior = GridPosterior(case.kernel, NOISE, assembly)
     functions = dense_functions(case, inside)
     mean, variance = posterior.predict(case.points(inside))
     np.testing.assert_allclose(
@@ -298,7 +298,7 @@ def test_posterior_of_the_functions_inside(case):
     expected = whole + functions @ inverse @ functions.T
     np.testing.assert_allclose(variance, np.diag(expected), atol=1e-8)
     np.testing.assert_allclose(posterior.covariance(case.points(inside)), expected, atol=1e-7)
-    again = posterior.functionals(case.points(inside))
+    again = posterior._by_rows(case.points(inside))
     np.testing.assert_allclose(again[0], mean, atol=1e-9)
     np.testing.assert_allclose(again[1], variance, atol=1e-9)
 
@@ -306,7 +306,7 @@ def test_posterior_of_the_functions_inside(case):
 def test_predictions_converge_inside_and_beyond_the_domain(case):
     new = NEW[:, : case.columns]
     finer = case.finer(2 if len(case.plan.inputs) == 3 else 6)
-    posterior = FieldPosterior(case.kernel, NOISE, finer.assembly())
+    posterior = GridPosterior(case.kernel, NOISE, finer.assembly())
     mean, cov = exact(case, new)
     got, variance = posterior.predict(case.points(new))
     rough = any(f.order == 0 for part in case.kernel.components for f in part.factors)
@@ -320,12 +320,12 @@ def test_terms_add_up_and_know_their_uncertainty(case):
     X, _, w = case.data()
     new = NEW[:, : case.columns]
     finer = case.finer(2 if len(case.plan.inputs) == 3 else 6)
-    posterior = FieldPosterior(case.kernel, NOISE, finer.assembly())
+    posterior = GridPosterior(case.kernel, NOISE, finer.assembly())
     points = case.points(new)
     noisy = case.prior(X) + np.diag(NOISE / w)
     total = np.zeros(len(new))
     for term, part in enumerate(case.kernel.components):
-        mean, variance = posterior.functionals(points, term=term)
+        mean, variance = posterior.predict(points, component=term)
         total += mean[0]
         cross = np.full((len(new), len(X)), part.variance)
         for factor in part.factors:
@@ -338,9 +338,9 @@ def test_terms_add_up_and_know_their_uncertainty(case):
 
 def test_derivatives_are_limits_of_differences():
     case = CASES["two resolutions"]
-    posterior = FieldPosterior(case.kernel, NOISE, case.assembly())
+    posterior = GridPosterior(case.kernel, NOISE, case.assembly())
     new, step = NEW[:, :2], 1e-4
-    mean, variance = posterior.functionals(case.points(new), {0: 1})
+    mean, variance = posterior.predict(case.points(new), order={0: 1})
     ends = np.concatenate([new + np.array([step, 0.0]), new - np.array([step, 0.0])])
     got = posterior.predict(case.points(ends))[0][0]
     np.testing.assert_allclose(mean[0], (got[:9] - got[9:]) / (2 * step), atol=1e-4)
@@ -352,8 +352,8 @@ def test_derivatives_are_limits_of_differences():
 
 def test_draws_have_the_posteriors_covariance():
     case = CASES["space, time and both"]
-    posterior = FieldPosterior(case.kernel, NOISE, case.assembly())
-    size = posterior.assembly.size
+    posterior = GridPosterior(case.kernel, NOISE, case.assembly())
+    size = posterior.engine.size
     root = posterior.factored.draw(np.eye(size))
     inverse = posterior.factored.solve(np.eye(size))
     np.testing.assert_allclose(root @ root.T, inverse, atol=1e-9 * np.abs(inverse).max())

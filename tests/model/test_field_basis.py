@@ -37,7 +37,7 @@ def test_the_gradient_of_missed_variance():
     X, y = smooth(300)
     kernel = Matern52(0.4, 2.0, dim=0) * Matern52(0.7, dim=1)
     gp = GPRegressor(kernel, num_basis=8, noise_variance=0.01, optimizer=None).fit(X, y)
-    assembly, kernel = gp.posterior_.assembly, gp.posterior_.kernel
+    assembly, kernel = gp.posterior_.engine, gp.posterior_.kernel
     slope = engine_bound(assembly, kernel, 0.01, "evidence").d_missed
     assert slope is not None
     assert slope[-1] == 0.0  # of the noise
@@ -57,7 +57,7 @@ def test_fewer_splines_than_asked_for_are_counted_and_announced():
         gp = GPRegressor(kernel, num_basis=100, **fixed).fit(X, y)
     counts = np.atleast_1d(gp.num_basis_)
     assert gp.num_basis_ == gp.resolution_[-1].num_basis
-    assert np.prod(counts) == gp.posterior_.assembly.size
+    assert np.prod(counts) == gp.posterior_.engine.size
     # As fine as the limit on digits allows, which no power of two would have hit.
     assert all(7.0 < 0.5 * (n - 3) < 8.6 for n in counts)
     with warnings.catch_warnings():

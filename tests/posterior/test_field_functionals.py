@@ -9,9 +9,9 @@ from scipy.interpolate import BSpline
 from asvgp import Constant, GPRegressor, Linear, Matern32, Matern52
 from asvgp.model import memory
 from asvgp.model.memory import NotEnoughMemory
-from asvgp.posterior import field_functionals as functionals
-from asvgp.posterior.field import FieldPosterior
-from asvgp.posterior.field_functionals import Points
+from asvgp.posterior import grid_rows as functionals
+from asvgp.posterior.grid import GridPosterior
+from asvgp.posterior.points import Points
 from asvgp.runtime.memory import group_limit, physical_memory
 from tests.model.test_field import CASES, NOISE, Case, dense_functions, dense_stiffness
 
@@ -84,9 +84,9 @@ def dense_answers(case: Case, X, orders, term):
 
 def test_every_term_alone_is_that_of_the_dense_matrices(case):
     X = INSIDE[:, : case.columns]
-    posterior = FieldPosterior(case.kernel, NOISE, case.assembly())
+    posterior = GridPosterior(case.kernel, NOISE, case.assembly())
     for term in (None, *range(len(case.kernel.components))):
-        mean, variance = posterior.functionals(case.points(X), term=term)
+        mean, variance = posterior.predict(case.points(X), component=term)
         expected = dense_answers(case, X, {}, term)
         np.testing.assert_allclose(mean[0], expected[0], atol=1e-8)
         np.testing.assert_allclose(variance, expected[1], atol=1e-8)
@@ -101,9 +101,9 @@ def test_derivatives_are_those_of_the_dense_matrices(name, column):
     X = INSIDE[:, : case.columns]
     points = case.points(X)
     points = Points(points.main, points.smooths, np.zeros_like(points.effects))
-    posterior = FieldPosterior(case.kernel, NOISE, case.assembly())
+    posterior = GridPosterior(case.kernel, NOISE, case.assembly())
     for term in (None, 0, len(case.kernel.components) - 1):
-        mean, variance = posterior.functionals(points, {column: 1}, term)
+        mean, variance = posterior.predict(points, component=term, order={column: 1})
         expected = dense_answers(case, X, {column: 1}, term)
         np.testing.assert_allclose(mean[0], expected[0], atol=1e-6)
         np.testing.assert_allclose(variance, np.maximum(expected[1], 1e-14), atol=1e-6)
@@ -111,12 +111,12 @@ def test_derivatives_are_those_of_the_dense_matrices(name, column):
 
 def test_rows_in_chunks_are_rows_at_once(case, monkeypatch):
     X = np.vstack([INSIDE, 2.0 * INSIDE])[:, : case.columns]
-    posterior = FieldPosterior(case.kernel, NOISE, case.assembly())
+    posterior = GridPosterior(case.kernel, NOISE, case.assembly())
     term = len(case.kernel.components) - 1
-    whole = [posterior.functionals(case.points(X), term=t) for t in (None, term)]
+    whole = [posterior.predict(case.points(X), component=t) for t in (None, term)]
     inside = posterior.predict(case.points(INSIDE[:, : case.columns]))
-    monkeypatch.setattr("asvgp.posterior.field._CHUNK", 7)
-    again = [posterior.functionals(case.points(X), term=t) for t in (None, term)]
+    monkeypatch.setattr("asvgp.posterior.grid._CHUNK", 7)
+    again = [posterior.predict(case.points(X), component=t) for t in (None, term)]
     again.append(posterior.predict(case.points(INSIDE[:, : case.columns])))
     for one, other in zip([*whole, inside], again, strict=True):
         for a, b in zip(one, other, strict=True):
@@ -136,9 +136,9 @@ def test_a_smooth_alone_takes_its_own_columns_only():
 
 
 def test_the_inverse_is_computed_once(case, monkeypatch):
-    posterior = FieldPosterior(case.kernel, NOISE, case.assembly())
+    posterior = GridPosterior(case.kernel, NOISE, case.assembly())
     X = 1.5 * INSIDE[:, : case.columns]
-    first = posterior.predict(case.points(X))[1], posterior.functionals(case.points(X), term=0)[1]
+    first = posterior.predict(case.points(X))[1], posterior.predict(case.points(X), component=0)[1]
 
     def never(*arguments):
         raise AssertionError("inverted again")
@@ -150,21 +150,21 @@ def test_the_inverse_is_computed_once(case, monkeypatch):
     np.testing.assert_array_equal(first, again)
     if case.plan.inputs:
         kept = posterior._leaf_inverse.nbytes
-        assert memory.plan_bytes(case.plan, case.kernel) > kept + posterior.assembly.gram.nbytes
+        assert memory.plan_bytes(case.plan, case.kernel) > kept + posterior.engine.gram.nbytes
 
 
 def test_covariances_some_columns_at_a_time(case, monkeypatch):
     X = np.vstack([INSIDE[:15], 1.5 * INSIDE[15:25]])[:, : case.columns]
-    posterior = FieldPosterior(case.kernel, NOISE, case.assembly())
+    posterior = GridPosterior(case.kernel, NOISE, case.assembly())
     whole = posterior.covariance(case.points(X))
     widths = []
-    solve = posterior.assembly.solve
+    solve = posterior.engine.solve
 
     def watched(factor, right):
         widths.append(right.shape[1])
         return solve(factor, right)
 
-    monkeypatch.setattr(posterior.assembly, "solve", watched)
+    monkeypatch.setattr(posterior.engine, "solve", watched)
     monkeypatch.setattr(functionals, "joint_step", lambda points, size: 4)
     some = posterior.covariance(case.points(X))
     assert max(widths) == 4

@@ -1,4 +1,4 @@
-"""Posterior draws: splines that are what they say, moments within Monte-Carlo error."""
+"""ChainPosterior draws: splines that are what they say, moments within Monte-Carlo error."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,9 @@ from scipy.interpolate import BSpline
 
 from asvgp import SHO, Matern12, Matern32, Matern52
 from asvgp.basis import Grid
-from asvgp.posterior.line import Posterior
-from asvgp.posterior.paths import draw_paths, mean_spline, sample
+from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.chain_paths import continued, draw_paths, mean_spline
+from asvgp.posterior.samples import sample
 from asvgp.statistics import Statistics
 from tests.dense import KERNELS, kernel_id
 from tests.dense import sample as sample_data
@@ -25,7 +26,7 @@ def posterior_of(kernel, cells=20, degree=None, outputs=1, n=60, noise=NOISE):
     top = degree if isinstance(degree, int) else max(degree)
     y = np.stack([y * (o + 1) for o in range(outputs)], axis=1)
     stats = Statistics.from_data(x, y, Grid(0.0, SPAN, cells), top)
-    return Posterior(kernel, noise, stats, degree)
+    return ChainPosterior(kernel, noise, stats, degree)
 
 
 def spline_covariance(posterior, x):
@@ -66,7 +67,7 @@ def test_one_degree_has_simple_knots_and_m_coefficients(degree):
     assert spline.k == degree
     assert spline.c.shape == (10 + degree,)
     assert len(np.unique(spline.t)) == 11
-    total = Posterior(Matern32(0.3) + SHO(0.5), NOISE, posterior.stats, degree)
+    total = ChainPosterior(Matern32(0.3) + SHO(0.5), NOISE, posterior.stats, degree)
     assert mean_spline(total).c.shape == (10 + degree,)
 
 
@@ -127,7 +128,7 @@ PAIRS = [(k, True) for k in EACH] + [(k, False) for k in (*KERNELS[1:], SMOOTH)]
 def test_samples_have_the_posterior_moments_everywhere(kernel, exact):
     posterior = posterior_of(kernel, 400, tuple(c.order + 2 for c in kernel.components))
     x = np.array([2.9, -0.2, 0.0, 0.5, 2.05, 0.51, 1.4, 2.0, -0.9, 2.3])
-    draws = sample(posterior, x, 6000, random_state=0, exact=exact)
+    draws = (sample if exact else continued)(posterior, x, 6000, random_state=0)
     assert draws.shape == (1, len(x), 6000)
     mean, _ = posterior.predict(x)
     covariance = posterior.covariance(x)
@@ -147,9 +148,9 @@ def test_repeated_points_and_no_jitter():
 def test_random_states():
     posterior = posterior_of(Matern32(0.3))
     for make in (lambda: 7, lambda: np.random.default_rng(7), lambda: np.random.RandomState(7)):
-        for exact in (True, False):
-            one = sample(posterior, X, 2, make(), exact)
-            np.testing.assert_array_equal(one, sample(posterior, X, 2, make(), exact))
+        for drawn in (sample, continued):
+            one = drawn(posterior, X, 2, make())
+            np.testing.assert_array_equal(one, drawn(posterior, X, 2, make()))
         np.testing.assert_array_equal(
             draw_paths(posterior, 1, make())[0].c, draw_paths(posterior, 1, make())[0].c
         )
@@ -158,9 +159,9 @@ def test_random_states():
 def test_errors():
     posterior = posterior_of(Matern32(0.3))
     many = np.linspace(0, SPAN, 3000)
-    with pytest.raises(ValueError, match=r"3000 points.*draw_paths"):
+    with pytest.raises(ValueError, match=r"3000 points.*sample_paths"):
         sample(posterior, many)
-    assert sample(posterior, many, exact=False).shape == (1, 3000, 1)
+    assert continued(posterior, many).shape == (1, 3000, 1)
     with pytest.raises(ValueError, match="n_samples"):
         draw_paths(posterior, 0)
     with pytest.raises(ValueError, match="n_samples"):

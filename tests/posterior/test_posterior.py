@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from asvgp import SHO, Matern12, Matern32, Matern52
 from asvgp.basis import Grid
-from asvgp.posterior.line import Posterior
+from asvgp.posterior.chain import ChainPosterior
 from asvgp.statistics import Statistics
 from tests.dense import KERNELS, ExactGP, kernel_id, sample
 
@@ -37,7 +37,7 @@ def test_converges_to_the_exact_process_everywhere(kernel):
     errors = []
     for cells in (50, 200, 800, 3200):
         stats = Statistics.from_data(x, y, Grid(0.0, SPAN, cells), degree)
-        posterior = Posterior(kernel, NOISE, stats, degree)
+        posterior = ChainPosterior(kernel, NOISE, stats, degree)
         m, v = posterior.predict(new)
         errors.append([np.abs(m[0] - mean).max(), np.abs(v - np.diag(cov)).max()])
     errors = np.array(errors)
@@ -52,7 +52,7 @@ def test_covariance_is_consistent_and_converges(kernel):
     new = np.append(new, new[:3])  # repeated points too
     degree = kernel.order + 2
     stats = Statistics.from_data(x, y, Grid(0.0, SPAN, 600), degree)
-    posterior = Posterior(kernel, NOISE, stats, degree)
+    posterior = ChainPosterior(kernel, NOISE, stats, degree)
     cov = posterior.covariance(new)
     _, variance = posterior.predict(new)
     np.testing.assert_allclose(np.diag(cov), variance, atol=1e-12)
@@ -76,7 +76,7 @@ def test_matches_the_dense_variational_posterior_at_any_resolution(cells, seed, 
     x, y = rng.uniform(0, SPAN, 25), rng.standard_normal(25)
     degree = kernel.order + 1
     grid = Grid(0.0, SPAN, cells)
-    posterior = Posterior(kernel, 0.2, Statistics.from_data(x, y, grid, degree), degree)
+    posterior = ChainPosterior(kernel, 0.2, Statistics.from_data(x, y, grid, degree), degree)
     K = gram(posterior.model.priors[0])
     phi = design(np.minimum(x, SPAN - 1e-13), grid, degree)
     P = K + phi.T @ phi / 0.2
@@ -94,7 +94,7 @@ def test_matches_the_dense_variational_posterior_at_any_resolution(cells, seed, 
 def test_far_away_the_prior_is_back(kernel):
     x, y = sample(kernel, NOISE, 50, SPAN)
     degree = kernel.order + 1
-    posterior = Posterior(
+    posterior = ChainPosterior(
         kernel, NOISE, Statistics.from_data(x, y, Grid(0.0, SPAN, 40), degree), degree
     )
     far = np.array([-1e4, 1e4, 1e12])
@@ -107,7 +107,7 @@ def test_far_away_the_prior_is_back(kernel):
 def test_nothing_jumps_at_the_ends(kernel):
     x, y = sample(kernel, NOISE, 50, SPAN)
     degree = kernel.order + 1
-    posterior = Posterior(
+    posterior = ChainPosterior(
         kernel, NOISE, Statistics.from_data(x, y, Grid(0.0, SPAN, 40), degree), degree
     )
     for end in (0.0, SPAN):
@@ -119,7 +119,7 @@ def test_nothing_jumps_at_the_ends(kernel):
 def test_without_data_the_posterior_is_the_prior():
     kernel = Matern52(0.7, 2.0)
     stats = Statistics.from_data(np.empty(0), np.empty(0), Grid(0.0, 1.0, 10), 3)
-    posterior = Posterior(kernel, 0.1, stats, 3)
+    posterior = ChainPosterior(kernel, 0.1, stats, 3)
     new = np.linspace(-1, 2, 30)
     mean, variance = posterior.predict(new)
     np.testing.assert_allclose(mean, 0.0, atol=1e-12)
@@ -134,8 +134,8 @@ def test_predictions_in_any_type_order_and_from_many_threads():
     x = rng.uniform(0, 100, 1000)
     stats = Statistics.from_data(x, np.sin(x), Grid(0.0, 100.0, 400), 2)
     new = rng.integers(-5, 106, 150_000)
-    expected = Posterior(Matern32(2.0), 0.01, stats, 2).predict(new.astype(float))
-    fresh = Posterior(Matern32(2.0), 0.01, stats, 2)
+    expected = ChainPosterior(Matern32(2.0), 0.01, stats, 2).predict(new.astype(float))
+    fresh = ChainPosterior(Matern32(2.0), 0.01, stats, 2)
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda _: fresh.predict(new), range(4)))
     for mean, variance in results:

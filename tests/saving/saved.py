@@ -9,7 +9,7 @@ import pandas as pd
 
 import asvgp
 from asvgp import LBFGS, SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52, Matern72
-from asvgp.diagnostics.checking import LeaveOneOut
+from asvgp.posterior.leave_one_out import LeaveOneOut
 
 N = 400
 

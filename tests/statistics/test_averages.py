@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 
 from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52
 from asvgp.basis import Grid
-from asvgp.diagnostics.checking import (
-    component_degrees_of_freedom,
-    effective_degrees_of_freedom,
-    leave_one_out,
-)
+from asvgp.diagnostics.freedom import component_degrees_of_freedom, effective_degrees_of_freedom
 from asvgp.kernels.dynamics import average_variances
 from asvgp.model.prior import ChainPrior
-from asvgp.posterior.functionals import integrate
-from asvgp.posterior.line import Posterior
+from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.integrals import integrate
+from asvgp.posterior.leave_one_out import leave_one_out
+from asvgp.posterior.points import LinePoints
 from asvgp.statistics import Statistics
 from tests.dense import design, gram, kernel_id
 from tests.engines import both_bounds, lower_bound
@@ -215,7 +213,7 @@ def test_posterior_is_that_of_the_spline_field(kernel):
     phi, new = Averages(x, width).of(basis), np.linspace(0.01, SPAN - 0.01, 30)
     P = K + phi.T @ (w[:, None] * phi) / NOISE
     here = basis(new)
-    mean, variance = Posterior(kernel, NOISE, stats, order).predict(new)
+    mean, variance = ChainPosterior(kernel, NOISE, stats, order).predict(new)
     np.testing.assert_allclose(
         mean[0], here @ np.linalg.solve(P, phi.T @ (w * y)) / NOISE, atol=1e-8
     )
@@ -231,7 +229,7 @@ def test_posterior_nears_that_of_the_process():
     averages, new = Averages(x, width), np.linspace(0.0, SPAN, 40)
     noisy = averages.covariance(kernel) + np.diag(NOISE / w)
     cross = averages.of(lambda at: kernel(at, new))
-    mean, variance = Posterior(kernel, NOISE, stats, 4).predict(new)
+    mean, variance = ChainPosterior(kernel, NOISE, stats, 4).predict(new)
     np.testing.assert_allclose(mean[0], cross.T @ np.linalg.solve(noisy, y), atol=1e-5)
     expected = kernel.variance - np.sum(cross * np.linalg.solve(noisy, cross), axis=0)
     np.testing.assert_allclose(variance, expected, atol=1e-5)
@@ -242,7 +240,7 @@ def test_degrees_of_freedom_are_those_of_the_smoother():
     x, width, w, y = data()
     order = degrees(kernel)
     stats = statistics(x, width, w, y, 16, max(order))
-    posterior = Posterior(kernel, NOISE, stats, order)
+    posterior = ChainPosterior(kernel, NOISE, stats, order)
     basis, K = splines(kernel, stats.grid, order)
     phi = Averages(x, width).of(basis)
     columns = np.stack([np.ones(len(x)), x + 0.5 * width], axis=1)
@@ -485,15 +483,15 @@ def test_leave_one_out_is_refitting(kernel):
     x, width, w, y = data(40)
     order = degrees(kernel)
     loo = leave_one_out(
-        Posterior(kernel, NOISE, statistics(x, width, w, y, 16, max(order)), order),
-        *(x, y, w),
-        width=width,
+        ChainPosterior(kernel, NOISE, statistics(x, width, w, y, 16, max(order)), order),
+        LinePoints(x, width=width),
+        *(y, w),
     )
     for i in range(40):
         kept = np.arange(40) != i
         stats = statistics(x[kept], width[kept], w[kept], y[kept], 16, max(order))
         mean, variance = integrate(
-            Posterior(kernel, NOISE, stats, order), x[i], x[i] + width[i], average=True
+            ChainPosterior(kernel, NOISE, stats, order), x[i], x[i] + width[i], average=True
         )
         assert loo.mean[i] == pytest.approx(mean[0, 0], abs=1e-8)
         assert loo.std[i] ** 2 == pytest.approx(variance[0] + NOISE / w[i], abs=1e-8)

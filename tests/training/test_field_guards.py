@@ -25,7 +25,7 @@ from asvgp.model.memory import Room, plan_bytes
 from asvgp.model.plan import Plan
 from asvgp.model.prior import Prior
 from asvgp.policies import MEMORY
-from asvgp.posterior.field import FieldPosterior
+from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
 from asvgp.training import field_fit as fitting
 from asvgp.training.boxes import blocks
@@ -77,7 +77,7 @@ def test_the_penalty_of_sums_adds_up_over_their_terms(name):
     inverse = np.linalg.inv(dense_stiffness(case, assembly)[own, own])
     captured = np.einsum("ni,ij,nj->n", functions, inverse, functions)
     missed = np.sum(w * (case.kernel.prior_variance - captured))
-    posterior = FieldPosterior(case.kernel, NOISE, assembly)
+    posterior = GridPosterior(case.kernel, NOISE, assembly)
     verdict = field_facts(posterior, "elbo", posterior.stats).verdict
     assert verdict.penalty == pytest.approx(missed / (2 * NOISE * len(X)), rel=1e-6)
 
@@ -111,7 +111,7 @@ def test_degrees_of_freedom_are_those_of_the_smoother(name):
     assembly, functions = case.assembly(), dense_functions(case, X)
     of_data = functions.T @ (w[:, None] * functions) / NOISE
     smoother = np.linalg.solve(of_data + dense_stiffness(case, assembly), of_data)
-    posterior = FieldPosterior(case.kernel, NOISE, assembly)
+    posterior = GridPosterior(case.kernel, NOISE, assembly)
     facts = field_facts(posterior, "elbo", posterior.stats)
     assert facts.freedom == pytest.approx(np.trace(smoother), rel=1e-7)
     effects = np.diag(smoother)[assembly.size - case.plan.effects :].sum()
@@ -281,7 +281,7 @@ def peak_of_bounds(kernel: Kernel, plan: Plan) -> float:
     try:
         assembly = GridEngine(kernel, plan, stats)
         engine_bound(assembly, kernel, NOISE)
-        posterior = FieldPosterior(kernel, NOISE, assembly)
+        posterior = GridPosterior(kernel, NOISE, assembly)
         assert np.isfinite(posterior.upper_bound())
         return stats.nbytes + tracemalloc.get_traced_memory()[1]
     finally:
@@ -550,7 +550,7 @@ def striking(monkeypatch, place, name, when=1):
 @pytest.mark.parametrize(
     "place, name, when, stages",
     [
-        (fitting, "FieldPosterior", 1, 2),
+        (fitting, "GridPosterior", 1, 2),
         (fitting._Schedule, "following", 1, 1),
         (fitting._Schedule, "assembly", 2, 1),
         (fitting, "climb", 2, 2),
@@ -569,7 +569,7 @@ def test_ctrl_c_keeps_the_state_wherever_it_strikes(place, name, when, stages, m
     assert np.std(y - gp.predict(X)) < 0.2
 
 
-@pytest.mark.parametrize("name", ["lower_bound", "FieldPosterior"])
+@pytest.mark.parametrize("name", ["lower_bound", "GridPosterior"])
 def test_ctrl_c_is_an_interrupt_where_there_is_nothing_to_keep(name, monkeypatch):
     X, y = surface()
     striking(monkeypatch, fitting, name)

@@ -12,18 +12,18 @@ from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.memory import spilled
-from asvgp.posterior.field import FieldPosterior
+from asvgp.posterior.grid import GridPosterior
 from asvgp.runtime.memory import in_words
 from asvgp.statistics import Statistics
 from asvgp.training.field_objective import Nearby
 
 
-def field_facts(posterior: FieldPosterior, objective: str, stats: Statistics) -> Facts:
+def field_facts(posterior: GridPosterior, objective: str, stats: Statistics) -> Facts:
     """Structure, degrees of freedom, and whether the basis is large enough.
 
     ``stats`` are those on the finest grids.
     """
-    assembly, plan = posterior.assembly, posterior.plan
+    assembly, plan = posterior.engine, posterior.plan
     factored = posterior.factored
     degrees = [k for own in plan.degrees for k in own if k] + list(plan.smooth_degrees)
     prices = 0.0
@@ -54,9 +54,9 @@ def field_facts(posterior: FieldPosterior, objective: str, stats: Statistics) ->
     )
 
 
-def structure_lines(posterior: FieldPosterior) -> tuple[str, ...]:
+def structure_lines(posterior: GridPosterior) -> tuple[str, ...]:
     """How P is factored, over how many functions, in words and numbers."""
-    assembly, plan, kernel = posterior.assembly, posterior.plan, posterior.kernel
+    assembly, plan, kernel = posterior.engine, posterior.plan, posterior.kernel
     if not plan.inputs:
         n = float(assembly.size)
         return (

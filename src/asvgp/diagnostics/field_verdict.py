@@ -21,7 +21,7 @@ from asvgp.model.conditioning import rougher
 from asvgp.model.levels import least_levels, marginal_moments, most_cells, scale_of
 from asvgp.model.plan import Plan
 from asvgp.policies import VERDICT
-from asvgp.posterior.field import FieldPosterior
+from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
 
 
@@ -62,9 +62,9 @@ class Side:
         return self.penalty * float(times) ** -self.rate
 
 
-def basis_verdict(posterior: FieldPosterior) -> BasisVerdict:
+def basis_verdict(posterior: GridPosterior) -> BasisVerdict:
     """Is the basis large enough? By what the splines miss of the prior at the data."""
-    kernel, stats, size = posterior.kernel, posterior.stats, posterior.assembly.size
+    kernel, stats, size = posterior.kernel, posterior.stats, posterior.engine.size
     sides, missed = _sides(posterior)
     penalty = sum(side.penalty for side in sides)
     gain = penalty - sum(side.left(2.0) for side in sides)
@@ -98,7 +98,7 @@ def basis_verdict(posterior: FieldPosterior) -> BasisVerdict:
     return BasisVerdict(share, penalty, gain, size, suggested, words)
 
 
-def stopped_short(posterior: FieldPosterior, finest: Statistics) -> list[str]:
+def stopped_short(posterior: GridPosterior, finest: Statistics) -> list[str]:
     """A note where an automatic choice ended with clearly more to gain.
 
     On its finest cells, which finer ones would regain; or where digits end it, which none would.
@@ -126,10 +126,10 @@ def stopped_short(posterior: FieldPosterior, finest: Statistics) -> list[str]:
     return []
 
 
-def _sides(posterior: FieldPosterior) -> tuple[list[Side], float]:
+def _sides(posterior: GridPosterior) -> tuple[list[Side], float]:
     """Every term along every input of its own, and the variance missed by all of them."""
     plan, stats, kernel = posterior.plan, posterior.stats, posterior.kernel
-    by_component = posterior.assembly.missed(posterior.prior, derivatives=False)[0]
+    by_component = posterior.engine.missed(posterior.prior, derivatives=False)[0]
     missed = by_component[[*plan.terms, *plan.smooths]]
     moments, sides = marginal_moments(stats), []
     unit = 2.0 * posterior.noise * stats.count
@@ -161,7 +161,7 @@ def _deciding(sides: Sequence[Side]) -> list[Side]:
     return [side for side in sides if side.penalty >= least]
 
 
-def _finer(posterior: FieldPosterior, sides: Sequence[Side], times: float) -> Plan:
+def _finer(posterior: GridPosterior, sides: Sequence[Side], times: float) -> Plan:
     """The plan on cells so many times as fine, where some of these sides want and can have it.
 
     With splines as a num_basis of that many would have them, at these hyperparameters.
@@ -180,7 +180,7 @@ def _finer(posterior: FieldPosterior, sides: Sequence[Side], times: float) -> Pl
     return replace(finer, levels=least_levels(kernel, finer))
 
 
-def _counts(plan: Plan, posterior: FieldPosterior) -> tuple[int, ...]:
+def _counts(plan: Plan, posterior: GridPosterior) -> tuple[int, ...]:
     """Numbers of basis functions as a user gives them: one an input, in order of columns."""
     over = [posterior.kernel.components[term].factors[0].dim for term in plan.smooths]
     along = [grid.cells + k for grid, k in zip(plan.grids, plan.powers, strict=True)]

@@ -10,13 +10,13 @@ from math import ceil, floor, log10
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from asvgp.diagnostics.checking import component_degrees_of_freedom, effective_degrees_of_freedom
 from asvgp.diagnostics.curvature import StandardErrors, standard_errors
+from asvgp.diagnostics.freedom import component_degrees_of_freedom, effective_degrees_of_freedom
 from asvgp.kernels import Kernel
 from asvgp.model.bound import Bound
 from asvgp.model.prior import ChainPrior, data_variance
 from asvgp.policies import VERDICT
-from asvgp.posterior.line import Posterior
+from asvgp.posterior.chain import ChainPosterior
 from asvgp.statistics import Statistics
 from asvgp.times import Duration, in_short
 
@@ -130,7 +130,7 @@ class Facts:
     bound: Callable[[Kernel, float], Bound] | None = None
 
 
-def line_facts(posterior: Posterior) -> Facts:
+def line_facts(posterior: ChainPosterior) -> Facts:
     """Of a model of one input."""
     degrees = posterior.model.degrees
     return Facts(

@@ -11,11 +11,11 @@ from sklearn.metrics import r2_score
 from asvgp.basis import Array
 from asvgp.data.columns import Gridded
 from asvgp.data.inputs import Seen, as_rows, read_targets, read_weights
-from asvgp.diagnostics.checking import LeaveOneOut
 from asvgp.diagnostics.summary import Summary, summary
 from asvgp.kernels import Effect, Kernel
-from asvgp.posterior.functionals import integrate
-from asvgp.posterior.line import Posterior
+from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.integrals import integrate
+from asvgp.posterior.leave_one_out import LeaveOneOut
 from asvgp.runtime.memory import as_bytes
 from asvgp.sources.answers import rows_of, score_of, source_to_predict, with_names
 from asvgp.sources.sent import Predictor
@@ -95,7 +95,7 @@ class Answers(ABC):
         components=False,
         noise_variance=None,
     ):
-        """Posterior mean, with standard deviation or covariance, anywhere.
+        """ChainPosterior mean, with standard deviation or covariance, anywhere.
 
         Outside the domain the forecast is exact: mean and variance return to the prior's
         as the kernel forgets.
@@ -256,18 +256,30 @@ class Answers(ABC):
         return np.array(self._shaped(wide))  # writable, as users expect
 
     def integrate(self, a, b, return_std=False, return_cov=False, average=False):
-        """Integral of f over intervals, or its average over them.
+        """Integrate f over intervals or boxes, or return its average over them.
 
         Parameters
         ----------
-        a, b : scalars or array-like of shape (m,)
-            The ends, anywhere on the line.
+        a, b : scalars or array-like of shape (m,); with D inputs, of shape (D,) or (m, D)
+            The ends of the intervals, or opposite corners of the boxes, anywhere. The columns
+            are the inputs that splines are over, in the order of their columns in X.
         return_std, return_cov : bool
             At most one of them.
         average : bool
-            Divide by the length.
+            Divide by the length or volume. Along an input where both ends are the same, the
+            average is f there.
 
-        Linear effects of columns other than the splines' input are left out.
+        Returns
+        -------
+        integral : float or ndarray of shape (m,) or (m, outputs)
+            A number, or one per output, where there is only one interval or box.
+        std : of the same shape, with ``return_std``
+        cov : ndarray of shape (m, m) or (m, m, outputs), with ``return_cov``
+
+        Notes
+        -----
+        Linear effects of columns that no splines are over are left out. With several inputs,
+        standard deviations take one solve with the factored matrix per box.
 
         Examples
         --------
@@ -277,18 +289,21 @@ class Answers(ABC):
         >>> gp = GPRegressor(Matern52(), num_basis=100).fit(x, np.sin(x))
         >>> round(float(gp.integrate(0.0, np.pi)), 3)
         2.0
+
+        Over a square, and its average over one half of it:
+
+        >>> X = np.stack([x.ravel() for x in np.meshgrid(*[np.linspace(0, 1, 30)] * 2)], axis=1)
+        >>> gp = GPRegressor(num_basis=12).fit(X, X[:, 0] * X[:, 1])
+        >>> round(float(gp.integrate([0.0, 0.0], [1.0, 1.0])), 2)
+        0.25
+        >>> round(float(gp.integrate([0.5, 0.0], [1.0, 1.0], average=True)), 2)
+        0.38
         """
         if return_std and return_cov:
             raise ValueError("At most one of return_std and return_cov can be asked for.")
-        axis, posterior = self._seen().axis, self._fitted().posterior
-        if not isinstance(posterior, Posterior):
-            raise ValueError("Integrals are of models of one input.")
-        scalar = np.ndim(a) == 0 and np.ndim(b) == 0
-        low, high = (
-            np.atleast_1d(axis.to_seconds(np.atleast_1d(end)) if axis else np.asarray(end, float))
-            for end in (a, b)
-        )
-        mean, spread = integrate(posterior, low, high, average, covariance=return_cov)
+        structure, posterior = self._seen().structure, self._fitted().posterior
+        lower, upper, scalar = structure.corners(a, b)
+        mean, spread = integrate(posterior, lower, upper, average, return_std, return_cov)
         result = self._shaped(mean)
         result = result[0] if scalar else result
         if return_cov:
@@ -321,15 +336,17 @@ class Answers(ABC):
         return draws if shape is None else _on_grid(draws, shape, False)
 
     def sample_paths(self, n_samples=1, random_state=None, component=None):
-        """Posterior sample paths over the domain, as callable objects.
+        """ChainPosterior sample paths over the domain, as callable objects.
 
         A list of ``n_samples``; with several outputs a path is vector-valued. Of models of one
         input it is a `scipy.interpolate.BSpline`, whose argument is in the units of X, seconds
-        since ``time_origin_`` where X holds times; outside the domain it is NaN. ``component``
-        counts from zero. Linear effects of other columns are left out.
+        since ``time_origin_`` where X holds times; outside the domain it is NaN. Linear effects
+        of other columns are left out. With several inputs a path is called with rows as
+        `predict` is, and has all effects.
 
-        With several inputs a path is called with rows as `predict` is, has all effects, and
-        there are none of single components.
+        ``component`` counts from zero: the paths of this component alone. The same
+        ``random_state`` draws the same joint sample, so that the components' paths and the
+        effects add up.
         """
         structure, posterior = self._seen().structure, self._fitted().posterior
         return structure.paths(posterior, n_samples, random_state, component)
@@ -485,7 +502,7 @@ class Answers(ABC):
         return self._seen().stats
 
     @property
-    def posterior_(self) -> Posterior:
+    def posterior_(self) -> ChainPosterior:
         """The factored posterior."""
         return self._fitted().posterior
 

@@ -31,7 +31,7 @@ def calibration(
     Left: the share inside against the probability of the band. Right: the histogram of
     probability integral transforms, flat if the model is right; a hump in the middle means
     bands too wide, horns at the ends bands too narrow. Shaded is what chance allows so many
-    independent observations. `asvgp.diagnostics.checking.calibration` says the same in numbers
+    independent observations. `asvgp.diagnostics.calibration.calibration` says the same in numbers
     and words.
 
     Parameters

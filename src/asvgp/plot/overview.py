@@ -6,7 +6,7 @@ import textwrap
 
 import numpy as np
 
-from asvgp.diagnostics.checking import calibration as in_words
+from asvgp.diagnostics.calibration import calibration as in_words
 from asvgp.plot.bounds import draw_bounds, draw_levels
 from asvgp.plot.calibrated import draw_coverage
 from asvgp.plot.lines import series

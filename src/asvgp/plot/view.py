@@ -332,12 +332,8 @@ class View:
         """Mean and standard deviation of a component as pictures show it, centred or as it is."""
         if not self.is_centred(component):
             return self.predict(columns, component)
-        if self.is_line:
-            own, column = component, self.layout.input
-        else:
-            own = self.posterior.plan.smooths.index(component)
-            column = self.layout.kernel.components[component].factors[0].dim
-        mean, variance = self.posterior.centred(own, np.asarray(columns[column], dtype=float))
+        column = self.layout.kernel.components[component].factors[0].dim
+        mean, variance = self.posterior.centred(component, np.asarray(columns[column], dtype=float))
         return mean[self.output], np.sqrt(variance)
 
     def effect(self, number: int, values: Array) -> tuple[Array, Array]:

@@ -41,6 +41,13 @@ class Stretches(NamedTuple):
     full: Array
     whole: Array
 
+    def on(self, where: Array) -> Stretches:
+        """Return the part that acts on some of the coefficients."""
+        head, tail, whole = (
+            np.ascontiguousarray(part[..., where]) for part in (self.head, self.tail, self.whole)
+        )
+        return self._replace(head=head, tail=tail, whole=whole)
+
 
 class Splines:
     """Splines of one process along one input, continued beyond the ends of the domain.
@@ -100,6 +107,8 @@ class Splines:
 
     def covariance(self, lag, order: int = 0) -> Array:
         """Return the prior covariance of f, or of a derivative, at points so far apart."""
+        if not order:
+            return self.process.covariance(lag)
         dynamics = self.dynamics
         column = dynamics.powers[order] @ dynamics.stationary[:, order]
         return dynamics.rows(lag) @ column / dynamics.unit ** (2 * order)

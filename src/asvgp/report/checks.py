@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.diagnostics.checking import Calibration, LeaveOneOut, calibration
+from asvgp.diagnostics.calibration import Calibration, calibration
 from asvgp.diagnostics.summary import Summary
 from asvgp.model.levels import scale_of
 from asvgp.plot.remainders import Residuals, correlations
 from asvgp.plot.view import View
 from asvgp.policies import VERDICT
+from asvgp.posterior.leave_one_out import LeaveOneOut
 from asvgp.report.sums import CellMeans, Remainder, cell_means, remainder
 from asvgp.report.text import at, counted, fixed, listed, share, shown
 

@@ -2,7 +2,7 @@
 
 The mean of y in a cell is an observation of the average of f over the data there, with the noise
 variance over the weight. Leaving it out is the leave-one-out of
-`asvgp.diagnostics.checking`, with averages of
+`asvgp.posterior.leave_one_out`, with averages of
 the basis functions in place of their values: with r the residual of a cell's mean, W its weight,
 and h = W phi' P^-1 phi / noise,
 
@@ -21,8 +21,8 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.model.effects import by_power
-from asvgp.posterior.field import FieldPosterior
-from asvgp.posterior.line import Posterior
+from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.grid import GridPosterior
 
 _LEAST_LEFT = 1e-9  # of 1 - h, below which a cell's mean determines f there
 
@@ -48,7 +48,7 @@ class CellMeans(NamedTuple):
     covariates: Array
 
 
-def cell_means(posterior: Posterior) -> CellMeans:
+def cell_means(posterior: ChainPosterior) -> CellMeans:
     """Compare the means of cells with what the rest of the statistics predicts of them."""
     stats, model, grid = posterior.stats, posterior.model, posterior.grid
     seen = np.flatnonzero(stats.moments[:, 0] > 0.0)
@@ -87,17 +87,19 @@ class Remainder(NamedTuple):
     noise_ratio: Array
 
 
-def remainder(posterior: Posterior | FieldPosterior, freedom: float) -> Remainder:
+def remainder(posterior: ChainPosterior | GridPosterior, freedom: float) -> Remainder:
     """Sums of squares of the residuals, from the statistics.
 
     Parameters
     ----------
-    posterior : Posterior or FieldPosterior
+    posterior : ChainPosterior or GridPosterior
     freedom : float
         Effective degrees of freedom.
     """
     stats = posterior.stats
-    residual = _of_line(posterior) if isinstance(posterior, Posterior) else _of_field(posterior)
+    residual = (
+        _of_line(posterior) if isinstance(posterior, ChainPosterior) else _of_field(posterior)
+    )
     total = stats.squares - stats.weight * (stats.sums / stats.weight - stats.centre) ** 2
     free = max(stats.count - freedom, 1.0)
     residual = np.maximum(residual, 0.0)
@@ -106,7 +108,7 @@ def remainder(posterior: Posterior | FieldPosterior, freedom: float) -> Remainde
     return Remainder(explained, residual / (free * posterior.noise))
 
 
-def _of_line(posterior: Posterior) -> Array:
+def _of_line(posterior: ChainPosterior) -> Array:
     """``|y - mean|**2``, weighted: y less its effects of other columns, less polynomials."""
     stats, model, effects = posterior.stats, posterior.model, posterior.effects
     outputs, size = len(stats.squares), stats.degree + 1
@@ -132,11 +134,11 @@ def _of_line(posterior: Posterior) -> Array:
     return squares - 2.0 * np.einsum("ocj,ocj->o", polynomials, targets) + fitted
 
 
-def _of_field(posterior: FieldPosterior) -> Array:
+def _of_field(posterior: GridPosterior) -> Array:
     """The same of a field: a polynomial a cell, and columns beside them."""
     stats, plan = posterior.stats, posterior.plan
     beta = posterior.columns.copy()  # (columns, outputs); the sums are of centred y
-    beta[len(beta) - plan.effects :] -= posterior.assembly.centring.offset
+    beta[len(beta) - plan.effects :] -= posterior.engine.centring.offset
     out = stats.squares - 2.0 * np.einsum("oc,co->o", stats.column_targets, beta)
     out = out + np.einsum("co,cd,do->o", beta, stats.column_gram, beta)
     if not plan.inputs:
@@ -147,7 +149,7 @@ def _of_field(posterior: FieldPosterior) -> Array:
     wide = [2 * p + 1 for p in plan.powers]
     cross = stats.cross.reshape(cells, int(np.prod(sizes)), stats.cross.shape[-1])
     powers = list(product(*(range(n) for n in sizes)))
-    for o, table in enumerate(posterior._means):
+    for o, table in enumerate(posterior.means):
         targets = stats.targets[o].reshape(cells, -1)
         part = -2.0 * float(np.sum(table * targets))
         part += 2.0 * float(np.einsum("cp,cpk,k->", table, cross, beta[:, o], optimize=True))

@@ -19,8 +19,8 @@ from asvgp.data.validation import check_settings
 from asvgp.kernels import Component, Effect, Kernel, Product
 from asvgp.model.effects import Estimate
 from asvgp.model.plan import Plan
-from asvgp.posterior.field import FieldPosterior
-from asvgp.posterior.line import Posterior
+from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
 from asvgp.structures.field import Field
 from asvgp.structures.line import Line
@@ -72,7 +72,7 @@ def _fit(fit: Fit, seen: Seen) -> None:
     layout = seen.structure.layout
     posterior: Any = fit.posterior
     line = isinstance(seen.structure, Line)
-    _is("the posterior", posterior, Posterior if line else FieldPosterior)
+    _is("the posterior", posterior, ChainPosterior if line else GridPosterior)
     for kernel, noise in ((fit.kernel, fit.noise), (posterior.kernel, posterior.noise)):
         _same_kind(kernel, layout.kernel)
         _real("noise", noise, positive=True)
@@ -91,7 +91,7 @@ def _fit(fit: Fit, seen: Seen) -> None:
     (_line_posterior if line else _field_posterior)(posterior)
 
 
-def _line_posterior(posterior: Posterior) -> None:
+def _line_posterior(posterior: ChainPosterior) -> None:
     stats, kernel = posterior.stats, posterior.kernel
     outputs, effects, cells = len(stats.squares), len(kernel.effects), stats.grid.cells
     degrees = posterior.degree
@@ -117,7 +117,7 @@ def _line_posterior(posterior: Posterior) -> None:
             _real(name, value)
 
 
-def _field_posterior(posterior: FieldPosterior) -> None:
+def _field_posterior(posterior: GridPosterior) -> None:
     plan, stats, kernel = posterior.plan, posterior.stats, posterior.kernel
     _is("the plan", plan, Plan)
     smooths = tuple(zip(plan.smooth_grids, plan.smooth_degrees, strict=True))
@@ -131,7 +131,7 @@ def _field_posterior(posterior: FieldPosterior) -> None:
         for level, degree, power in zip(levels, degrees, plan.powers, strict=True):
             _whole("level", level, 0, 64)
             _whole("degree", degree, 0, power)
-    size, columns = posterior.assembly.size, plan.columns
+    size, columns = posterior.engine.size, plan.columns
     _array("mean", posterior.mean, (size, len(stats.squares)))
     inverse = posterior.state["inverse"]
     if not plan.inputs:

@@ -27,8 +27,8 @@ from asvgp.kernels.product import Product
 from asvgp.model.devices import Cpu, engine_for
 from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
-from asvgp.posterior.field import FieldPosterior
-from asvgp.posterior.line import Posterior
+from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.grid import GridPosterior
 from asvgp.saving.migration import MIGRATIONS
 from asvgp.statistics import Statistics
 from asvgp.structures.field import Field
@@ -43,15 +43,15 @@ _CLASSES: dict[str, Any] = {
     for cls in (
         *(Matern12, Matern32, Matern52, Matern72, SHO, Constant, Linear, Product, Sum),
         *(Grid, Statistics, Seen, Line, Field, Layout, TimeAxis),
-        *(Fit, Posterior, FieldPosterior, Plan, LBFGS, Report, Level),
+        *(Fit, ChainPosterior, GridPosterior, Plan, LBFGS, Report, Level),
     )
 }
 # Of the classes whose fields do not speak for themselves.
 _PARTS: dict[type, tuple[str, ...]] = {
     Line: ("layout", "axis"),
     Field: ("layout", "axes"),
-    Posterior: ("kernel", "noise", "stats", "degree", "state"),
-    FieldPosterior: ("kernel", "noise", "plan", "stats", "state"),
+    ChainPosterior: ("kernel", "noise", "stats", "degree", "state"),
+    GridPosterior: ("kernel", "noise", "plan", "stats", "state"),
 }
 _UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
 
@@ -254,12 +254,12 @@ class Decoder:
         return self._known[name]
 
     def _made(self, cls: Any, parts: dict[str, Any]) -> Any:
-        if cls is Posterior:
-            return Posterior.restored(**parts)
-        if cls is FieldPosterior:
+        if cls is ChainPosterior:
+            return ChainPosterior.restored(**parts)
+        if cls is GridPosterior:
             plan, stats = parts.pop("plan"), parts.pop("stats")
             assembly = GridEngine(parts["kernel"], plan, stats, self._engine)
-            return FieldPosterior.restored(assembly=assembly, **parts)
+            return GridPosterior.restored(engine=assembly, **parts)
         made = _fit(parts) if cls is Fit else cls(**parts)
         for name, part in parts.items():
             # Some classes put zeros where nothing was given: never in place of something.

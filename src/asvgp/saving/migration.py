@@ -62,8 +62,20 @@ def _data_read(parts: Parts) -> tuple[str, Parts]:
     return "Seen", parts
 
 
+def _chain_posterior(parts: Parts) -> tuple[str, Parts]:
+    """Rename the posterior of one input."""
+    return "ChainPosterior", parts
+
+
+def _grid_posterior(parts: Parts) -> tuple[str, Parts]:
+    """Rename the posterior of several inputs."""
+    return "GridPosterior", parts
+
+
 MIGRATIONS: dict[str, Callable[[Parts], tuple[str, Parts]]] = {
     "Statistics": _one_input,
     "FieldStatistics": _several_inputs,
     "Seen": _data_read,
+    "Posterior": _chain_posterior,
+    "FieldPosterior": _grid_posterior,
 }

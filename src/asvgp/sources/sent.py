@@ -15,8 +15,8 @@ from sklearn.base import clone
 from asvgp.model.devices import engine_for
 from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
-from asvgp.posterior.field import FieldPosterior
-from asvgp.posterior.line import Posterior
+from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.grid import GridPosterior
 
 
 class Sent:
@@ -34,7 +34,7 @@ class Sent:
             if name in vars(model):
                 setattr(settings, name, getattr(model, name))
         data = model._seen()._replace(stats=posterior.stats)
-        shape = posterior.plan if isinstance(posterior, FieldPosterior) else posterior.degree
+        shape = posterior.plan if isinstance(posterior, GridPosterior) else posterior.degree
         fit = replace(model._fitted(), posterior=None)
         self.state = settings, data, fit, shape, posterior.state
 
@@ -52,9 +52,9 @@ class Sent:
         settings, data, fit, shape, known = cast(Any, self.state)
         if isinstance(shape, Plan):
             assembly = GridEngine(fit.kernel, shape, data.stats, engine_for(settings.device))
-            posterior: Any = FieldPosterior.restored(fit.kernel, fit.noise, assembly, known)
+            posterior: Any = GridPosterior.restored(fit.kernel, fit.noise, assembly, known)
         else:
-            posterior = Posterior.restored(fit.kernel, fit.noise, data.stats, shape, known)
+            posterior = ChainPosterior.restored(fit.kernel, fit.noise, data.stats, shape, known)
         model: Any = copy(settings)
         model._data, model._fit_now = data, replace(fit, posterior=posterior)
         return model

@@ -12,7 +12,6 @@ from asvgp.basis import Array, Grid
 from asvgp.data.columns import Gridded, Layout, spread
 from asvgp.data.inputs import read_columns
 from asvgp.data.validation import check_domain
-from asvgp.diagnostics.checking import LeaveOneOut
 from asvgp.diagnostics.field_facts import field_facts
 from asvgp.diagnostics.field_verdict import stopped_short
 from asvgp.diagnostics.summary import Facts
@@ -23,9 +22,11 @@ from asvgp.model.levels import least_levels, scale_of
 from asvgp.model.memory import Need, Room, copies, fitting_cells, require_joint
 from asvgp.model.plan import Plan
 from asvgp.policies import DATA, MEMORY
-from asvgp.posterior.field import FieldPosterior
-from asvgp.posterior.field_functionals import Points
-from asvgp.posterior.field_paths import FieldPath, sample
+from asvgp.posterior.grid import GridPosterior
+from asvgp.posterior.grid_paths import FieldPath, draw_paths
+from asvgp.posterior.leave_one_out import leave_one_out
+from asvgp.posterior.points import Points
+from asvgp.posterior.samples import sample
 from asvgp.runtime.checks import finite_range, non_negative_integer
 from asvgp.runtime.memory import as_bytes
 from asvgp.runtime.progress import Progress
@@ -37,6 +38,8 @@ from asvgp.training.field_fit import fit_field
 from asvgp.training.finest import doublings, shared_out, smooth_cells
 from asvgp.training.fit import Fit
 from asvgp.training.pilot import lengths
+
+SAMPLE_MATRICES = 6.0  # of all pairs of points: the covariance, its root, and LAPACK's work
 
 
 def _room(estimator) -> Room:
@@ -414,7 +417,7 @@ class Field:
                     design[:, number] = 1.0
         return Points(matrix(main), matrix(smooths), design)
 
-    def _orders(self, posterior: FieldPosterior, order) -> dict[int, int]:
+    def _orders(self, posterior: GridPosterior, order) -> dict[int, int]:
         """Orders of a derivative by column, checked to exist."""
         if isinstance(order, Mapping):
             pairs = list(order.items())
@@ -449,25 +452,21 @@ class Field:
                         )
         return orders
 
-    def predict(self, posterior: FieldPosterior, points: FieldPoints, variance, component, order):
+    def predict(self, posterior: GridPosterior, points: FieldPoints, variance, component, order):
         """Mean (outputs, n) and variance (n,)."""
         orders = self._orders(posterior, order)
-        places = self._points(points, orders)
-        if component is None and not orders:
-            return posterior.predict(places, variance)
-        return posterior.functionals(places, orders, component, variance)
+        return posterior.predict(self._points(points, orders), variance, component, orders)
 
     def covariance(
-        self, posterior: FieldPosterior, points: FieldPoints, order, limit: float | None = None
+        self, posterior: GridPosterior, points: FieldPoints, order, limit: float | None = None
     ) -> Array:
         """Posterior covariance matrix, where it fits in ``limit`` bytes."""
-        if self._orders(posterior, order):
-            raise ValueError("Covariances of derivatives are for models of one input.")
-        size, outputs = posterior.assembly.size, posterior.outputs
+        orders = self._orders(posterior, order)
+        size, outputs = posterior.engine.size, posterior.outputs
         require_joint("The covariance", points.count, size, limit, copies(outputs))
-        return posterior.covariance(self._points(points))
+        return posterior.covariance(self._points(points, orders), orders)
 
-    def effects(self, posterior: FieldPosterior, points: FieldPoints | None, order):
+    def effects(self, posterior: GridPosterior, points: FieldPoints | None, order):
         """Coefficients (effects, outputs), their covariance, and the columns at points."""
         count = len(self.layout.kernel.effects)
         if not count:
@@ -478,43 +477,69 @@ class Field:
 
     def sample(
         self,
-        posterior: FieldPosterior,
+        posterior: GridPosterior,
         points: FieldPoints,
         n_samples,
         random_state,
         limit: float | None = None,
     ):
         """Joint draws, (outputs, n, samples), where their covariance fits in ``limit`` bytes."""
-        return sample(posterior, self._points(points), n_samples, random_state, limit)
+        size, matrices = posterior.engine.size, SAMPLE_MATRICES
+        require_joint("A joint sample", points.count, size, limit, matrices)
+        return sample(posterior, self._points(points), n_samples, random_state)
 
-    def paths(self, posterior: FieldPosterior, n_samples, random_state, component):
+    def paths(
+        self, posterior: GridPosterior, n_samples, random_state, component
+    ) -> list[FieldPath]:
         """Sample paths, callable."""
-        if component is not None:
-            raise ValueError("Paths of single components are for models of one input.")
-        return FieldPath.draw(posterior, self, n_samples, random_state)
+        return draw_paths(posterior, self.table_points, n_samples, random_state, component)
 
-    def leave_one_out(self, posterior: FieldPosterior, points: FieldPoints, y, weights):
+    def corners(self, a, b) -> tuple[Points, Points, bool]:
+        """Return opposite corners of boxes as numbers, and whether there is only one box."""
+        lower, upper = self._corner(a, "a"), self._corner(b, "b")
+        single = lower[0].ndim == upper[0].ndim == 0
+        for d, ends in enumerate(zip(lower, upper, strict=True)):
+            lower[d], upper[d] = np.broadcast_arrays(*map(np.atleast_1d, ends))
+        return self._at_corner(lower), self._at_corner(upper), single
+
+    def _corner(self, given, name: str) -> list[Array]:
+        """Return one array for every input that splines are over: of no dimension, or (m,)."""
+        over = self.layout.over
+        table = given if isinstance(given, np.ndarray) else np.asarray(given, dtype=object)
+        if table.ndim not in (1, 2) or table.shape[-1] != len(over):
+            raise ValueError(
+                f"{name} must have shape ({len(over)},) or (m, {len(over)}), one number for each "
+                f"input in the order of their columns; it has shape {table.shape}."
+            )
+        out = []
+        for number, column in enumerate(over):
+            axis = self.axes[self.layout.used.index(column)]
+            values = np.atleast_1d(table[..., number])
+            values = np.asarray(values, float) if axis is None else axis.to_seconds(list(values))
+            finite_range(values, f"{name}, {self._name(self.layout.used.index(column))}")
+            out.append(values.reshape(table.shape[:-1]))
+        return out
+
+    def _at_corner(self, columns: list[Array]) -> Points:
+        """Return corners as points; effects of columns that no splines are over are left out."""
+        layout, count = self.layout, len(columns[0])
+        by_column = dict(zip(layout.over, columns, strict=True))
+        inputs = [by_column[column] for column in layout.used]
+        effects = [
+            np.ones(count)
+            if isinstance(effect, Constant)
+            else by_column.get(getattr(effect, "dim", -1), np.zeros(count))
+            for effect in layout.kernel.effects
+        ]
+        main = len(layout.inputs)
+        return self._points(FieldPoints(inputs[:main], inputs[main:], effects, None))
+
+    def leave_one_out(self, posterior: GridPosterior, points: FieldPoints, y, weights):
         """Predictions of the training data, each without itself."""
-        places = self._points(points)
-        single = np.ndim(y) == 1
-        table = np.asarray(y, dtype=float).reshape(points.count, -1).T
-        mean, variance = posterior.predict(places)
-        own = posterior.fitted_variance(places, variance)
-        private = posterior.noise / (1.0 if weights is None else np.asarray(weights, dtype=float))
-        leverage = own / private
-        left = 1.0 - leverage
-        with np.errstate(divide="ignore", invalid="ignore"):
-            total = variance + own * leverage / left + private
-            total = np.where(left > 1e-12, total, np.nan)
-            residual = (table - mean) / np.where(left > 1e-12, left, np.nan)
-            std = np.where(np.isnan(table).any(axis=0), np.nan, np.sqrt(total))
-            z = residual / std
-            density = -0.5 * np.log(2.0 * np.pi * total) - 0.5 * z**2
-        parts = table - residual, np.broadcast_to(std, mean.shape), residual, z, density
-        return LeaveOneOut(*((part[0] for part in parts) if single else parts))
+        return leave_one_out(posterior, self._points(points), y, weights)
 
     def facts(
-        self, posterior: FieldPosterior, objective: str, stats: Statistics | None = None
+        self, posterior: GridPosterior, objective: str, stats: Statistics | None = None
     ) -> Facts:
         """What a summary asks; ``stats`` are those on the finest grids."""
         return field_facts(posterior, objective, posterior.stats if stats is None else stats)
@@ -525,7 +550,7 @@ class Field:
         timed = [number for number, axis in pairs if axis is not None]
         return self.layout.relabelled(in_time(kernel, timed) if timed else kernel)
 
-    def num_basis(self, posterior: FieldPosterior) -> tuple[int, ...]:
+    def num_basis(self, posterior: GridPosterior) -> tuple[int, ...]:
         """Number of basis functions along every input, in the order of their columns.
 
         Where several smooths are over one, those of the finest.

@@ -10,15 +10,16 @@ from asvgp.basis import Array, Grid
 from asvgp.data.columns import Layout
 from asvgp.data.inputs import read_inputs, read_widths
 from asvgp.data.validation import check_degree, check_domain, check_num_basis
-from asvgp.diagnostics.checking import LeaveOneOut, leave_one_out
 from asvgp.diagnostics.summary import Facts, line_facts
 from asvgp.kernels import Kernel, in_time
 from asvgp.model.effects import near_means
 from asvgp.model.memory import copies, require_joint
 from asvgp.policies import LINE, halvings
-from asvgp.posterior.functionals import derivative, derivative_covariance
-from asvgp.posterior.line import Posterior
-from asvgp.posterior.paths import draw_paths, sample
+from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.chain_paths import draw_paths
+from asvgp.posterior.leave_one_out import LeaveOneOut, leave_one_out
+from asvgp.posterior.points import LinePoints
+from asvgp.posterior.samples import sample
 from asvgp.runtime.checks import finite_range
 from asvgp.statistics import Statistics
 from asvgp.statistics.accumulator import Accumulator
@@ -27,20 +28,6 @@ from asvgp.times import TimeAxis
 from asvgp.training.climb import Problem
 from asvgp.training.fit import Fit, fit_statistics
 from asvgp.training.resolution import finest_cells
-
-
-class LinePoints(NamedTuple):
-    """Inputs, as numbers, and the columns of linear effects beside them."""
-
-    x: Array
-    covariates: Array | None
-    width: Array | None = None  # of the intervals that y is averaged over
-    ends: tuple[float, float] = (-np.inf, np.inf)  # of x, where they were looked for
-
-    @property
-    def count(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Number of rows."""
-        return len(self.x)
 
 
 class LineSums(NamedTuple):
@@ -212,23 +199,19 @@ class Line:
 
     # ------------------------------------------------------------ what can be asked
 
-    def predict(self, posterior: Posterior, points: LinePoints, variance, component, order):
+    def predict(self, posterior: ChainPosterior, points: LinePoints, variance, component, order):
         """Mean (outputs, n) and variance (n,)."""
-        if order:
-            return derivative(posterior, points.x, order, variance, component)
-        return posterior.predict(points.x, variance, component, points.covariates)
+        return posterior.predict(points, variance, component, order)
 
     def covariance(
-        self, posterior: Posterior, points: LinePoints, order, limit: float | None = None
+        self, posterior: ChainPosterior, points: LinePoints, order, limit: float | None = None
     ) -> Array:
-        """Posterior covariance matrix, where it fits in ``limit`` bytes."""
+        """ChainPosterior covariance matrix, where it fits in ``limit`` bytes."""
         outputs = len(posterior.stats.squares)
         require_joint("The covariance", len(points.x), 0, limit, copies(outputs))
-        if order:
-            return derivative_covariance(posterior, points.x, order)
-        return posterior.covariance(points.x, points.covariates)
+        return posterior.covariance(points, order)
 
-    def effects(self, posterior: Posterior, points: LinePoints | None, order):
+    def effects(self, posterior: ChainPosterior, points: LinePoints | None, order):
         """Coefficients (effects, outputs), their covariance, and the columns at points."""
         found = posterior.effects
         if found is None:
@@ -242,24 +225,34 @@ class Line:
 
     def sample(
         self,
-        posterior: Posterior,
+        posterior: ChainPosterior,
         points: LinePoints,
         n_samples: int,
         random_state,
         limit: float | None = None,
     ):
         """Joint draws, (outputs, n, samples); their covariance is small, whatever the limit."""
-        return sample(posterior, points.x, n_samples, random_state, covariates=points.covariates)
+        return sample(posterior, points, n_samples, random_state)
 
-    def paths(self, posterior: Posterior, n_samples: int, random_state, component):
+    def corners(self, a, b) -> tuple[LinePoints, LinePoints, bool]:
+        """Return the ends of intervals as numbers, and whether there is only one interval."""
+        axis, ends = self.axis, []
+        for end in (a, b):
+            values = axis.to_seconds(np.atleast_1d(end)) if axis else np.asarray(end, float)
+            ends.append(LinePoints(np.atleast_1d(values)))
+        return ends[0], ends[1], np.ndim(a) == 0 and np.ndim(b) == 0
+
+    def paths(self, posterior: ChainPosterior, n_samples: int, random_state, component):
         """Sample paths, callable."""
         return draw_paths(posterior, n_samples, random_state, component)
 
-    def leave_one_out(self, posterior: Posterior, points: LinePoints, y, weights) -> LeaveOneOut:
+    def leave_one_out(
+        self, posterior: ChainPosterior, points: LinePoints, y, weights
+    ) -> LeaveOneOut:
         """Predictions of the training data, each without itself."""
-        return leave_one_out(posterior, points.x, y, weights, points.covariates, points.width)
+        return leave_one_out(posterior, points, y, weights)
 
-    def facts(self, posterior: Posterior, objective: str, stats=None) -> Facts:
+    def facts(self, posterior: ChainPosterior, objective: str, stats=None) -> Facts:
         """What a summary asks."""
         return line_facts(posterior)
 
@@ -268,7 +261,7 @@ class Line:
         kernel = self.layout.relabelled(kernel)
         return kernel if self.axis is None else in_time(kernel)
 
-    def num_basis(self, posterior: Posterior) -> int:
+    def num_basis(self, posterior: ChainPosterior) -> int:
         """Number of basis functions, of each component."""
         return posterior.stats.grid.cells + posterior.stats.degree
 

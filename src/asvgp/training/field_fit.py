@@ -32,7 +32,7 @@ from asvgp.model.levels import (
 from asvgp.model.memory import Room
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
-from asvgp.posterior.field import FieldPosterior
+from asvgp.posterior.grid import GridPosterior
 from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.statistics import Statistics
 from asvgp.training.boxes import blocks, highest_level
@@ -127,11 +127,11 @@ def _fit_field(
     middle = time.perf_counter()
     assert state is not None
     assert bound is not None
-    posterior: FieldPosterior | None = None
+    posterior: GridPosterior | None = None
     with _keeping(state if trained else None, report):
-        posterior = FieldPosterior(*state, assembly)
+        posterior = GridPosterior(*state, assembly)
     if posterior is None:  # training is done: finish what is left
-        posterior = FieldPosterior(*state, assembly)
+        posterior = GridPosterior(*state, assembly)
     report.notes += check_digits(posterior.factored, not trained)
     if not auto and not report.interrupted:
         report.notes += fewer_than_asked(plan, posterior.factored)

@@ -10,7 +10,7 @@ from functools import cached_property
 from asvgp.kernels import Kernel
 from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.effects import without_effects
-from asvgp.posterior.line import Posterior
+from asvgp.posterior.chain import ChainPosterior
 from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.statistics import Statistics
 from asvgp.training.climb import Problem, train
@@ -26,7 +26,7 @@ class Fit:
     Attributes
     ----------
     kernel, noise : Kernel, float
-    posterior : Posterior
+    posterior : ChainPosterior
         On the resolution that was chosen.
     elbo : float
         Lower bound on the log evidence.
@@ -44,7 +44,7 @@ class Fit:
 
     kernel: Kernel
     noise: float
-    posterior: Posterior
+    posterior: ChainPosterior
     elbo: float
     upper_bound: Callable[[], float]
     evidence: float
@@ -115,8 +115,8 @@ def fit_statistics(
     return Fit(*state, posterior, lower.elbo, upper, lower.fit, report, levels, timings)
 
 
-def _factored(model) -> tuple[Posterior, Bound]:
+def _factored(model) -> tuple[ChainPosterior, Bound]:
     """The posterior and the bound, from one factorisation."""
     with plain_interrupts():
-        posterior = Posterior(*model)
+        posterior = ChainPosterior(*model)
         return posterior, lower_bound(posterior.factored)

@@ -7,34 +7,61 @@ single smooth nothing but its own k + 1 columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from asvgp.basis import Array
+from asvgp.basis import Array, bspline_coefficients
 from asvgp.model.axis import Axis
 from asvgp.model.grid import GridEngine
 from asvgp.model.grid_prior import GridPrior
 from asvgp.model.memory import joint_step
-from asvgp.posterior.rows import Rows
+from asvgp.posterior.points import Points
+from asvgp.posterior.tails import Splines
 
 
-class Points(NamedTuple):
-    """Places to predict at: the main block's inputs, the smooths', and the effects' columns."""
+class Rows:
+    """Functionals along one input, of one term.
 
-    main: Array
-    smooths: Array
-    effects: Array
+    Attributes
+    ----------
+    first : ndarray of int, (n,)
+        First function of each row.
+    weights : ndarray of shape (n, k + 1)
+    prior : float
+        Variance of the functional under the process of variance one.
+    """
 
-    def take(self, rows) -> Points:
-        """Some of them."""
-        return Points(self.main[rows], self.smooths[rows], self.effects[rows])
+    def __init__(self, axis: Axis, x: Array, order: int = 0):
+        self.axis, self.order, n = axis, order, len(x)
+        self.splines: Splines | None = None
+        if axis.process is None:
+            self.first = np.zeros(n, dtype=np.int64)
+            self.weights = np.full((n, 1), float(order == 0))
+            self.prior = float(order == 0)
+            self.taylor = self.weights
+            return
+        self.splines = Splines(
+            axis.process, axis.grid, axis.degree, (axis.fine.lower, axis.fine.upper)
+        )
+        self.first, self.taylor = self.splines.rows(x, order)
+        self.weights = self.taylor @ bspline_coefficients(axis.degree).T
+        self.prior = float(self.splines.covariance(np.zeros(1), order)[0])
 
-    def __len__(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return len(self.main)
+    @property
+    def captured(self) -> Array:
+        """``phi' K^-1 phi``: the part of ``prior`` that the splines have, (n,)."""
+        if self.axis.process is None:
+            return self.weights[:, 0] ** 2
+        covariances = self.axis.covariances
+        out = np.empty(len(self.first))
+        for start in range(0, len(out), 1 << 14):
+            rows = slice(start, start + (1 << 14))
+            t = self.taylor[rows]
+            out[rows] = np.einsum("ni,nij,nj->n", t, covariances[self.first[rows]], t)
+        return out
 
 
 class Functionals:
@@ -46,12 +73,12 @@ class Functionals:
     prior : GridPrior
     points : Points
         Of a derivative, with that of the effects' columns.
-    orders : dict
+    order : mapping, optional
         Order of the derivative by column of X.
-    term : int, optional
+    component : int, optional
         The only one to act on.
     main : bool
-        Whether the main block is asked for.
+        Whether to include the main block.
 
     Attributes
     ----------
@@ -67,17 +94,17 @@ class Functionals:
         engine: GridEngine,
         prior: GridPrior,
         points: Points,
-        orders: dict[int, int] | None = None,
-        term: int | None = None,
+        order: Mapping[int, int] | None = None,
+        component: int | None = None,
         main: bool = True,
     ):
-        self.engine, self.prior, self.points, orders = engine, prior, points, orders or {}
+        self.engine, self.prior, self.points, orders = engine, prior, points, order or {}
         plan, kernel, n = engine.plan, prior.kernel, len(points)
         self.main: list[tuple[int, list[Rows]]] = []
         self.smooths: list[tuple[int, Rows]] = []
         # A derivative along another input of what does not vary with it is zero.
         for number, axes in enumerate(prior.axes if main else ()):
-            if term not in (None, plan.terms[number]) or not set(orders) <= set(plan.inputs):
+            if component not in (None, plan.terms[number]) or not set(orders) <= set(plan.inputs):
                 continue
             rows = [
                 Rows(axis, points.main[:, d], orders.get(plan.inputs[d], 0))
@@ -88,13 +115,13 @@ class Functionals:
         first = 0
         for j, smooth in enumerate(prior.smooths):
             over = kernel.components[plan.smooths[j]].factors[0].dim
-            if term in (None, plan.smooths[j]) and set(orders) <= {over}:
+            if component in (None, plan.smooths[j]) and set(orders) <= {over}:
                 row = Rows(smooth.axis, points.smooths[:, j], orders.get(over, 0))
                 self.smooths.append((j, row))
                 index.append(first + row.first[:, None] + np.arange(row.weights.shape[1]))
                 weights.append(row.weights)
             first += smooth.size
-        if term is None and plan.effects:
+        if component is None and plan.effects:
             effects = points.effects
             if not orders:
                 effects = effects - engine.centring.centres
@@ -129,11 +156,15 @@ class Functionals:
 
     @property
     def matrix(self) -> sparse.csr_array:
-        """The weights on all functions, (n, size); of all terms."""
-        blocks = [
-            _sparse(*self.of_term(rows, number), int(np.prod(self._counts(number))))
-            for number, rows in self.main
-        ]
+        """The weights on all functions, (n, size)."""
+        acting = dict(self.main)
+        blocks = []
+        for number in range(len(self.prior.axes)):
+            size = int(np.prod(self._counts(number)))
+            if number in acting:
+                blocks.append(_sparse(*self.of_term(acting[number], number), size))
+            else:
+                blocks.append(sparse.csr_array((len(self.points), size)))
         return sparse.csr_array(sparse.hstack([*blocks, self.columns], format="csr"))
 
 
@@ -157,7 +188,7 @@ def _sparse(index: np.ndarray, weights: Array, columns: int) -> sparse.csr_array
 
 
 def covariance(rows: Functionals, solve: Callable[[Array], Array]) -> Array:
-    """Covariance of f between points, by some right-hand sides of ``solve`` at a time.
+    """Return the covariance between functionals, by some right-hand sides of ``solve`` at a time.
 
     Beside the result only `asvgp.model.memory.joint_bytes` of memory is taken.
     """
@@ -165,27 +196,30 @@ def covariance(rows: Functionals, solve: Callable[[Array], Array]) -> Array:
     n, size = len(points), rows.engine.size
     out = np.empty((n, n))
     lines = [
-        (prior.terms[number].variance, [_Line(r, points.main[:, d]) for d, r in enumerate(own)])
-        for number, own in rows.main
+        (
+            prior.terms[number].variance,
+            [_Line(row, points.main[:, d]) for d, row in enumerate(along)],
+        )
+        for number, along in rows.main
     ]
     for j, row in rows.smooths:
         lines.append((prior.smooths[j].variance, [_Line(row, points.smooths[:, j])]))
     step = joint_step(n, size)
     for start in range(0, n, step):
-        some = slice(start, min(start + step, n))
-        out[:, some] = functions @ solve(functions[some].T.toarray(order="C"))
-        for variance, own in lines:
-            whole, captured = own[0].between(some)
-            for line in own[1:]:
-                a, b = line.between(some)
+        chunk = slice(start, min(start + step, n))
+        out[:, chunk] = functions @ solve(functions[chunk].T.toarray(order="C"))
+        for variance, along in lines:
+            whole, captured = along[0].between(chunk)
+            for line in along[1:]:
+                a, b = line.between(chunk)
                 whole *= a
                 captured *= b
-            out[:, some] += variance * (whole - captured)
+            out[:, chunk] += variance * (whole - captured)
     for start in range(0, n, step):  # in place: the other half is as good
-        some, rest = slice(start, start + step), slice(start, n)
-        part = 0.5 * (out[some, rest] + out[rest, some].T)
-        out[some, rest] = part
-        out[rest, some] = part.T
+        chunk, rest = slice(start, start + step), slice(start, n)
+        part = 0.5 * (out[chunk, rest] + out[rest, chunk].T)
+        out[chunk, rest] = part
+        out[rest, chunk] = part.T
     return out
 
 
@@ -193,17 +227,18 @@ class _Line:
     """Prior covariances between points along an input, and what the splines have of them."""
 
     def __init__(self, row: Rows, x: Array):
-        self.axis: Axis = row.axis
-        self.x = x
-        if self.axis.process is not None:
+        self.row, self.x, axis = row, x, row.axis
+        if axis.process is not None:
             index = row.first[:, None] + np.arange(row.weights.shape[1])
-            self.functions = _sparse(index, row.weights, self.axis.count)
-            self.stiffness = splu(self.axis.matrix.tocsc())
+            self.functions = _sparse(index, row.weights, axis.count)
+            self.stiffness = splu(axis.matrix.tocsc())
 
-    def between(self, some: slice) -> tuple[Array, Array]:
-        """Of all points with some."""
-        if self.axis.process is None:
-            shape = len(self.x), len(self.x[some])
-            return np.ones(shape), np.ones(shape)
-        solved = self.stiffness.solve(self.functions[some].T.toarray())
-        return self.axis.process(self.x, self.x[some]), self.functions @ solved
+    def between(self, chunk: slice) -> tuple[Array, Array]:
+        """Return both between all points and a chunk of them."""
+        splines = self.row.splines
+        if splines is None:
+            shape = len(self.x), len(self.x[chunk])
+            return np.full(shape, self.row.prior), np.full(shape, self.row.prior)
+        solved = self.stiffness.solve(self.functions[chunk].T.toarray())
+        lag = np.abs(self.x[:, None] - self.x[chunk])
+        return splines.covariance(lag, self.row.order), self.functions @ solved

@@ -6,7 +6,7 @@ will be asked for, and the result is a spline, `scipy.interpolate.BSpline`.
 
 A spline path has the covariance ``phi' P^-1 phi``. What the basis cannot represent,
 ``k - phi' K^-1 phi``, is not in it: little, where the knots are close for the kernel's
-roughness and the spline's degree; `sample` draws from the whole posterior.
+roughness and the spline's degree; `asvgp.posterior.samples.sample` draws from the whole posterior.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ from scipy.interpolate import BSpline
 from asvgp.basis import Array, Grid
 from asvgp.kernels.dynamics import Dynamics
 from asvgp.linalg.chain.sweep import draw
-from asvgp.posterior.functionals import _check_component
-from asvgp.posterior.line import Posterior
-from asvgp.runtime.checks import finite_range
-
-MAX_EXACT = 2000  # points whose joint covariance is factored
+from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.checks import check_component
+from asvgp.posterior.points import LinePoints
+from asvgp.posterior.samples import generator, sample_count
 
 
 def draw_paths(
-    posterior: Posterior, n_samples: int = 1, random_state=None, component: int | None = None
+    posterior: ChainPosterior, n_samples: int = 1, random_state=None, component: int | None = None
 ) -> list[BSpline]:
-    """Posterior sample paths over the domain, as splines.
+    """ChainPosterior sample paths over the domain, as splines.
 
     Parameters
     ----------
-    posterior : Posterior
+    posterior : ChainPosterior
     n_samples : int
     random_state : int, Generator, RandomState or None
     component : int, optional
@@ -46,7 +45,7 @@ def draw_paths(
         One a sample, with methods ``derivative``, ``antiderivative`` and ``integrate``. With
         several outputs a path is vector-valued, ``path(x)`` of shape (n, outputs); outputs
         are independent draws. Outside the domain a path is NaN: the process is no polynomial
-        there (see `sample`).
+        there (see `continued`).
 
     Notes
     -----
@@ -62,7 +61,7 @@ def draw_paths(
     >>> from asvgp.statistics import Statistics
     >>> x = np.linspace(0, 1, 50)
     >>> stats = Statistics.from_data(x, np.sin(6 * x), Grid(0.0, 1.0, 20), degree=3)
-    >>> posterior = Posterior(Matern52(0.5), 1e-4, stats, degree=3)
+    >>> posterior = ChainPosterior(Matern52(0.5), 1e-4, stats, degree=3)
     >>> paths = draw_paths(posterior, n_samples=5, random_state=0)
     >>> len(paths), paths[0].k
     (5, 3)
@@ -71,19 +70,21 @@ def draw_paths(
     >>> paths[0].derivative()(x).shape
     (50,)
     """
-    _check_component(posterior, component)
-    coef, shifts = _drawn(posterior, n_samples, _generator(random_state))
+    check_component(posterior, component)
+    coef, shifts = _drawn(posterior, n_samples, generator(random_state))
     return [
         _spline(posterior, part, component, shift) for part, shift in zip(coef, shifts, strict=True)
     ]
 
 
-def mean_spline(posterior: Posterior, output: int = 0, component: int | None = None) -> BSpline:
+def mean_spline(
+    posterior: ChainPosterior, output: int = 0, component: int | None = None
+) -> BSpline:
     """The posterior mean of one output over the domain, as a spline.
 
     Parameters
     ----------
-    posterior : Posterior
+    posterior : ChainPosterior
     output : int
     component : int, optional
         Of this component alone, counted from zero, instead of the sum.
@@ -96,104 +97,25 @@ def mean_spline(posterior: Posterior, output: int = 0, component: int | None = N
     >>> from asvgp.statistics import Statistics
     >>> x = np.linspace(0, 1, 50)
     >>> stats = Statistics.from_data(x, x**2, Grid(0.0, 1.0, 20), degree=2)
-    >>> posterior = Posterior(Matern32(0.5), 1e-4, stats, degree=2)
+    >>> posterior = ChainPosterior(Matern32(0.5), 1e-4, stats, degree=2)
     >>> spline = mean_spline(posterior)
     >>> bool(np.allclose(spline(x), posterior.predict(x)[0][0], atol=1e-12))
     True
     >>> round(float(spline.integrate(0.0, 1.0)), 2)
     0.33
     """
-    _check_component(posterior, component)
+    check_component(posterior, component)
     beta = np.empty((0, 1)) if posterior.effects is None else posterior.effects.beta[:, [output]]
     return _spline(posterior, posterior.coefficients[output][None], component, beta)
 
 
-def sample(
-    posterior: Posterior,
-    x,
-    n_samples: int = 1,
-    random_state=None,
-    exact: bool = True,
-    covariates: Array | None = None,
-) -> Array:
-    """Joint posterior draws of f at points, inside the domain or beyond it.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    x : array of shape (n,)
-        Inputs, in any order.
-    n_samples : int
-    random_state : int, Generator, RandomState or None
-    exact : bool
-        Draw from the whole posterior, by factoring the covariance of the points: O(n**3), n
-        up to 2000. Otherwise evaluate spline paths (`draw_paths`), continued beyond the ends
-        by the kernel's own dynamics, at O(M + n) a draw.
-    covariates : array of shape (n, columns), optional
-        Columns of linear effects; without them, these effects are left out.
-
-    Returns
-    -------
-    ndarray of shape (outputs, n, n_samples)
-        Outputs are independent draws.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from asvgp import Matern32
-    >>> from asvgp.basis import Grid
-    >>> from asvgp.statistics import Statistics
-    >>> x = np.linspace(0, 1, 50)
-    >>> stats = Statistics.from_data(x, np.sin(6 * x), Grid(0.0, 1.0, 20), degree=2)
-    >>> posterior = Posterior(Matern32(0.5), 1e-4, stats, degree=2)
-    >>> draws = sample(posterior, [0.5, 2.0], n_samples=1000, random_state=0)
-    >>> draws.shape
-    (1, 2, 1000)
-    >>> draws.std(axis=2).round(1).tolist()
-    [[0.0, 1.0]]
-    """
-    x = np.asarray(x, dtype=float).ravel()
-    finite_range(x, "x")
-    if not exact:
-        return _continued(posterior, x, n_samples, random_state, covariates)
-    if len(x) > MAX_EXACT:
-        raise ValueError(
-            f"An exact joint sample at {len(x)} points would factor a {len(x)} x {len(x)} matrix; "
-            f"the limit is {MAX_EXACT} points. Evaluate draw_paths(...) at them, or pass "
-            "exact=False."
-        )
-    rng = _generator(random_state)
-    mean, _ = posterior.predict(x, variance=False, covariates=covariates)
-    covariance = posterior.covariance(x, covariates)
-    try:
-        root = np.linalg.cholesky(covariance)
-    except np.linalg.LinAlgError:  # equal or very near points: singular to rounding
-        values, vectors = np.linalg.eigh(covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-    noise = rng.standard_normal((len(mean), len(x), _count(n_samples)))
-    return mean[:, :, None] + root @ noise
-
-
-def _generator(random_state):
-    """A source of standard normals; scikit-learn's RandomState is welcome as well."""
-    if isinstance(random_state, np.random.RandomState):
-        return random_state
-    return np.random.default_rng(random_state)
-
-
-def _count(n_samples) -> int:
-    if not isinstance(n_samples, int | np.integer) or n_samples < 1:
-        raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}.")
-    return int(n_samples)
-
-
-def _drawn(posterior: Posterior, n_samples: int, rng) -> tuple[Array, Array]:
+def _drawn(posterior: ChainPosterior, n_samples: int, rng) -> tuple[Array, Array]:
     """Draws of the Taylor coefficients, (samples, outputs, cells, n + S), and of the effects.
 
     The latter are (samples, effects, outputs).
     """
     chain, model, effects = posterior.chain, posterior.model, posterior.effects
-    n, outputs, samples = model.num_states, len(posterior.stats.squares), _count(n_samples)
+    n, outputs, samples = model.num_states, len(posterior.stats.squares), sample_count(n_samples)
     total = samples * outputs
     start = rng.standard_normal((total, n)) @ chain.start_root.T
     coef = np.empty((total, posterior.grid.cells, len(model.power)))
@@ -208,7 +130,7 @@ def _drawn(posterior: Posterior, n_samples: int, rng) -> tuple[Array, Array]:
     return coef, effects.beta + off
 
 
-def _spline(posterior: Posterior, coef: Array, component: int | None, beta: Array) -> BSpline:
+def _spline(posterior: ChainPosterior, coef: Array, component: int | None, beta: Array) -> BSpline:
     """Taylor coefficients (outputs, cells, n + S) as a spline with repeated end knots.
 
     ``beta`` are the effects, (effects, outputs), those of the splines' own input having a
@@ -252,11 +174,14 @@ def _to_bspline(grid: Grid, taylor: Array, repeats: int) -> tuple[Array, Array]:
     return grid.knots[number], np.einsum("...ji,ji->...j", taylor[..., cell, :], polar)
 
 
-def _continued(
-    posterior: Posterior, x: Array, n_samples: int, random_state, covariates: Array | None
-) -> Array:
-    """Spline paths at x, walking on from the states at the ends by the kernel's dynamics."""
-    rng = _generator(random_state)
+def continued(posterior: ChainPosterior, points, n_samples: int = 1, random_state=None) -> Array:
+    """Draw spline paths at points, (outputs, n, samples), at O(M + n) per draw.
+
+    Beyond the ends they walk on from the states there, by the kernel's own dynamics. Unlike
+    `asvgp.posterior.samples.sample` they lack what the splines cannot represent.
+    """
+    points, rng = LinePoints.of(points), generator(random_state)
+    x = np.asarray(points.x, dtype=float)
     grid, model = posterior.grid, posterior.model
     coef, beta = _drawn(posterior, n_samples, rng)
     samples, outputs = coef.shape[:2]
@@ -290,4 +215,4 @@ def _continued(
                 state = state @ step.T + rng.standard_normal(state.shape) @ root.T
                 total[row] += state[:, :, 0]
         out[:, rows] = total.transpose(2, 0, 1)
-    return out + np.einsum("np,apo->ona", posterior.effect_values(x, covariates), beta)
+    return out + np.einsum("np,apo->ona", posterior.effect_values(x, points.covariates), beta)

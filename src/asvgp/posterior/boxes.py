@@ -1,0 +1,173 @@
+"""Averages of a field over boxes: products of averages along the inputs.
+
+Along one input the average of every B-spline over an interval is known, beyond the domain by
+the Markov tails (`asvgp.posterior.tails`); over a box a term's functional is the product of
+such rows. Unlike a point's, a box's functional acts on many functions, so its variance takes
+a solve with P.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.model.axis import Axis
+from asvgp.model.grid import GridEngine
+from asvgp.model.grid_prior import GridPrior
+from asvgp.model.memory import joint_step
+from asvgp.posterior.averages import Chain, Pieces
+from asvgp.posterior.points import Points
+from asvgp.posterior.tails import Splines, in_splines
+
+
+class IntervalAverages:
+    """Averages of one process, or of a constant, over intervals along one input.
+
+    Parameters
+    ----------
+    axis : Axis
+    start, stop : ndarray of shape (m,)
+        The ends, in any order.
+    """
+
+    def __init__(self, axis: Axis, start: Array, stop: Array):
+        self.axis, self.low, self.high = axis, np.minimum(start, stop), np.maximum(start, stop)
+        self.weights = np.ones((len(start), 1))  # on the axis' functions
+        self.splines: Splines | None = None
+        if axis.process is not None:
+            ends = axis.fine.lower, axis.fine.upper
+            self.splines = Splines(axis.process, axis.grid, axis.degree, ends)
+            self.stretches = self.splines.averages(self.low, self.high)
+            self.weights = in_splines(self.stretches, axis.degree, axis.count)
+
+    @cached_property
+    def _chain(self) -> Chain:
+        """The splines' prior along this input."""
+        return Chain.of_prior(self.axis.prior, self.axis.covariances)
+
+    def variances(self) -> tuple[Array, Array]:
+        """Return prior variances (m,), and what the splines have of them."""
+        if self.splines is None:
+            return np.ones(len(self.low)), np.ones(len(self.low))
+        prior = self.splines.dynamics.average_variance(self.high - self.low)
+        return prior, self._chain.variances(self.stretches)
+
+    def covariances(self) -> tuple[Array, Array]:
+        """Return prior covariances (m, m), and what the splines have of them."""
+        if self.splines is None or not len(self.low):
+            shape = len(self.low), len(self.low)
+            return np.ones(shape), np.ones(shape)
+        pieces = Pieces(self.low, self.high, self.splines.lower, self.splines.upper)
+        captured = np.zeros((len(pieces.length), len(pieces.length)))
+        stretches = self.splines.averages(pieces.start, pieces.stop)
+        self._chain.add_covariance(stretches, 1.0, captured)
+        return pieces.joined(pieces.prior(self.splines.dynamics)), pieces.joined(captured)
+
+
+class BoxAverages:
+    """Averages of f, or of one component, over boxes between two corners.
+
+    Parameters
+    ----------
+    engine : GridEngine
+    prior : GridPrior
+    low, high : Points
+        Opposite corners, with the values that the effects have there.
+    component : int, optional
+        The only one to act on.
+    """
+
+    def __init__(
+        self,
+        engine: GridEngine,
+        prior: GridPrior,
+        low: Points,
+        high: Points,
+        component: int | None = None,
+    ):
+        self.prior, self.size, self.count, plan = prior, engine.size, len(low), engine.plan
+        self.main = {
+            number: [
+                IntervalAverages(axis, low.main[:, d], high.main[:, d])
+                for d, axis in enumerate(axes)
+            ]
+            for number, axes in enumerate(prior.axes)
+            if component in (None, plan.terms[number])
+        }
+        self.smooths = {
+            j: IntervalAverages(smooth.axis, low.smooths[:, j], high.smooths[:, j])
+            for j, smooth in enumerate(prior.smooths)
+            if component in (None, plan.smooths[j])
+        }
+        self.columns = np.zeros((self.count, plan.columns))
+        for j, averages in self.smooths.items():
+            self.columns[:, prior.columns[j]] = averages.weights
+        if component is None and plan.effects:
+            # Effects are linear: their average is that of two opposite corners.
+            effects = 0.5 * (low.effects + high.effects) - engine.centring.centres
+            self.columns[:, -plan.effects :] = effects
+
+    def mean(self, terms: list[Array], columns: Array) -> Array:
+        """Return the averages of splines with these coefficients, (outputs, m)."""
+        out = self.columns @ columns
+        for number, along_inputs in self.main.items():
+            tensor = terms[number]
+            step = max(1, (1 << 23) // max(1, tensor[0].size))
+            for start in range(0, self.count, step):
+                rows = slice(start, start + step)
+                first, *others = (averages.weights[rows] for averages in along_inputs)
+                part = np.tensordot(first, tensor, axes=1)
+                for weights in others:
+                    part = np.einsum("bn,bn...->b...", weights, part)
+                out[rows] += part
+        return out.T
+
+    def quadratic(self, solve: Callable[[Array], Array], covariance: bool) -> Array:
+        """Return ``phi' P^-1 phi`` of every box, or between all of them."""
+        out = np.empty((self.count, self.count) if covariance else self.count)
+        step = joint_step(self.count, self.size)
+        for start in range(0, self.count, step):
+            chunk = slice(start, min(start + step, self.count))
+            rows = self._rows(chunk)
+            solved = solve(np.ascontiguousarray(rows.T))
+            if not covariance:
+                out[chunk] = np.einsum("ni,in->n", rows, solved)
+                continue
+            for begin in range(0, self.count, step):
+                other = slice(begin, min(begin + step, self.count))
+                out[other, chunk] = (rows if other == chunk else self._rows(other)) @ solved
+        return out
+
+    def _rows(self, chunk: slice) -> Array:
+        """Return the weights of some boxes on all functions, (boxes, size)."""
+        blocks = []
+        for number, term in enumerate(self.prior.terms):
+            value = np.zeros((len(self.columns[chunk]), term.size))
+            if number in self.main:
+                first, *others = (averages.weights[chunk] for averages in self.main[number])
+                value = first
+                for weights in others:
+                    value = (value[:, :, None] * weights[:, None, :]).reshape(len(value), -1)
+            blocks.append(value)
+        return np.hstack([*blocks, self.columns[chunk]])
+
+    def missed(self, covariance: bool) -> tuple[Array, Array]:
+        """Return the prior variance or covariance that the splines miss, and all of it."""
+        shape = (self.count, self.count) if covariance else self.count
+        missed, prior = np.zeros(shape), np.zeros(shape)
+        terms = [
+            (self.prior.terms[number].variance, along_inputs)
+            for number, along_inputs in self.main.items()
+        ]
+        terms += [(self.prior.smooths[j].variance, [part]) for j, part in self.smooths.items()]
+        for variance, along_inputs in terms:
+            whole, captured = np.full(shape, variance), np.full(shape, variance)
+            for averages in along_inputs:
+                pair = averages.covariances() if covariance else averages.variances()
+                whole, captured = whole * pair[0], captured * pair[1]
+            missed += whole - captured
+            prior += whole
+        return missed, prior

@@ -1,0 +1,490 @@
+"""The posterior of a field: factored once, then a polynomial per cell.
+
+On a cell the mean is a polynomial in the local coordinates, and so is ``phi' P^-1 phi``.
+Both are kept in tables with a row per cell, so that a prediction inside the domain is a few
+Horner schemes. Everything else that is linear (beyond the domain, derivatives, single
+terms' uncertainty, joint covariances) goes by `asvgp.posterior.grid_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from asvgp.basis import Array, Grid
+from asvgp.kernels import Kernel
+from asvgp.likelihoods import Gaussian
+from asvgp.linalg.cells.polynomial import bilinear, evaluate
+from asvgp.model.axis import Axis
+from asvgp.model.bound import upper_bound
+from asvgp.model.grid import GridEngine, GridFactored
+from asvgp.model.grid_inverse import CellInverse
+from asvgp.posterior.boxes import BoxAverages
+from asvgp.posterior.grid_rows import Functionals, Rows, covariance, outer
+from asvgp.posterior.points import Points
+from asvgp.posterior.posterior import FittedValues
+from asvgp.posterior.samples import eigen_root
+from asvgp.runtime.parallel import each_chunk, each_share, one_blas_thread
+
+_CHUNK = 1 << 12
+_EPS = float(np.finfo(float).eps)
+
+
+class GridPosterior:
+    """Mean and covariance of f given the data, for fixed hyperparameters.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    noise : float
+        Noise variance of an observation of weight one.
+    engine : GridEngine
+    """
+
+    def __init__(self, kernel: Kernel, noise: float, engine: GridEngine):
+        self._describe(kernel, noise, engine)
+        self.mean = self.factored.mean.copy()  # of the coefficients; y as given
+        self.mean[engine.size - self.plan.effects :] += engine.centring.offset
+
+    def _describe(self, kernel: Kernel, noise: float, engine: GridEngine) -> None:
+        self.kernel, self.noise, self.engine = kernel, noise, engine
+        self.plan, self.stats = engine.plan, engine.statistics
+        self.prior = engine.prior(kernel)
+        self.outputs = engine.outputs
+        self._known_inverse: CellInverse | None = None
+
+    @classmethod
+    def restored(
+        cls, kernel: Kernel, noise: float, engine: GridEngine, state: Mapping[str, Any]
+    ) -> GridPosterior:
+        """Return a posterior whose `state` was saved; P is factored only when it is needed."""
+        self = cls.__new__(cls)
+        self._describe(kernel, noise, engine)
+        self.mean = state["mean"]
+        inverse = state["inverse"]
+        if not engine.inputs:  # the columns are all there is
+            inverse = np.empty((0, 0)), np.empty((0, 0, len(inverse))), inverse
+        self._known_inverse = CellInverse(*inverse)
+        return self
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Arrays that predictions read, beside kernel, noise and statistics."""
+        inverse = tuple(self._inverse) if self.engine.inputs else self._inverse.columns
+        return {"mean": self.mean, "inverse": inverse}
+
+    @cached_property
+    def factored(self) -> GridFactored:
+        """P, factored."""
+        with one_blas_thread:  # on several the last digits might differ
+            return self.engine.factor(self.kernel, Gaussian(self.noise))
+
+    def upper_bound(self) -> float:
+        """Compute an upper bound on the log evidence, from one more factorisation."""
+        return upper_bound(self.factored)
+
+    @cached_property
+    def terms(self) -> list[Array]:
+        """Means of the coefficients of every term of the main block."""
+        return self.engine.tables.split(self.mean)[0]
+
+    @cached_property
+    def columns(self) -> Array:
+        """Means of the coefficients of the global columns."""
+        return self.engine.tables.split(self.mean)[1]
+
+    def __repr__(self) -> str:
+        return (
+            f"GridPosterior({self.kernel!r}, noise={self.noise:.6g}, {self.stats.count} "
+            f"observations, {self.engine.size} basis functions)"
+        )
+
+    # ------------------------------------------------------------ polynomials per cell
+
+    def tables(self, coefficients: Array, component: int | None = None) -> Array:
+        """Return polynomials per cell of every output, (r, cells, powers), from coefficients.
+
+        Of the main block, or of one component of it.
+        """
+        tables, plan = self.engine.tables, self.plan
+        numbers = [i for i, number in enumerate(plan.terms) if component in (None, number)]
+        terms = tables.split(coefficients)[0]
+        return tables.polynomials([terms[i] for i in numbers], numbers)
+
+    @cached_property
+    def means(self) -> Array:
+        """The mean as polynomials per cell of the main block, (outputs, cells, powers)."""
+        return self.tables(self.mean)
+
+    @property
+    def _inverse(self) -> CellInverse:
+        """Polynomials per cell and P^-1 of the columns."""
+        return self._known_inverse or self.factored.cell_inverse
+
+    # ------------------------------------------------------------ prediction
+
+    def predict(
+        self,
+        points: Points,
+        variance: bool = True,
+        component: int | None = None,
+        order: Mapping[int, int] | None = None,
+    ) -> tuple[Array, Array]:
+        """Return the mean (outputs, n) and latent variance (n,), anywhere.
+
+        Of the sum or of one component, of f or of a derivative: ``order`` maps columns of X to
+        the order of the derivative. Without ``variance`` the second array is empty.
+        """
+        inside = ~self._outside(points.main)
+        if component is not None or order or not self.engine.inputs or not inside.any():
+            parts = self._by_rows(points, variance, component, order)
+        else:
+            parts = self._by_cells(points, variance)
+            if not inside.all():
+                rows = np.flatnonzero(~inside)
+                beyond = self._by_rows(points.take(rows), variance)
+                for whole, part in zip(parts, beyond, strict=True):
+                    if whole.size:
+                        whole[..., rows] = part
+        mean, quadratic, missed = parts
+        return mean, np.maximum(quadratic + missed, _EPS * self.kernel.prior_variance)
+
+    def fitted_values(self, points: Points) -> FittedValues:
+        """Return the posterior at places of its data, for leave-one-out."""
+        outside = self._outside(points.main)
+        for j, grid in enumerate(self.plan.smooth_grids):
+            outside |= _beyond(grid, points.smooths[:, j])
+        if outside.any():
+            raise ValueError(
+                f"{np.count_nonzero(outside)} of {len(points)} inputs are outside the domain, so "
+                "they are not among the posterior's data."
+            )
+        magnitude = np.empty(len(points))
+        evaluate = self._by_cells if self.engine.inputs else self._by_rows
+        mean, quadratic, missed = evaluate(points, True, magnitude=magnitude)
+        variance = np.maximum(quadratic + missed, _EPS * self.kernel.prior_variance)
+        return FittedValues(mean, variance, quadratic, magnitude)
+
+    def _by_cells(
+        self, points: Points, variance: bool = True, magnitude: Array | None = None
+    ) -> tuple[Array, Array, Array]:
+        """Return mean, ``phi' P^-1 phi`` and missed variance at points moved inside the domain.
+
+        Fills the sums of the absolute terms of the second, if there is an array for them.
+        """
+        n = len(points)
+        mean, (quadratic, missed) = np.empty((self.outputs, n)), np.empty((2, n * variance))
+        cells, s = self._locate(points.main)
+        sizes = np.array([p + 1 for p in self.plan.powers])
+        for o in range(self.outputs):
+            _evaluate(self.means[o], sizes, cells, s, mean[o])
+        if variance:
+            _evaluate(self._inverse.squares, 2 * sizes - 1, cells, s, quadratic)
+            missed[:] = self._missed_main(points)
+        if magnitude is not None:
+            _evaluate(np.abs(self._inverse.squares), 2 * sizes - 1, cells, s, magnitude)
+        if self.plan.columns:
+            self._add_columns(points, cells, s, (mean, quadratic, missed), magnitude)
+        return mean, quadratic, missed
+
+    def _add_columns(
+        self,
+        points: Points,
+        cells: np.ndarray,
+        s: Array,
+        parts: tuple[Array, Array, Array],
+        magnitude: Array | None,
+    ) -> None:
+        """Add the columns: to the quadratic form twice what they share with f, and their own."""
+        mean, quadratic, missed = parts
+        cross = self._inverse.cross if len(quadratic) else np.empty((0, 0, 0))
+
+        def share(start: int, stop: int) -> None:
+            for begin in range(start, stop, _CHUNK):
+                rows = slice(begin, min(begin + _CHUNK, stop))
+                columns = Functionals(self.engine, self.prior, points.take(rows), main=False)
+                mean[:, rows] += (columns.columns @ self.columns).T
+                if not len(quadratic):
+                    continue
+                powers = np.ones((len(columns.weights), 1))
+                for d, p in enumerate(self.plan.powers):
+                    power = s[rows, d, None] ** np.arange(p + 1)
+                    powers = (powers[:, :, None] * power[:, None, :]).reshape(len(powers), -1)
+                every = np.broadcast_to(np.arange(powers.shape[1]), powers.shape)
+                both = columns.index, columns.weights
+                shared = 2.0 * _bilinear(cross, cells[rows], every, powers, *both)
+                alone = self._of_columns(columns)
+                quadratic[rows] += shared + alone
+                missed[rows] += columns.missed
+                if magnitude is not None:
+                    magnitude[rows] += np.abs(shared) + alone
+
+        each_share(len(cells), share)
+
+    def _missed_main(self, points: Points) -> Array:
+        """Return ``k - phi' K^-1 phi`` of the main block's terms at points."""
+        out = np.zeros(len(points))
+        for term in self.prior.terms:
+            part = np.ones(len(points))
+            for d, axis in enumerate(term.axes):
+                part *= _line(axis, points.main[:, d])
+            out += term.variance * (1.0 - part)
+        return out
+
+    @property
+    def given_effects(self) -> tuple[Array, Array]:
+        """Coefficients of the effects' columns as given, and their covariance."""
+        count, matrix = self.plan.effects, self.engine.centring.to_given
+        own = slice(self.plan.columns - count, None)
+        return matrix @ self.columns[own], matrix @ self._inverse.columns[own, own] @ matrix.T
+
+    def _locate(self, x: Array) -> tuple[np.ndarray, Array]:
+        """Flat cell numbers and local coordinates, of points moved inside the domain."""
+        cells, s = np.zeros(len(x), dtype=np.int64), np.empty((len(x), x.shape[1]))
+        for d, grid in enumerate(self.plan.grids):
+            own, s[:, d] = grid.locate(np.clip(x[:, d], grid.lower, grid.upper))
+            cells = cells * grid.cells + own
+        return cells, s
+
+    def _outside(self, x: Array) -> np.ndarray:
+        out = np.zeros(len(x), dtype=bool)
+        for d, grid in enumerate(self.plan.grids):
+            out |= _beyond(grid, x[:, d])
+        return out
+
+    # ------------------------------------------------------------ general functionals
+
+    def _by_rows(
+        self,
+        points: Points,
+        variance: bool = True,
+        component: int | None = None,
+        order: Mapping[int, int] | None = None,
+        magnitude: Array | None = None,
+    ) -> tuple[Array, Array, Array]:
+        """Return mean, ``phi' P^-1 phi`` and missed variance, anywhere and of anything.
+
+        Variances that the main block has a part in take a selected inversion the first time.
+        """
+        n = len(points)
+        mean, (quadratic, missed) = np.empty((self.outputs, n)), np.empty((2, n * variance))
+        if variance:  # before there are threads
+            self._quadratic(
+                Functionals(self.engine, self.prior, points.take(slice(0, 0)), order, component)
+            )
+
+        def share(start: int, stop: int) -> None:
+            for begin in range(start, stop, _CHUNK):
+                chunk = slice(begin, min(begin + _CHUNK, stop))
+                rows = Functionals(self.engine, self.prior, points.take(chunk), order, component)
+                part = (rows.columns @ self.columns).T
+                for number, along_inputs in rows.main:
+                    index, weights = rows.of_term(along_inputs, number)
+                    flat = self.terms[number].reshape(-1, self.outputs)
+                    part += np.einsum("nm,nmo->on", weights, flat[index])
+                mean[:, chunk] = part
+                if variance:
+                    quadratic[chunk], missed[chunk] = self._quadratic(rows), rows.missed
+                if magnitude is not None:
+                    magnitude[chunk] = self._of_columns(rows, absolute=True)
+
+        each_share(n, share)
+        return mean, quadratic, missed
+
+    def averages(
+        self,
+        low: Points,
+        high: Points,
+        variance: bool = True,
+        covariance: bool = False,
+        component: int | None = None,
+    ) -> tuple[Array, Array]:
+        """Return means (outputs, m) and variances (m,) of averages of f over boxes.
+
+        With ``covariance`` the second is the covariance matrix (m, m), without ``variance``
+        empty. The boxes lie anywhere between two corners; the effects are those of both
+        corners, halved.
+        """
+        boxes = BoxAverages(self.engine, self.prior, low, high, component)
+        mean = boxes.mean(self.terms, self.columns)
+        if not (variance or covariance):
+            return mean, np.empty(0)
+        missed, prior = boxes.missed(covariance)
+        spread = boxes.quadratic(self.factored.solve, covariance) + missed
+        if not covariance:
+            return mean, np.maximum(spread, _EPS * prior)
+        spread = 0.5 * (spread + spread.T)
+        diagonal = np.einsum("ii->i", spread)
+        np.maximum(diagonal, _EPS * np.diagonal(prior), out=diagonal)
+        return mean, spread
+
+    def volumes(self, lower: Points, upper: Points) -> Array:
+        """Return the signed volumes of boxes, over all inputs that splines are over."""
+        columns = [self.kernel.components[t].factors[0].dim for t in self.plan.smooths]
+        distinct = [columns.index(column) for column in dict.fromkeys(columns)]
+        smooths = upper.smooths[:, distinct] - lower.smooths[:, distinct]
+        return np.prod(upper.main - lower.main, axis=1) * np.prod(smooths, axis=1)
+
+    def centred(self, component: int, x: Array) -> tuple[Array, Array]:
+        """Return mean (outputs, n) and variance (n,) of a smooth less its average over the data.
+
+        Between the smooths and an intercept a constant can be moved without changing the sum: the
+        data know this difference better than the smooth itself. The average is of the splines.
+        """
+        smooth = self.plan.smooths.index(component)
+        part, own = self.prior.smooths[smooth], self.prior.columns[smooth]
+        row = Rows(part.axis, x)
+        gram = self.stats.column_gram[own, own]  # whose functions add up to one
+        average = gram.sum(axis=0) / gram.sum()
+        mean, var = np.empty((self.outputs, len(x))), np.empty(len(x))
+        inverse = self._inverse.columns[own, own]
+        for begin in range(0, len(x), _CHUNK):
+            some = slice(begin, begin + _CHUNK)
+            place = row.first[some, None] + np.arange(row.weights.shape[1])
+            weights = np.tile(-average, (len(place), 1))
+            weights[np.arange(len(place))[:, None], place] += row.weights[some]
+            mean[:, some] = (weights @ self.columns[own]).T
+            var[some] = np.einsum("ni,ni->n", weights @ inverse, weights)
+        var += part.variance * (row.prior - row.captured)
+        return mean, np.maximum(var, _EPS * self.kernel.prior_variance)
+
+    def _quadratic(self, rows: Functionals) -> Array:
+        """``phi' P^-1 phi`` of rows."""
+        out = np.zeros(len(rows.points))
+        if rows.main:
+            leaf, index, weights = self._on_leaves(rows)
+            own = index, weights
+            out += _bilinear(self._leaf_inverse, leaf, *own, *own)
+            if rows.index.shape[1]:
+                behind = rows.index + self._leaf_inverse.shape[1]
+                part = _bilinear(self._leaf_inverse, leaf, *own, behind, rows.weights)
+                out += 2.0 * part
+        if rows.index.shape[1]:
+            out += self._of_columns(rows)
+        return out
+
+    def _of_columns(self, rows: Functionals, absolute: bool = False) -> Array:
+        """Return the columns' part of ``phi' P^-1 phi``, or the sums of its absolute terms."""
+        block, weights = self._inverse.columns, rows.weights
+        if absolute:
+            block, weights = np.abs(block), np.abs(weights)
+        one = np.zeros(len(rows.index), dtype=np.int64)
+        return _bilinear(block[None], one, rows.index, weights, rows.index, weights)
+
+    @cached_property
+    def _leaf_inverse(self) -> Array:
+        """P^-1 of every leaf's functions with themselves and the columns, (leaves, s, s + C).
+
+        Functions with a cell in common are on a leaf together, so that any functional at a
+        point finds here what its variance takes.
+        """
+        tables, device = self.engine.tables, self.engine.device
+        own = tables.leaves.block - self.plan.columns
+        out = np.empty((len(tables.tree.leaves), own, tables.leaves.block))
+
+        def consume(start: int, stop: int, blocks) -> None:
+            out[start:stop] = device.back(blocks[:, :own])
+
+        self.factored.solution.factor.selected_inverse(consume)
+        return out
+
+    @cached_property
+    def _leaf_numbers(self) -> np.ndarray:
+        """Leaves by their intervals along the inputs."""
+        tree = self.engine.tables.tree
+        out = np.empty([len(edges) - 1 for edges in tree.leaf_intervals], dtype=np.int64)
+        out[tuple(tree.leaves.T)] = np.arange(len(tree.leaves))
+        return out
+
+    def _on_leaves(self, rows: Functionals) -> tuple[np.ndarray, np.ndarray, Array]:
+        """The leaf of every row, and its functions there with their weights, (n, w)."""
+        leaves, tree, x = self.engine.tables.leaves, self.engine.tables.tree, rows.points.main
+        intervals = []
+        for d, grid in enumerate(self.plan.grids):
+            cell, _ = grid.locate(np.clip(x[:, d], grid.lower, grid.upper))
+            intervals.append(np.searchsorted(tree.leaf_intervals[d], cell, "right") - 1)
+        index, weights = [], []
+        for number, own in rows.main:
+            local = []
+            for d, row in enumerate(own):
+                first = tree.leaf_ranges[number][d].first[intervals[d]]
+                local.append((row.first - first, row.weights))
+            place, weight = outer(local, leaves.shapes[number])
+            index.append(place + leaves.offsets[number])
+            weights.append(weight)
+        leaf = self._leaf_numbers[tuple(intervals)]
+        return leaf, np.concatenate(index, axis=1), np.concatenate(weights, axis=1)
+
+    def covariance(
+        self,
+        points: Points,
+        order: Mapping[int, int] | None = None,
+        component: int | None = None,
+    ) -> Array:
+        """Return the posterior covariance matrix of f, or of a derivative, at points."""
+        rows = Functionals(self.engine, self.prior, points, order, component)
+        out = covariance(rows, self.factored.solve)
+        diagonal = np.einsum("ii->i", out)
+        np.maximum(diagonal, _EPS * self.kernel.prior_variance, out=diagonal)
+        return out
+
+    def covariance_root(self, covariance: Array) -> Array:
+        """Return a root of a covariance matrix of this posterior."""
+        # Solves with P leave it indefinite to rounding more often than not.
+        return eigen_root(covariance)
+
+    def path_values(
+        self,
+        coefficients: Array,
+        tables: Sequence[Array],
+        points: Points,
+        component: int | None = None,
+    ) -> Array:
+        """Return splines with other coefficients, (size, outputs), at points, (outputs, n)."""
+        _, columns = self.engine.tables.split(coefficients)
+        rows = Functionals(self.engine, self.prior, points, component=component, main=False)
+        values = (rows.columns @ columns).T
+        if len(tables):
+            cells, s = self._locate(points.main)
+            sizes = np.array([p + 1 for p in self.plan.powers])
+            for o, table in enumerate(tables):
+                part = np.empty(len(points))
+                _evaluate(table, sizes, cells, s, part)
+                values[o] += part
+            values[:, self._outside(points.main)] = np.nan
+        return values
+
+
+def _evaluate(table: Array, sizes: Array, cells: np.ndarray, s: Array, out: Array) -> None:
+    """Polynomials at points, on all cores."""
+
+    def share(start: int, stop: int) -> None:
+        for begin, end in each_chunk(start, stop):
+            evaluate(table, sizes, cells[begin:end], s[begin:end], out[begin:end])
+
+    each_share(len(cells), share)
+
+
+def _beyond(grid: Grid, x: Array) -> np.ndarray:
+    """Return a mask of the points outside a grid."""
+    return (x < grid.lower) | (x > grid.upper)
+
+
+def _line(axis: Axis, x: Array) -> Array:
+    """``phi' K^-1 phi`` along one input, at points moved inside the domain."""
+    grid: Grid = axis.fine
+    cells, s = grid.locate(np.clip(x, grid.lower, grid.upper))
+    table = axis.variance_polynomials.reshape(grid.cells, -1)
+    out = np.empty(len(x))
+    _evaluate(table, np.array([table.shape[1]]), cells, s[:, None], out)
+    return out
+
+
+def _bilinear(blocks: Array, block: np.ndarray, i, u: Array, j, v: Array) -> Array:
+    """``u' Z v`` of rows with weights u, v on rows i and columns j of their blocks Z."""
+    out = np.empty(len(block))
+    bilinear(blocks, block, np.ascontiguousarray(i), u, np.ascontiguousarray(j), v, out)
+    return out

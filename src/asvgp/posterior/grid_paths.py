@@ -1,0 +1,70 @@
+"""Draws from the posterior of a field, as callable paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from asvgp.basis import Array
+from asvgp.posterior.checks import check_component
+from asvgp.posterior.grid import GridPosterior
+from asvgp.posterior.points import Points
+from asvgp.posterior.samples import generator, sample_count
+
+
+class FieldPath:
+    """A draw of the spline field over its domain; call it with X like that of the fit.
+
+    What the splines cannot represent of the process is not in it. Outside the domain of the
+    main block it is NaN.
+
+    Parameters
+    ----------
+    posterior : GridPosterior
+    read : callable
+        Turns X into points.
+    coefficients : ndarray of shape (size, outputs)
+    component : int, optional
+        The only component in the path; effects are then left out.
+    """
+
+    def __init__(
+        self,
+        posterior: GridPosterior,
+        read: Callable[[Any], Points],
+        coefficients: Array,
+        component: int | None = None,
+    ):
+        self._posterior, self._read, self._component = posterior, read, component
+        self._coefficients = coefficients
+        plan = posterior.plan
+        acting = bool(plan.inputs) and (component is None or component in plan.terms)
+        self._tables = posterior.tables(coefficients, component) if acting else []
+
+    def __call__(self, X) -> Array:
+        """Return values at X, (n,) or (n, outputs)."""
+        values = self._posterior.path_values(
+            self._coefficients, self._tables, self._read(X), self._component
+        )
+        return values[0] if len(values) == 1 else values.T
+
+
+def draw_paths(
+    posterior: GridPosterior,
+    read: Callable[[Any], Points],
+    n_samples: int = 1,
+    random_state=None,
+    component: int | None = None,
+) -> list[FieldPath]:
+    """Draw paths of the sum, or of one component.
+
+    The same ``random_state`` draws the same joint sample: the components' paths, and the
+    effects', add up.
+    """
+    check_component(posterior, component)
+    rng, count = generator(random_state), sample_count(n_samples)
+    size, outputs = posterior.mean.shape
+    normals = rng.standard_normal((size, count * outputs))
+    off = posterior.factored.draw(normals)
+    off = off.reshape(size, count, outputs)
+    return [FieldPath(posterior, read, posterior.mean + off[:, i], component) for i in range(count)]

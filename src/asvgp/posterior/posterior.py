@@ -1,0 +1,105 @@
+"""The protocol of a posterior: everything that a fitted model is asked, for any inputs.
+
+Two classes implement it: `asvgp.posterior.chain.ChainPosterior` for one input, whose
+cells are a chain, and `asvgp.posterior.grid.GridPosterior` for several. Both factor P once and then
+keep a polynomial per cell for the mean and one for the variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from asvgp.basis import Array
+from asvgp.kernels import Kernel
+
+Places = TypeVar("Places", contravariant=True)
+
+
+class FittedValues(NamedTuple):
+    """A posterior at the places of its own data.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (outputs, n)
+    variance : ndarray of shape (n,)
+        Of f.
+    quadratic : ndarray of shape (n,)
+        ``phi' P^-1 phi``: the variance without what the splines miss.
+    magnitude : ndarray of shape (n,)
+        Sum of the absolute terms of ``quadratic``, which bounds its rounding error.
+    """
+
+    mean: Array
+    variance: Array
+    quadratic: Array
+    magnitude: Array
+
+
+class _Sums(Protocol):
+    """The part of the statistics that is the same for any inputs."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def squares(self) -> Array: ...
+
+
+class Posterior(Protocol[Places]):
+    """Mean and covariance of f given the data, for fixed hyperparameters."""
+
+    kernel: Kernel
+    noise: float
+
+    @property
+    def stats(self) -> _Sums:
+        """The statistics that it was made from."""
+        ...
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """Arrays that predictions read, beside kernel, noise and statistics."""
+        ...
+
+    def predict(
+        self, points: Places, /, variance: bool = True, component: int | None = None
+    ) -> tuple[Array, Array]:
+        """Return the mean (outputs, n) and latent variance (n,), of the sum or of one component.
+
+        Without ``variance`` the second array is empty. Both classes also take the ``order`` of
+        a derivative: a number for one input, a mapping from columns for several.
+        """
+        ...
+
+    def covariance(self, points: Places, /) -> Array:
+        """Return the posterior covariance matrix of f; also of derivatives and components."""
+        ...
+
+    def covariance_root(self, covariance: Array, /) -> Array:
+        """Return a root of such a matrix, for joint draws."""
+        ...
+
+    def fitted_values(self, points: Places, /) -> FittedValues:
+        """Return the posterior at places of its data, for leave-one-out."""
+        ...
+
+    def averages(
+        self,
+        low: Places,
+        high: Places,
+        /,
+        variance: bool = True,
+        covariance: bool = False,
+        component: int | None = None,
+    ) -> tuple[Array, Array]:
+        """Return means (outputs, m) and variances of averages between two corners."""
+        ...
+
+    def volumes(self, lower: Places, upper: Places, /) -> Array:
+        """Return the signed volumes between two corners, (m,)."""
+        ...
+
+    def centred(self, component: int, x: Array) -> tuple[Array, Array]:
+        """Return mean and variance of a component over one input, less its average."""
+        ...
