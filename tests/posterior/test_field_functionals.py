@@ -127,7 +127,7 @@ def test_a_smooth_alone_takes_its_own_columns_only():
     case = CASES["additive"]
     engine = case.assembly()
     prior, points = engine.prior(case.kernel), case.points(INSIDE[:, :3])
-    rows = functionals.Functionals(engine, prior, points, term=1)
+    rows = functionals.Functionals(engine, prior, points, component=1)
     assert rows.index.shape == (40, 4)  # the cubic's
     first = prior.smooths[0].size
     assert rows.index.min() >= first
@@ -146,7 +146,7 @@ def test_the_inverse_is_computed_once(case, monkeypatch):
     monkeypatch.setattr(type(posterior.factored.solution.factor), "selected_inverse", never)
     if not case.plan.inputs:
         monkeypatch.setattr(type(posterior.factored.solution.factor), "inverse", never)
-    again = posterior.predict(case.points(X))[1], posterior.functionals(case.points(X), term=0)[1]
+    again = posterior.predict(case.points(X))[1], posterior.predict(case.points(X), component=0)[1]
     np.testing.assert_array_equal(first, again)
     if case.plan.inputs:
         kept = posterior._leaf_inverse.nbytes

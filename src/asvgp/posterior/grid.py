@@ -8,7 +8,7 @@ terms' uncertainty, joint covariances) goes by `asvgp.posterior.grid_rows`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -439,7 +439,7 @@ class GridPosterior:
     def path_values(
         self,
         coefficients: Array,
-        tables: Sequence[Array],
+        tables: Array,
         points: Points,
         component: int | None = None,
     ) -> Array:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from asvgp.basis import Array
 from asvgp.posterior.checks import check_component
 from asvgp.posterior.grid import GridPosterior
@@ -39,7 +41,7 @@ class FieldPath:
         self._coefficients = coefficients
         plan = posterior.plan
         acting = bool(plan.inputs) and (component is None or component in plan.terms)
-        self._tables = posterior.tables(coefficients, component) if acting else []
+        self._tables = posterior.tables(coefficients, component) if acting else np.empty(0)
 
     def __call__(self, X) -> Array:
         """Return values at X, (n,) or (n, outputs)."""
