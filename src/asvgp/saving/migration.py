@@ -10,6 +10,8 @@ old class       formats difference
 Statistics      1       of one input: ``grid``, ``degree``, ``columns`` and ``products``
 FieldStatistics 1       of several inputs; the class is now `Statistics`
 Seen            1       statistics of several inputs had no convention
+Posterior       1       of one input; the class is now `ChainPosterior`
+FieldPosterior  1       of several inputs; the class is now `GridPosterior`
 =============== ======= =======================================================================
 """
 
