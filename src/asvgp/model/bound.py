@@ -62,15 +62,16 @@ def lower_bound(factored: Factored, objective: str = "elbo") -> Bound:
     elbo = fit - 0.5 * outputs * missed / noise
 
     forms = factored.forms()
-    gradient, d_missed = np.append(forms.gradient, 0.0), np.append(d_missed, 0.0)
+    gradient, slopes = np.empty((2, len(d_missed) + 1))
+    gradient[:-1], slopes[:-1], slopes[-1] = forms.gradient, d_missed, 0.0
     # alpha' G alpha / noise = b' alpha / noise - alpha' K alpha
     gradient[-1] = 0.5 * (
         outputs * (forms.freedom - stats.count) + squares - explained - forms.energy
     )
     if objective == "elbo":
-        gradient -= 0.5 * outputs / noise * d_missed
+        gradient -= (0.5 * outputs / noise) * slopes
         gradient[-1] += 0.5 * outputs * missed / noise
-    return Bound(elbo, fit, missed, gradient, d_missed)
+    return Bound(elbo, fit, missed, gradient, slopes)
 
 
 def upper_bound(factored: Factored) -> float:
@@ -93,4 +94,4 @@ def _constant(factored: Factored) -> float:
     """Return the parts of twice the bounds that do not depend on y."""
     stats = factored.engine.statistics
     constant = stats.log_weights - stats.count * log(2.0 * pi * factored.noise)
-    return factored.engine.outputs * (float(constant) - factored.gained)
+    return float(factored.engine.outputs * (constant - factored.gained))

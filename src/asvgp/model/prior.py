@@ -269,6 +269,9 @@ class ChainPrior:
 
     def missed(self, stats: Statistics) -> tuple[Array, Array]:
         """Return the variance that the splines miss at the data per component, and derivatives."""
+        if len(self.priors) == 1:
+            missed, d_missed = self.priors[0].missed(stats)
+            return np.array([missed]), d_missed
         parts = [prior.missed(stats) for prior in self.priors]
         return np.array([t for t, _ in parts]), np.concatenate([d for _, d in parts])
 
