@@ -25,7 +25,7 @@ from asvgp.model.devices import engine_for
 from asvgp.model.engine import Engine, Factored
 from asvgp.model.grid import GridEngine
 from asvgp.model.prior import Prior
-from asvgp.statistics.one_input import Statistics
+from asvgp.statistics import Statistics
 from tests.dense import design, gram
 from tests.model.test_field import CASES, Case, dense_functions
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -90,7 +89,7 @@ def near_means(columns: Sequence[Array]) -> Array:
     return out
 
 
-def mean_square(stats: Any) -> float:
+def mean_square(stats: Statistics) -> float:
     """The largest mean square of an output, its centre not taken off."""
     weight = max(stats.weight, 1e-300)
     means = stats.sums / weight

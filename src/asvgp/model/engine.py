@@ -15,10 +15,11 @@ theirs are included.
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from asvgp.basis import Array
 from asvgp.kernels import Kernel
+from asvgp.statistics import Statistics
 
 Solution = TypeVar("Solution")
 
@@ -64,7 +65,7 @@ class Engine(Protocol):
         ...
 
     @property
-    def statistics(self) -> Any:
+    def statistics(self) -> Statistics:
         """The sums over the data."""
         ...
 
@@ -78,7 +79,7 @@ class Engine(Protocol):
         """Number of outputs."""
         ...
 
-    def with_statistics(self, statistics: Any, /) -> Engine:
+    def with_statistics(self, statistics: Statistics, /) -> Engine:
         """Return an engine for other sums on the same grids, sharing all tables with this one."""
         ...
 
