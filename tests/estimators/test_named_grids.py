@@ -125,8 +125,8 @@ def test_constant_columns_say_what_to_write(rows):
 
 def test_targets_of_sources_label_pictures():
     pytest.importorskip("matplotlib")
-    from asvgp.plot.view import View
+    from asvgp.plot.view import view_of
 
     frame = pd.DataFrame({"lat": LAT, "height": VALUES[:, 0]})
     gp = GPRegressor(Matern32(5.0, dim="lat"), **FIXED).fit(frame, "height")
-    assert View(gp).target_label() == "height"
+    assert view_of(gp).target_label() == "height"

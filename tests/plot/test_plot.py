@@ -308,7 +308,7 @@ class TestSeries:
             ({"interval": ("a", "b")}, ValueError, "finite numbers"),
             ({"forecast": "2 days"}, TypeError, "a number in the units of X"),
             ({"forecast": -1.0}, ValueError, "positive"),
-            ({"at": {"wind": 1.0}}, ValueError, "'wind' is no column"),
+            ({"at": {"wind": 1.0}}, ValueError, "'wind' is not a column"),
             ({"at": 3}, TypeError, "dict"),
             ({"ax": 3}, ValueError, "1 matplotlib Axes"),
         ],

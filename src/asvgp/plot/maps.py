@@ -8,8 +8,9 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.data.columns import Gridded
+from asvgp.plot.inputs import Input
 from asvgp.plot.style import colour_bar, palette, panels, pixels, titled
-from asvgp.plot.view import Input, View, drawn, is_grid
+from asvgp.plot.view import View, drawn, is_grid
 
 _MOST = 400  # points of a map along either side
 _CROWD = 20_000  # observations beyond which their averages are drawn
@@ -81,7 +82,8 @@ def map(
     wanted = ["mean", "std"] if what == "both" else [what]
     names = [*(["data"] if columns is not None else []), *wanted]
     ratio = _aspect(across, up) if aspect is None else aspect
-    size = (0.4 + 4.4 * len(names), 0.9 + _height(across, up, ratio))
+    width, height = panel_size(across, up, ratio)
+    size = (0.4 + width * len(names), height)
     with panels(ax, 1, len(names), size) as axes:
         surface = evaluate(view, across, up, held, axes[0, -1])
         scale = surface.limits
@@ -185,15 +187,15 @@ def sides(view: View, over, at) -> tuple[Input, Input]:
     return first, second
 
 
-def _height(across: Input, up: Input, ratio) -> float:
-    """Of a panel, in inches, for one of a usual width."""
-    if not isinstance(ratio, float | int):
-        ratio = (
-            1.0 if ratio == "equal" else 0.9 * (across.upper - across.lower) / (up.upper - up.lower)
-        )
-    return float(
-        np.clip(3.2 * ratio * (up.upper - up.lower) / (across.upper - across.lower), 1.5, 6.0)
-    )
+def panel_size(across: Input, up: Input, aspect=None) -> tuple[float, float]:
+    """Return width and height of a panel in inches."""
+    ratio = _aspect(across, up) if aspect is None else aspect
+    shape = (up.upper - up.lower) / (across.upper - across.lower)
+    if ratio == "auto":
+        shape = 0.9
+    elif ratio != "equal":
+        shape *= ratio
+    return 4.4, 0.9 + float(np.clip(3.2 * shape, 1.5, 6.0))
 
 
 def map_names(view: View) -> list[str]:
@@ -238,9 +240,8 @@ def _observations(ax, across: Input, up: Input, columns, values, limits, grid) -
     ax.set_facecolor(colours.pale)
     if grid is None and len(values) <= _CROWD:
         size = float(np.clip(20_000.0 / max(len(values), 1), 2.0, 20.0))
-        return ax.scatter(
-            across.shown(a), up.shown(b), size, values, lw=0, vmin=limits[0], vmax=limits[1]
-        )
+        style = {"lw": 0, "vmin": limits[0], "vmax": limits[1], "rasterized": len(values) > 1000}
+        return ax.scatter(across.shown(a), up.shown(b), size, values, **style)
     counts = [min(n, _MOST) for n in pixels(ax)]
     if grid is not None:  # no finer than the data, or there would be stripes
         lengths = dict(zip(sorted((across.column, up.column)), grid.shape, strict=True))

@@ -9,6 +9,7 @@ import numpy as np
 from asvgp.diagnostics.calibration import calibration as in_words
 from asvgp.plot.bounds import draw_bounds, draw_levels
 from asvgp.plot.calibrated import draw_coverage
+from asvgp.plot.inputs import Input
 from asvgp.plot.lines import series
 from asvgp.plot.maps import draw_surface, evaluate, sides
 from asvgp.plot.remainders import (
@@ -20,7 +21,7 @@ from asvgp.plot.remainders import (
 )
 from asvgp.plot.style import colour_bar, palette, panels, titled
 from asvgp.plot.traces import Cloud, follow
-from asvgp.plot.view import Input, View, drawn
+from asvgp.plot.view import View, drawn
 from asvgp.policies import VERDICT
 
 
@@ -63,16 +64,15 @@ def check(
     """
     view = drawn(gp, output)
     left = standardised(view, X, y, held_out, sample_weight, noise_variance, width)
-    inner = view.gp._seen().structure.facts(view.posterior, gp.objective).verdict
-    order = left.columns[view.line.column] if view.is_line else None
-    notes = list(in_words(left.z, order).notes)
+    inner = view.structure.facts(view.posterior, gp.objective).verdict
+    notes = list(in_words(left.z, view.order(left.columns)).notes)
     if inner.penalty >= VERDICT.nearly_enough:
         notes.append(f"is the basis large enough? {inner.verdict}")
     with panels(ax, 2, 3, (14.0, 7.0)) as axes:
         _draw_fit(axes[0, 0], view, left, X, y, width, held_out)
         draw_residuals(axes[0, 1], view, left)
         draw_quantiles(axes[0, 2], left.z)
-        draw_correlation(axes[1, 0], view, left)
+        draw_correlation(axes[1, 0], view.correlations(left.z, left.columns), view.neighbour)
         draw_coverage(axes[1, 1], left.z)
         # One resolution is no curve.
         (draw_levels if len(gp.resolution_) > 1 else draw_bounds)(axes[1, 2], view)
@@ -84,7 +84,7 @@ def check(
 
 def _draw_fit(ax, view: View, left: Residuals, X, y, width, held_out: bool) -> None:
     """The series, the map, or of more inputs what was observed against its prediction."""
-    if view.is_line:
+    if len(view.inputs) == 1:
         series(view.gp, X, y, width=width, output=view.output, ax=ax)
         ax.get_legend().remove()  # there is no room for it
         titled(ax, "the fit")

@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial import KDTree
 from scipy.special import ndtr, ndtri
 from scipy.stats import beta
 
 from asvgp.basis import Array
 from asvgp.data.inputs import as_rows
+from asvgp.plot.neighbours import Correlations
 from asvgp.plot.style import legend, palette, panels, titled
 from asvgp.plot.traces import Cloud, follow
-from asvgp.plot.view import Input, View, drawn
-
-_LAGS = 30
-_ANCHORS = 20_000  # observations whose neighbours are looked for, in several dimensions
+from asvgp.plot.view import View, drawn
 
 
 class Residuals(NamedTuple):
@@ -90,7 +87,7 @@ def residuals(
         draw_residuals(axes[0], view, left)
         draw_histogram(axes[1], left.z)
         draw_quantiles(axes[2], left.z)
-        draw_correlation(axes[3], view, left)
+        draw_correlation(axes[3], view.correlations(left.z, left.columns), view.neighbour)
     return axes
 
 
@@ -122,11 +119,7 @@ def standardised(
 
 def draw_residuals(ax, view: View, left: Residuals) -> None:
     """Over x; of models of several inputs, over the prediction."""
-    if view.is_line:
-        place, x = view.line, left.columns[view.line.column]
-    else:
-        low, high = float(left.mean.min()), float(left.mean.max())
-        place, x = Input(-1, "predicted", None, low, high, 0.0), left.mean
+    place, x = view.abscissa(left.columns, left.mean)
     cloud = Cloud(ax, place, x, left.z, "residuals")
     start, stop = float(np.min(x)), float(np.max(x))
     follow(ax, place, start, stop if start < stop else start + 1.0, [cloud])
@@ -181,40 +174,18 @@ def draw_quantiles(ax, z: Array) -> None:
     legend(ax, loc="upper left")
 
 
-def draw_correlation(ax, view: View, left: Residuals) -> None:
-    """Correlation with neighbours: in the order of x, or the nearest ones in several inputs."""
-    found, pairs = correlations(view, left)
+def draw_correlation(ax, correlations: Correlations, label: str) -> None:
+    """Draw the correlations of residuals with their neighbours."""
+    found, pairs = correlations
     colours, lags = palette(ax), np.arange(1, len(found) + 1)
     reach = 1.96 / np.sqrt(pairs)
-    label = "95 % if independent"
-    ax.axhspan(-reach, reach, color=colours.expected, alpha=0.25, lw=0, label=label)
+    style = {"color": colours.expected, "alpha": 0.25, "lw": 0, "label": "95 % if independent"}
+    ax.axhspan(-reach, reach, **style)
     ax.axhline(0.0, color=colours.expected, lw=0.8)
     ax.vlines(lags, 0.0, found, color=colours.model, lw=1.2, zorder=3)
     ax.plot(lags, found, ".", ms=5, color=colours.model, zorder=3)
     most = 1.15 * max(0.1, float(np.abs(found).max(initial=0.0)), 1.2 * reach)
     ax.set(ylim=(-most, most), ylabel="correlation", xlim=(0.0, len(found) + 1.0))
-    ax.set_xlabel("lag (observations)" if view.is_line else "k-th nearest neighbour")
+    ax.set_xlabel(label)
     titled(ax, "correlation of residuals")
     legend(ax, loc="lower right")
-
-
-def correlations(view: View, left: Residuals) -> tuple[Array, int]:
-    """Correlations of residuals with the k-th neighbour, k = 1, 2, ..., and how many pairs."""
-    n = len(left.z)
-    lags = min(_LAGS, n - 1)
-    if view.is_line:
-        order = np.argsort(left.columns[view.line.column], kind="stable")
-        z = left.z[order] - left.z.mean()
-        power = float(z @ z) or 1.0
-        return np.array([z[lag:] @ z[:-lag] for lag in range(1, lags + 1)]) / power, n
-    places = np.column_stack(
-        [(left.columns[c] - i.lower) / (i.upper - i.lower) for c, i in view.inputs.items()]
-    )
-    z = left.z - left.z.mean()
-    anchors = np.random.default_rng(0).permutation(n)[:_ANCHORS]
-    near = np.asarray(KDTree(places).query(places[anchors], k=lags + 1)[1])
-    # At places with several observations an anchor is anywhere among them, or not found.
-    others = near != anchors[:, None]
-    others[others.all(axis=1), -1] = False
-    products = z[anchors][:, None] * z[near[others].reshape(len(anchors), lags)]
-    return products.mean(axis=0) / (float(z @ z) / n or 1.0), len(anchors)

@@ -14,6 +14,8 @@ _ON_LIGHT = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _ON_DARK = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00")
 _OURS = "asvgp"
 
+Colour = tuple[float, float, float]
+
 
 def pyplot() -> Any:
     """matplotlib.pyplot, imported now."""
@@ -37,10 +39,10 @@ class Palette(NamedTuple):
     """
 
     terms: tuple[str, ...]
-    pale: tuple[float, ...]
-    middle: tuple[float, ...]
-    strong: tuple[float, ...]
-    ink: tuple[float, ...]
+    pale: Colour
+    middle: Colour
+    strong: Colour
+    ink: Colour
 
     @property
     def model(self) -> str:
@@ -65,11 +67,14 @@ def palette(ax) -> Palette:
     ground = np.array(ground[:3])
     ink = np.array(to_rgb(rcParams["axes.labelcolor"]))
     bright = ground @ [0.2126, 0.7152, 0.0722] > 0.45
-    # Opaque mixtures: where transparent patches overlap, greys would seem to mean something.
-    pale, middle, strong, full = (
-        tuple((ground + share * (ink - ground)).tolist()) for share in (0.22, 0.42, 0.6, 1.0)
-    )
-    return Palette(_ON_LIGHT if bright else _ON_DARK, pale, middle, strong, full)
+
+    def mixed(share: float) -> Colour:
+        # Opaque: where transparent patches overlap, greys would seem to mean something.
+        red, green, blue = (ground + share * (ink - ground)).tolist()
+        return red, green, blue
+
+    terms = _ON_LIGHT if bright else _ON_DARK
+    return Palette(terms, mixed(0.22), mixed(0.42), mixed(0.6), mixed(1.0))
 
 
 @contextmanager

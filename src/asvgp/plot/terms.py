@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from math import ceil
 
 import numpy as np
 
 from asvgp.kernels import Linear
+from asvgp.plot.inputs import Input
 from asvgp.plot.maps import draw_surface, evaluate
 from asvgp.plot.style import band_factor, colour_bar, palette, panels, pixels, titled
 from asvgp.plot.traces import Curve, follow
-from asvgp.plot.view import Input, View, drawn, term_name
+from asvgp.plot.view import View, drawn, term_name
 
 
 def components(
@@ -61,17 +61,11 @@ def components(
     """
     view, factor = drawn(gp, output), band_factor(level)
     columns = None if X is None else view.read(X)
-    span = None
-    if view.is_line:
-        span = view.line.interval(interval, forecast)
-    elif interval is not None or forecast:
-        raise ValueError("interval and forecast are for models of one input.")
-    parts = _terms(view, columns)
+    span = view.span(interval, forecast)
+    parts = terms(view, columns)
     count = len(parts)
-    across = 1 if view.is_line else min(3, ceil(count**0.5))
-    down = ceil(count / across)
-    size = (9.0, 1.2 + 1.8 * down) if view.is_line else (1.0 + 4.0 * across, 3.4 * down)
-    shared = view.is_line and all(isinstance(over, Input) for _, _, over in parts)
+    down, across, size, shared = view.panel_grid(count)
+    shared = shared and all(isinstance(over, Input) for _, _, over in parts)
     if ax is not None:
         across, down = count, 1
     with panels(ax, down, across, size, sharex=shared and ax is None) as axes:
@@ -82,13 +76,13 @@ def components(
         for panel, (number, part, over) in zip(axes, parts, strict=True):
             where = ""
             if isinstance(over, Input):
-                held = _others(view, (over.column,), None)
+                held = view.typical((over.column,))
                 own = partial(_of_term, view, number, over, held)
                 curve = Curve(panel, over, own, factor, palette(panel).model)
                 follow(panel, over, *(span or (over.lower, over.upper)), [curve])
                 _rug(panel, over, columns)
             elif isinstance(over, tuple):
-                held = _others(view, tuple(s.column for s in over), at)
+                held = _held(view, tuple(side.column for side in over), at)
                 _map(panel, view, number, over, held)
                 beside = [f.dim for f in view.layout.kernel.components[number].factors[2:]]
                 if beside:
@@ -105,7 +99,7 @@ def components(
     return axes
 
 
-def _terms(view: View, columns) -> list[tuple]:
+def terms(view: View, columns) -> list[tuple]:
     """Number, term, and what it is over: an input, a pair of them, or a column's number."""
     kernel, named, out = view.layout.kernel, view.gp.kernel_, []
     for number, (own, part) in enumerate(zip(kernel.components, named.components, strict=True)):
@@ -134,15 +128,9 @@ def _of_term(view: View, number: int, over: Input, held, x):
     return view.part({over.column: x, **wide}, number)
 
 
-def _others(view: View, shown: tuple[int, ...], at) -> dict[int, float]:
-    """Values of the columns that a term's panel does not vary: the middle of their domains."""
-    middle = {
-        c: np.array([0.5 * (place.lower + place.upper)])
-        for c, place in view.inputs.items()
-        if c not in shown
-    }
-    middle |= {c: np.zeros(1) for c in view.layout.linear if c not in shown}
-    return view.held(shown, at, middle)
+def _held(view: View, shown: tuple[int, ...], at) -> dict[int, float]:
+    """Return the values of the columns that a panel does not vary; by default typical ones."""
+    return view.held(shown, at, {c: np.array([v]) for c, v in view.typical(shown).items()})
 
 
 def _map(ax, view: View, number: int, over: tuple[Input, Input], held) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.plot.inputs import Input
 from asvgp.plot.reduce import outline, reduce_columns
 from asvgp.plot.style import legend, legend_is_ours, palette, percent, pixels
-from asvgp.plot.view import Input
 
 _DOTS = 20  # observations a column up to which each is a dot of its own
 _CENTRAL = 0.9  # of a column's observations, drawn darker than their range

@@ -1,139 +1,46 @@
-"""A fitted model as pictures see it: columns of plain numbers, axes that know their units."""
+"""One output of a fitted model as pictures see it: columns of plain numbers, axes with units."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC
+from math import ceil
 from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from asvgp.basis import Array
+from asvgp.basis import Array, Grid
 from asvgp.data.columns import Gridded
 from asvgp.data.inputs import as_rows, read_targets
 from asvgp.kernels import Constant, Linear
+from asvgp.model.levels import scale_of
+from asvgp.plot.inputs import Input
+from asvgp.plot.neighbours import Correlations, in_order, nearest
 from asvgp.plot.style import pyplot
 from asvgp.structures.line import LinePoints
 from asvgp.structures.points import FieldPoints
-from asvgp.times import Duration, TimeAxis, as_duration
-
-_DAY = 86_400.0
+from asvgp.times import Duration, TimeAxis
 
 
-class Input(NamedTuple):
-    """A column of X that processes are over.
+class PanelGrid(NamedTuple):
+    """Layout of the panels of components.
 
     Attributes
     ----------
-    column : int
-    name : str or None
-    axis : TimeAxis or None
-        Where it holds times; numbers are seconds then.
-    lower, upper : float
-        Ends of the domain.
-    spacing : float
-        Between knots.
+    rows, columns : int
+    size : pair of float
+        Of the figure in inches.
+    shared : bool
+        True if all panels may share their x axis.
     """
 
-    column: int
-    name: str | None
-    axis: TimeAxis | None
-    lower: float
-    upper: float
-    spacing: float
-
-    @property
-    def label(self) -> str:
-        """For an axis."""
-        if self.axis is None:
-            return "x" if self.name is None else self.name
-        name = "time" if self.name is None else self.name
-        return name if self.zone is None else f"{name} ({self.zone})"
-
-    @property
-    def zone(self) -> ZoneInfo | None:
-        """The time zone of the data; for offsets without a name, UTC."""
-        if self.axis is None or self.axis.tz is None:
-            return None
-        try:
-            return ZoneInfo(self.axis.tz)
-        except (ZoneInfoNotFoundError, ValueError):
-            return ZoneInfo("UTC")
-
-    def shown(self, x) -> Array:
-        """Numbers as matplotlib has them: times are days since its epoch."""
-        x = np.asarray(x, dtype=float)
-        return x if self.axis is None else self._origin + x / _DAY
-
-    def unshown(self, x) -> Array:
-        """The reverse."""
-        x = np.asarray(x, dtype=float)
-        return x if self.axis is None else (x - self._origin) * _DAY
-
-    @property
-    def _origin(self) -> float:
-        from matplotlib.dates import date2num
-
-        assert self.axis is not None
-        return float(date2num(self.axis.origin))
-
-    def read(self, values, name: str) -> Array:
-        """Places that a user wrote, as numbers."""
-        if self.axis is not None:
-            return self.axis.to_seconds(list(values), name=name)
-        try:
-            numbers = np.asarray(values, dtype=float)
-        except (TypeError, ValueError):
-            numbers = np.array(np.nan)
-        if not np.all(np.isfinite(numbers)):
-            raise ValueError(f"{name} must hold finite numbers, as X does, got {values!r:.80}.")
-        return numbers
-
-    def interval(self, given, forecast) -> tuple[float, float]:
-        """What to show: the domain or what was asked for, and a forecast beyond the domain."""
-        ahead = self._length(forecast)
-        if given is None:
-            return self.lower, self.upper + ahead
-        if isinstance(given, str) or not hasattr(given, "__len__") or len(given) != 2:
-            raise ValueError(f"interval must be None or a pair (start, stop), got {given!r:.80}.")
-        start, stop = (float(end) for end in self.read(given, "interval"))
-        if not start < stop:
-            raise ValueError(f"interval must be in increasing order, got {given!r:.80}.")
-        return start, max(stop, self.upper + ahead) if ahead else stop
-
-    def _length(self, forecast) -> float:
-        duration = as_duration(forecast) if forecast else None
-        if forecast and (duration is None) == (self.axis is not None):
-            wanted = "a duration such as '7 days'" if self.axis else "a number in the units of X"
-            raise TypeError(f"forecast must be {wanted}, got {forecast!r}.")
-        length = float(forecast or 0.0) if duration is None else float(duration)
-        if not 0.0 <= length < np.inf:
-            raise ValueError(f"forecast must be positive and finite, got {forecast!r}.")
-        return length
-
-    def dress(self, side) -> None:
-        """Label an axis of matplotlib's, with dates where this input is time."""
-        if self.axis is not None:
-            from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-            zone = self.zone or UTC  # what times without a zone are taken for
-            side.axis_date(zone)
-            locator = AutoDateLocator(tz=zone)
-            side.set_major_locator(locator)
-            side.set_major_formatter(ConciseDateFormatter(locator, tz=zone))
-        side.set_label_text(self.label)
-
-    def number(self, value: float) -> str:
-        """A place along the axis, in words."""
-        if self.axis is None:
-            return f"{value:.4g}"
-        seconds = (self.upper - self.lower) > 1000.0
-        return str(self.axis.to_times(np.array([value]))[0].astype("M8[s]" if seconds else "M8"))
+    rows: int
+    columns: int
+    size: tuple[float, float]
+    shared: bool
 
 
 class View:
-    """One output of a fitted model.
+    """One output of a fitted model of any number of inputs; `view_of` makes it.
 
     Parameters
     ----------
@@ -143,12 +50,15 @@ class View:
         Which of several outputs; needed where there are several.
     """
 
+    is_line = False
+    neighbour = "k-th nearest neighbour"
+
     def __init__(self, gp, output: int | None = None):
-        if not hasattr(gp, "_seen") or isinstance(gp, type):
-            raise TypeError(f"Pictures are of a fitted GPRegressor, got {gp!r:.80}.")
-        self.gp, seen = gp, gp._seen()
-        self.structure, self.single = seen.structure, seen.single
-        self.posterior: Any = gp._fitted().posterior
+        seen = gp._seen()
+        self.gp, self.structure = gp, seen.structure
+        self.known_noise: bool = seen.known_noise
+        self.target_names: tuple[str, ...] | None = seen.targets
+        self.posterior: Any = gp.posterior_
         self.layout = self.structure.layout
         self.outputs = len(self.posterior.stats.squares)
         self.output = self._chosen(output)
@@ -169,17 +79,12 @@ class View:
         return int(output)
 
     def _inputs(self) -> dict[int, Input]:
-        """Inputs by column."""
-        layout = self.layout
-        if self.is_line:
-            grids, axes = [self.posterior.stats.grid], [self.structure.axis]
-        else:
-            plan, axes = self.posterior.plan, self.structure.axes
-            grids = [*plan.grids, *plan.smooth_grids]
+        """Return the inputs by column."""
         found = {
             column: Input(column, self._name(column), axis, grid.lower, grid.upper, grid.spacing)
             for column, axis, grid in sorted(  # of several grids over one column, the finest
-                zip(layout.used, axes, grids, strict=True), key=lambda own: -own[2].spacing
+                zip(self.layout.used, self._axes(), self._grids(), strict=True),
+                key=lambda entry: -entry[2].spacing,
             )
         }
         if len(found) > 1:  # unnamed columns go by number
@@ -190,13 +95,98 @@ class View:
         return None if self.layout.names is None else self.layout.names[column]
 
     def naming(self, column: int) -> str:
-        """A column of X, in messages and labels."""
+        """Return the name of a column of X, for messages and labels."""
         return self._name(column) or f"column {column}"
 
-    @property
-    def is_line(self) -> bool:
-        """Whether all processes are over one input."""
-        return self.layout.single
+    # ------------------------------------------------------------ what one input does differently
+
+    def _axes(self) -> list[TimeAxis | None]:
+        return list(self.structure.axes)
+
+    def _grids(self) -> list[Grid]:
+        """Return the grids of ``layout.used``."""
+        return [*self.posterior.plan.grids, *self.posterior.plan.smooth_grids]
+
+    def points(self, columns: Mapping[int, Array]) -> LinePoints | FieldPoints:
+        """Return places as the structure takes them."""
+        used = [columns[column] for column in self.layout.used]
+        effects = [
+            np.ones(len(used[0])) if column is None else columns[column]
+            for column in self._summed_columns()
+        ]
+        main = len(self.layout.inputs)
+        return FieldPoints(used[:main], used[main:], effects)
+
+    def read(self, X, width=None) -> dict[int, Array]:
+        """Return the columns of X that the model uses, as numbers; the middle of intervals."""
+        grid = Gridded.of(X)
+        points = self.structure.read(self.gp, X if grid is None else grid.plain, width=width)
+        points = points.expanded()
+        columns = dict(zip(self.layout.used, (*points.main, *points.smooths), strict=True))
+        for column, values in zip(self._summed_columns(), points.effects, strict=True):
+            if column is not None:
+                columns.setdefault(column, values)
+        return columns
+
+    def _summed_columns(self) -> list[int | None]:
+        """Return the columns of X behind those of the statistics; None for the intercept."""
+        return [getattr(effect, "dim", None) for effect in self.layout.kernel.effects]
+
+    def is_centred(self, component: int) -> bool:
+        """Return True if `part` subtracts the component's mean over the data."""
+        return component in self.posterior.plan.smooths
+
+    def part(self, columns: Mapping[int, Array], component: int) -> tuple[Array, Array]:
+        """Return mean and standard deviation of a component as pictures show it."""
+        if not self.is_centred(component):
+            return self.predict(columns, component)
+        dim = self.layout.kernel.components[component].factors[0].dim
+        x = columns[self.layout.input if dim is None else dim]
+        mean, variance = self.posterior.centred(component, np.asarray(x, dtype=float))
+        return mean[self.output], np.sqrt(variance)
+
+    def order(self, columns: Mapping[int, Array]) -> Array | None:
+        """Return the values that sort rows into a sequence; None if they have no such order."""
+        return
+
+    def abscissa(self, columns: Mapping[int, Array], mean: Array) -> tuple[Input, Array]:
+        """Return what residuals are drawn over: the only input, or the prediction."""
+        return Input(-1, "predicted", None, float(mean.min()), float(mean.max()), 0.0), mean
+
+    def correlations(self, z: Array, columns: Mapping[int, Array]) -> Correlations:
+        """Return the correlations of residuals with their neighbours."""
+        scaled = [(columns[c] - i.lower) / (i.upper - i.lower) for c, i in self.inputs.items()]
+        return nearest(z, np.column_stack(scaled))
+
+    def span(self, interval, forecast) -> tuple[float, float] | None:
+        """Return the interval that components are drawn over; None for all of each domain."""
+        if interval is not None or forecast:
+            raise ValueError("interval and forecast are for models of one input.")
+        return None
+
+    def panel_grid(self, count: int) -> PanelGrid:
+        """Return the layout of so many panels of components."""
+        across = min(3, ceil(count**0.5))
+        down = ceil(count / across)
+        return PanelGrid(down, across, (1.0 + 4.0 * across, 3.4 * down), False)
+
+    def lengths(self) -> list[tuple[float, str]]:
+        """Return the lengthscales of all processes in knot spacings, each with its name."""
+        plan, kernel = self.posterior.plan, self.posterior.kernel
+        numbered = [*zip(plan.terms, plan.axes(kernel), strict=True)]
+        numbered += [
+            (term, [axis])
+            for term, axis in zip(plan.smooths, plan.smooth_axes(kernel), strict=True)
+        ]
+        return [
+            (
+                scale_of(axis.process) / axis.grid.spacing,
+                f"{term + 1} {type(axis.process).__name__} along {self.naming(axis.process.dim)}",
+            )
+            for term, axes in numbered
+            for axis in axes
+            if axis.process is not None
+        ]
 
     @property
     def line(self) -> Input:
@@ -204,37 +194,18 @@ class View:
         return self.inputs[self.layout.input]
 
     def require_line(self, what: str, instead: str) -> None:
-        """An error for models of several inputs."""
+        """Raise an error for models of several inputs."""
         if not self.is_line:
             names = ", ".join(self.naming(column) for column in self.inputs)
             raise ValueError(
-                f"plot.{what} is of models of one input, this one has {len(self.inputs)} "
+                f"plot.{what} is for models of one input, this one has {len(self.inputs)} "
                 f"({names}): {instead}."
             )
 
     # ------------------------------------------------------------ columns
 
-    def read(self, X, width=None) -> dict[int, Array]:
-        """The columns of X that the model uses, as numbers; of intervals, their middle."""
-        grid = Gridded.of(X)
-        if grid is not None:
-            X = grid.plain
-        points = self.structure.read(self.gp, X, width=width)
-        if self.is_line:
-            x = np.asarray(points.x)
-            columns = {self.layout.input: x if points.width is None else x + 0.5 * points.width}
-            if points.covariates is not None:
-                columns |= dict(zip(self.layout.linear, points.covariates.T, strict=True))
-            return columns
-        points = points.expanded()
-        columns = dict(zip(self.layout.used, (*points.main, *points.smooths), strict=True))
-        for effect, values in zip(self.layout.kernel.effects, points.effects, strict=True):
-            if isinstance(effect, Linear):
-                columns.setdefault(effect.dim, values)  # pyright: ignore[reportArgumentType]
-        return columns
-
     def data(self, X, y, width=None) -> tuple[dict[int, Array], Array]:
-        """Columns and targets (of the output shown) of observations."""
+        """Return the columns of observations, and the targets of the output shown."""
         if X is None or y is None:
             given, absent = ("X", "y") if y is None else ("y", "X")
             raise ValueError(
@@ -246,7 +217,7 @@ class View:
         return columns, self.targets(y, len(next(iter(columns.values()))))
 
     def targets(self, y, rows: int) -> Array:
-        """Targets of the output that is shown."""
+        """Return the targets of the output that is shown."""
         y = np.asarray(read_targets(y, rows), dtype=float)
         if y.ndim == 1:
             return y
@@ -254,8 +225,18 @@ class View:
             raise ValueError(f"y has {y.shape[1]} columns, but the model {self.outputs} outputs.")
         return y[:, self.output]
 
+    def typical(self, shown: tuple[int, ...] = ()) -> dict[int, float]:
+        """Return values of the columns not shown: inputs mid-domain, covariates at their means."""
+        means = dict(zip(self._summed_columns(), self.posterior.stats.column_means, strict=True))
+        values = {c: float(means[c]) for c in self.layout.linear}
+        values |= {c: 0.5 * (place.lower + place.upper) for c, place in self.inputs.items()}
+        return {c: value for c, value in values.items() if c not in shown}
+
     def held(self, shown: tuple[int, ...], at: Mapping | None, columns=None) -> dict[int, float]:
-        """Values of the columns that a picture does not vary: as given, else medians of data."""
+        """Return values of the columns that a picture does not vary.
+
+        These are the values in ``at``, and for others their medians in ``columns``.
+        """
         others = [c for c in (*self.inputs, *self.layout.linear) if c not in shown]
         known, out = {self.naming(c): c for c in others} | {c: c for c in others}, {}
         if at is not None and not isinstance(at, Mapping):
@@ -264,7 +245,8 @@ class View:
             if name not in known:
                 names = ", ".join(repr(self.naming(c)) for c in others) or "none"
                 raise ValueError(
-                    f"at: {name!r} is no column that this picture holds fixed; those are {names}."
+                    f"at: {name!r} is not a column that this picture holds fixed; those are "
+                    f"{names}."
                 )
             column = known[name]
             place = self.inputs.get(column, Input(column, None, None, 0.0, 0.0, 0.0))
@@ -280,7 +262,7 @@ class View:
         return out
 
     def in_words(self, held: Mapping[int, float]) -> str:
-        """Values held fixed, for titles."""
+        """Return values held fixed as text, for titles."""
         parts = []
         for column, value in held.items():
             place = self.inputs.get(column)
@@ -289,7 +271,7 @@ class View:
         return ", ".join(parts)
 
     def moved(self, columns: Mapping[int, Array], y: Array, held: Mapping[int, float]) -> Array:
-        """Targets with the linear effects of columns held fixed taken to those values."""
+        """Return targets with the linear effects of columns held fixed moved to those values."""
         beta = self.structure.effects(self.posterior, None, 0)[0]
         for number, effect in enumerate(self.layout.kernel.effects):
             column = getattr(effect, "dim", -1)
@@ -297,47 +279,16 @@ class View:
                 y = y + beta[number, self.output] * (held[column] - columns[column])
         return y
 
-    # ------------------------------------------------------------ what the model says
-
-    def points(self, columns: Mapping[int, Array]) -> LinePoints | FieldPoints:
-        """Places as the structure has them."""
-        layout = self.layout
-        if self.is_line:
-            beside = [np.asarray(columns[c], dtype=float) for c in layout.linear]
-            return LinePoints(columns[layout.input], np.stack(beside, 1) if beside else None)
-        used = [columns[column] for column in layout.used]
-        effects = [
-            np.ones(len(used[0])) if isinstance(effect, Constant) else columns[effect.dim]  # pyright: ignore[reportAttributeAccessIssue]
-            for effect in layout.kernel.effects
-        ]
-        main = len(layout.inputs)
-        return FieldPoints(used[:main], used[main:], effects)
+    # ------------------------------------------------------------ what the model predicts
 
     def predict(self, columns: Mapping[int, Array], component: int | None = None):
-        """Mean and standard deviation of f, or of one component."""
+        """Return mean and standard deviation of f, or of one component."""
         points = self.points(columns)
         mean, variance = self.structure.predict(self.posterior, points, True, component, 0)
         return mean[self.output], np.sqrt(variance)
 
-    def is_centred(self, component: int) -> bool:
-        """Whether `part` takes off a component's mean over the data.
-
-        That of a smooth of an additive model; of one input, where there is an intercept.
-        """
-        if self.is_line:
-            return self.layout.kernel.intercept is not None
-        return component in self.posterior.plan.smooths
-
-    def part(self, columns: Mapping[int, Array], component: int):
-        """Mean and standard deviation of a component as pictures show it, centred or as it is."""
-        if not self.is_centred(component):
-            return self.predict(columns, component)
-        column = self.layout.kernel.components[component].factors[0].dim
-        mean, variance = self.posterior.centred(component, np.asarray(columns[column], dtype=float))
-        return mean[self.output], np.sqrt(variance)
-
     def effect(self, number: int, values: Array) -> tuple[Array, Array]:
-        """Mean and standard deviation of a linear effect at values of its column."""
+        """Return mean and standard deviation of a linear effect at values of its column."""
         beta, covariance, _ = self.structure.effects(self.posterior, None, 0)
         std = float(covariance[number, number]) ** 0.5
         return beta[number, self.output] * values, std * np.abs(values)
@@ -345,39 +296,111 @@ class View:
     @property
     def noise(self) -> float:
         """Noise variance of a new observation."""
-        if self.gp._seen().known_noise:
+        if self.known_noise:
             raise ValueError(
-                "The data came with known noise variances, so that of a new observation is not "
-                "the model's to say: draw the band of f, include_noise=False."
+                "The data came with known noise variances, so the model cannot say that of a new "
+                "observation: draw the band of f, include_noise=False."
             )
         return float(self.gp.noise_variance_)
 
     def target_label(self, y=None) -> str:
-        """Name of y, where it has one."""
+        """Return the name of y, where it has one."""
         name = getattr(y, "name", None)
-        if name is None and hasattr(y, "columns") and len(y.columns) > self.output:  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
-            name = y.columns[self.output]  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
-        targets = self.gp._seen().targets
-        if name is None and targets:
-            name = targets[self.output]
+        columns = getattr(y, "columns", None)
+        if name is None and columns is not None and len(columns) > self.output:
+            name = columns[self.output]
+        if name is None and self.target_names:
+            name = self.target_names[self.output]
         if name is not None:
             return str(name)
         return "y" if self.outputs == 1 else f"y, output {self.output}"
 
 
+class LineView(View):
+    """One output of a fitted model of one input."""
+
+    is_line = True
+    neighbour = "lag (observations)"
+
+    def _axes(self) -> list[TimeAxis | None]:
+        """Return the time axis."""
+        return [self.structure.axis]
+
+    def _grids(self) -> list[Grid]:
+        """Return the grid."""
+        return [self.posterior.stats.grid]
+
+    def points(self, columns: Mapping[int, Array]) -> LinePoints:
+        """Return places as a line takes them."""
+        beside = [np.asarray(columns[c], dtype=float) for c in self.layout.linear]
+        return LinePoints(columns[self.layout.input], np.stack(beside, 1) if beside else None)
+
+    def read(self, X, width=None) -> dict[int, Array]:
+        """Return the columns of X; for averages over intervals, the middle of these."""
+        grid = Gridded.of(X)
+        points = self.structure.read(self.gp, X if grid is None else grid.plain, width=width)
+        x = np.asarray(points.x)
+        columns = {self.layout.input: x if points.width is None else x + 0.5 * points.width}
+        if points.covariates is not None:
+            columns |= dict(zip(self.layout.linear, points.covariates.T, strict=True))
+        return columns
+
+    def _summed_columns(self) -> list[int | None]:
+        return list(self.layout.linear)
+
+    def is_centred(self, component: int) -> bool:
+        """Return True if there is an intercept: it shares the mean."""
+        return self.layout.kernel.intercept is not None
+
+    def order(self, columns: Mapping[int, Array]) -> Array:
+        """Return the input."""
+        return columns[self.layout.input]
+
+    def abscissa(self, columns: Mapping[int, Array], mean: Array) -> tuple[Input, Array]:
+        """Return the only input, and its values."""
+        return self.line, columns[self.layout.input]
+
+    def correlations(self, z: Array, columns: Mapping[int, Array]) -> Correlations:
+        """Return the correlations of residuals in the order of the input."""
+        return in_order(z[np.argsort(columns[self.layout.input], kind="stable")])
+
+    def span(self, interval, forecast) -> tuple[float, float]:
+        """Return the domain or the interval, with the forecast."""
+        return self.line.interval(interval, forecast)
+
+    def panel_grid(self, count: int) -> PanelGrid:
+        """Return one row for each panel."""
+        return PanelGrid(count, 1, (9.0, 1.2 + 1.8 * count), True)
+
+    def lengths(self) -> list[tuple[float, str]]:
+        """Return the lengthscales of all components in knot spacings."""
+        spacing = self.posterior.grid.spacing
+        return [
+            (scale_of(part) / spacing, f"{number} {type(part).__name__}")
+            for number, part in enumerate(self.posterior.kernel.components, 1)
+        ]
+
+
+def view_of(gp, output: int | None = None) -> View:
+    """Return the view of one output of a fitted model."""
+    if not hasattr(type(gp), "posterior_"):
+        raise TypeError(f"Pictures are of a fitted GPRegressor, got {gp!r:.80}.")
+    return (LineView if gp._seen().layout.single else View)(gp, output)
+
+
 def drawn(gp, output: int | None = None) -> View:
-    """The view of a picture, which matplotlib draws: what to install is said before the work."""
+    """Return the view of a picture; raise an error first if matplotlib is not installed."""
     pyplot()
-    return View(gp, output)
+    return view_of(gp, output)
 
 
 def is_grid(X) -> bool:
-    """Whether X holds the axes of a grid."""
+    """Return True if X holds the axes of a grid."""
     return isinstance(X, tuple | Mapping) and Gridded.of(X) is not None
 
 
 def term_name(part) -> str:
-    """A component by its kernel and scale."""
+    """Return the name of a component: its kernel and scale."""
     if isinstance(part, Constant | Linear):
         return part.name.replace("'", "")
     if len(part.factors) > 1:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from asvgp.basis import Array
 from asvgp.diagnostics.calibration import Calibration, calibration
 from asvgp.diagnostics.summary import Summary
-from asvgp.model.levels import scale_of
-from asvgp.plot.remainders import Residuals, correlations
+from asvgp.plot.neighbours import Correlations, in_order
 from asvgp.plot.view import View
 from asvgp.policies import VERDICT
 from asvgp.posterior.leave_one_out import LeaveOneOut
@@ -56,16 +55,13 @@ class Neighbours(NamedTuple):
 
     Attributes
     ----------
-    correlations : ndarray
-        With the k-th neighbour, k = 1, 2, ...
-    pairs : int
+    correlations : Correlations
     along : tuple or None
         Of several inputs, the one along which residuals next to each other are the most
         correlated, whatever the others are, and that correlation.
     """
 
-    correlations: Array
-    pairs: int
+    correlations: Correlations
     along: tuple[str, float] | None = None
 
 
@@ -119,12 +115,11 @@ def gather(
     if left is not None:
         z = np.atleast_2d(left.z)
         found = [_near(view, own, columns) for own in z]
-        near = "lag (observations)" if view.is_line else "k-th nearest neighbour"
         each = summary.degrees_of_freedom / max(summary.observations, 1)
-        return Evidence(z, "observations", left, found, near, each, cells, rest)
+        return Evidence(z, "observations", left, found, view.neighbour, each, cells, rest)
     if cells is None:
         return Evidence(np.empty((0, 0)), "", None, [], "", 0.0, None, rest)
-    found = [Neighbours(*_in_order(own)) for own in cells.z]
+    found = [Neighbours(in_order(own[np.isfinite(own)])) for own in cells.z]
     each = summary.degrees_of_freedom / max(len(cells.x), 1)
     return Evidence(cells.z, "cell means", None, found, "lag (cells)", each, cells, rest)
 
@@ -133,25 +128,20 @@ def _near(view: View, z: Array, columns: Mapping[int, Array]) -> Neighbours:
     keep = np.isfinite(z)
     z = z[keep]
     if len(z) < 2:
-        return Neighbours(np.empty(0), 1)
+        return Neighbours(Correlations(np.empty(0), 1))
     places = {c: np.asarray(x)[keep] for c, x in columns.items()}
-    along = None if view.is_line else _along(view, z, places)
-    return Neighbours(*correlations(view, Residuals(z, z, z, places)), along)
-
-
-def _in_order(z: Array, lags: int = 30) -> tuple[Array, int]:
-    z = z[np.isfinite(z)]
-    z = z - z.mean() if len(z) else z
-    power = float(z @ z) or 1.0
-    lags = min(lags, len(z) - 1)
-    return np.array([z[lag:] @ z[:-lag] for lag in range(1, lags + 1)]) / power, max(len(z), 1)
+    along = _along(view, z, places) if len(view.inputs) > 1 else None
+    return Neighbours(view.correlations(z, places), along)
 
 
 def _along(view: View, z: Array, places: Mapping[int, Array]) -> tuple[str, float]:
-    """What the nearest neighbours of many inputs are too far away to show: single inputs."""
+    """Return the single input along which neighbours are the most correlated.
+
+    In many inputs the nearest neighbours are too far away to show this.
+    """
     mixed = np.random.default_rng(0).permutation(len(z))  # rows of equal input in no order
     found = [
-        (float(_in_order(z[mixed][np.argsort(places[c][mixed], kind="stable")], 1)[0][0]), c)
+        (float(in_order(z[mixed][np.argsort(places[c][mixed], kind="stable")], 1).values[0]), c)
         for c in view.inputs
     ]
     most, column = max(found)
@@ -262,7 +252,7 @@ def _of_neighbours(near: Neighbours, evidence: Evidence, question: str) -> Findi
     ``-c_ij / sqrt((1 - h_i) (1 - h_j))`` with ``c_ij`` the posterior covariance of f there over
     the noise variance, at most ``sqrt(h_i h_j)`` of the leverages: no less than ``-h / (1 - h)``.
     """
-    found, pairs, along = near
+    (found, pairs), along = near
     if not len(found):
         return Finding(NONE, question, "There are too few residuals.")
     first, chance = float(found[0]), 2.0 * pairs**-0.5
@@ -394,30 +384,7 @@ def _some(names: list[str], most: int = 3) -> str:
 
 def _resolved(view: View) -> Finding:
     """The shortest length of every process, in knots."""
-    kernel, ratios = view.posterior.kernel, []
-    names = [type(part).__name__ for part in kernel.components]
-    if view.is_line:
-        spacing = view.posterior.grid.spacing
-        ratios = [
-            (scale_of(part) / spacing, f"{i + 1} {name}")
-            for i, (part, name) in enumerate(zip(kernel.components, names, strict=True))
-        ]
-    else:
-        plan: Any = view.posterior.plan
-        numbered = [*zip(plan.terms, plan.axes(kernel), strict=True)]
-        numbered += [
-            (term, [axis])
-            for term, axis in zip(plan.smooths, plan.smooth_axes(kernel), strict=True)
-        ]
-        for term, axes in numbered:
-            for axis in axes:
-                if axis.process is not None:
-                    label = f"{term + 1} {type(axis.process).__name__}"
-                    column = view.naming(axis.process.dim)
-                    ratios.append(
-                        (scale_of(axis.process) / axis.grid.spacing, f"{label} along {column}")
-                    )
-    least, name = min(ratios)
+    least, name = min(view.lengths())
     level = FINE if least >= 4.0 else LOOK if least >= 1.0 else PROBLEM
     text = (
         f"The shortest length, of component {name}, is {shown(float(least), 3)} knot spacings "

@@ -9,11 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from asvgp import __version__
+from asvgp import __version__, plot
 from asvgp.data.inputs import as_rows
-from asvgp.plot.bounds import functions
-from asvgp.plot.view import View
-from asvgp.report import charts, facts
+from asvgp.plot.bounds import draw_levels
+from asvgp.plot.calibrated import draw_coverage
+from asvgp.plot.maps import panel_size, sides
+from asvgp.plot.remainders import draw_correlation, draw_quantiles
+from asvgp.plot.terms import terms
+from asvgp.plot.view import View, view_of
+from asvgp.report import facts
+from asvgp.report.chart import OUTPUTS, Observations, charts
 from asvgp.report.checks import (
     FINE,
     LOOK,
@@ -25,15 +30,16 @@ from asvgp.report.checks import (
     gather,
     headline,
 )
-from asvgp.report.figures import Figures, Given, components, explorer
-from asvgp.report.text import Html, joined, tag
+from asvgp.report.pictures import can_draw, pictures
+from asvgp.report.text import Html, joined, listed, tag
 from asvgp.report.usage import usage
 from asvgp.saving.atomic import replacing
 from asvgp.sources.answers import rows_of
 
-_SCRIPTS = ("axes.js", "gestures.js", "curve.js", "map.js", "page.js")
 _KINDS = {PROBLEM: "problem", LOOK: "look", FINE: "fine", NONE: "none"}
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+_SIZE = (4.2, 3.1)  # inches, of small pictures
+_NO_PICTURES = "Pictures need matplotlib, which was not installed: pip install 'asvgp[plot]'."
 
 
 class Report(NamedTuple):
@@ -109,25 +115,24 @@ def compose(
     gp, X=None, y=None, title=None, sample_weight=None, noise_variance=None, width=None
 ) -> Report:
     """The page that `write_report` writes."""
-    view = View(gp, 0)
+    view = view_of(gp, 0)
     summary = gp.summary()
-    left = given = None
+    left = data = None
     if X is not None:
-        # Of a source, too: residuals say nothing of structure without their places.
+        # A source is read whole: residuals say nothing about structure without their places.
         *rows, width = rows_of(gp, X, y, sample_weight, noise_variance, width)
         X, y, *weights = as_rows(*rows)
         left = gp.leave_one_out(X, y, *weights, width)
-        given = _given(view, X, y, width)
+        data = _observations(view, X, y, width)
     elif y is not None:
         raise ValueError("y is given without X: give both, or neither.")
-    target = given.names[0] if given is not None else view.target_label(y)
-    evidence = gather(view, summary, left, {} if given is None else given.columns)
+    target = view.target_label(y) if data is None else data.names[0]
+    evidence = gather(view, summary, left, {} if data is None else data.columns)
     found = findings(view, summary, evidence)
-    figures = Figures()
     name = title if title is not None else f"{target} over {facts.inputs_named(view)}"
     sections = [
-        ("good", "Is it good?", [_verdicts(found), _charts(view, evidence)]),
-        ("explore", "The posterior", [_hint(view), explorer(view, given, evidence.cells, figures)]),
+        ("good", "Is it good?", [_verdicts(found), _residuals(view, evidence)]),
+        ("explore", "The posterior", [_posterior(view, data, evidence, X, y)]),
         (
             "fitted",
             "What was fitted",
@@ -137,7 +142,7 @@ def compose(
                 facts.fit(view, summary),
             ],
         ),
-        ("components", "Components", [components(view, figures)]),
+        ("components", "Components", [_components(view, X)]),
         ("use", "How to use it", [usage(view)]),
     ]
     links = [tag("a", heading, href=f"#{anchor}") for anchor, heading, _ in sections]
@@ -149,7 +154,7 @@ def compose(
         tag("section", tag("h2", heading), *content, id=anchor)
         for anchor, heading, content in sections
     ]
-    missing = tag("p", "The figures of this page are drawn by its script, which is switched off.")
+    missing = tag("p", "Scripts are switched off: charts that can be zoomed into are not shown.")
     footer = f"Written by asvgp {__version__}. This page is self-contained: it loads nothing."
     text = "\n".join(
         [
@@ -166,8 +171,8 @@ def compose(
             header,
             tag("main", tag("noscript", missing), *body),
             tag("footer", tag("p", footer)),
-            joined(figures.scripts),
-            f"<script>{_script()}</script>",
+            f"<script>/*\n{_asset('uplot.LICENSE')}*/\n{_asset('uplot.min.js')}</script>",
+            f'<script type="module">{_asset("report.js")}</script>',
             "</body>",
             "</html>",
             "",
@@ -176,12 +181,11 @@ def compose(
     return Report(text, found)
 
 
-def _given(view: View, X, y, width) -> Given:
-    """Observations of all outputs, with their inputs."""
+def _observations(view: View, X, y, width) -> Observations:
     columns, first = view.data(X, y, width)
-    views = [View(view.gp, output) for output in range(view.outputs)]
-    values = [first, *(own.targets(y, len(first)) for own in views[1:])]
-    return Given(columns, np.column_stack(values), [own.target_label(y) for own in views])
+    views = [view_of(view.gp, output) for output in range(view.outputs)]
+    values = [first, *(other.targets(y, len(first)) for other in views[1:])]
+    return Observations(columns, np.column_stack(values), [v.target_label(y) for v in views])
 
 
 def _verdicts(found: list[Finding]) -> Html:
@@ -196,33 +200,85 @@ def _verdicts(found: list[Finding]) -> Html:
     return tag("ul", *rows, class_="checks")
 
 
-def _charts(view: View, evidence: Evidence) -> Html:
-    """Residuals of the first output, and what the resolutions reached."""
-    panels = []
+def _residuals(view: View, evidence: Evidence) -> Html:
+    """Return pictures of the residuals of the first output and of the resolutions."""
+    draws = []
     z = evidence.z[0][np.isfinite(evidence.z[0])] if len(evidence.z) else np.empty(0)
     if len(z) >= 2:
-        panels += [charts.coverage(z, evidence.what), charts.quantiles(z, evidence.what)]
-    if evidence.neighbours and len(evidence.neighbours[0].correlations):
-        found, pairs, _ = evidence.neighbours[0]
-        panels.append(charts.correlation(found, pairs, evidence.near))
-    levels = view.gp.resolution_
-    if len(levels) > 1:
-        each = view.posterior.stats.count * view.outputs
-        counts = [functions(view, level.num_basis) for level in levels]
-        lower = np.array([level.elbo for level in levels]) / each
-        panels.append(charts.resolution(counts, lower, view.gp.evidence_upper_bound_ / each))
-    return tag("div", *panels, class_="charts") if panels else Html("")
+        draws += [lambda ax: draw_coverage(ax, z), lambda ax: draw_quantiles(ax, z)]
+    if evidence.neighbours and len(evidence.neighbours[0].correlations.values):
+        correlations = evidence.neighbours[0].correlations
+        draws.append(lambda ax: draw_correlation(ax, correlations, evidence.near))
+    if len(view.gp.resolution_) > 1:
+        draws.append(lambda ax: draw_levels(ax, view))
+
+    def draw(axes) -> None:
+        for ax, one in zip(axes, draws, strict=True):
+            one(ax)
+
+    if not can_draw():
+        return tag("p", _NO_PICTURES, class_="soft")
+    return _grid(pictures("check", len(draws), _SIZE, draw))
 
 
-def _hint(view: View) -> Html:
-    if not view.is_line and not (len(view.inputs) == 2 and view.layout.inputs):
-        return Html("")
-    return tag(
-        "p",
-        "Drag to move, turn the wheel or pinch to zoom, double-click to see all again; with the "
-        "keyboard, arrows, + and −, and 0. "
-        + ("Band: 95 %." if view.is_line else "The maps move together."),
-        class_="soft",
+def _posterior(view: View, data: Observations | None, evidence: Evidence, X, y) -> Html:
+    """Return the posterior of every output: charts over one input, maps over two."""
+    if len(view.inputs) == 1:
+        hint = (
+            "Drag to move, turn the wheel or pinch to zoom, double-click to see all again; with "
+            "the keyboard: arrows, + and −, and 0."
+        )
+        return joined([tag("p", hint, class_="soft"), charts(view, data, evidence.cells)])
+    if len(view.inputs) > 2 or not view.layout.inputs:
+        names = listed([view.naming(column) for column in view.inputs])
+        text = (
+            f"The model is over {len(view.inputs)} inputs ({names}); the components below are "
+            "what it is the sum of. For slices see asvgp.plot.map."
+        )
+        return tag("p", text)
+    if not can_draw():
+        return tag("p", _NO_PICTURES, class_="soft")
+    across, up = sides(view, None, None)
+    held = view.typical((across.column, up.column))
+    parts = []
+    for output in range(min(view.outputs, OUTPUTS)):
+        options = {"at": held, "output": output}
+        panels = pictures(
+            f"map-{output}",
+            2 if data is None else 3,
+            panel_size(across, up),
+            lambda axes, options=options: plot.map(view.gp, X, y, ax=axes, **options),
+        )
+        parts.append(_grid(panels))
+    return joined(parts)
+
+
+def _components(view: View, X) -> Html:
+    """Return a picture of every component and linear effect with its band."""
+    columns = None if X is None else view.read(X)
+    count, kernel = len(terms(view, columns)), view.layout.kernel
+    shown_above = len(view.inputs) == 1 or (len(view.inputs) == 2 and bool(view.layout.inputs))
+    if count == 1 and shown_above:
+        but = ", except for the intercept" if kernel.effects else ""
+        return tag("p", f"The kernel has one component: it is the posterior above{but}.")
+    if not can_draw():
+        return tag("p", _NO_PICTURES, class_="soft")
+    panels = pictures(
+        "component", count, _SIZE, lambda axes: plot.components(view.gp, X, output=0, ax=axes)
+    )
+    notes = ["Bands hold 95 %."]
+    if view.outputs > 1:
+        notes.append(f"These are of the first of {view.outputs} outputs.")
+    if any(view.is_centred(number) for number in range(len(kernel.components))):
+        notes.append("Centred: less its mean over the data, which terms and intercept share.")
+    return joined([_grid(panels), tag("p", " ".join(notes), class_="soft")])
+
+
+def _grid(panels: list[Html]) -> Html:
+    return (
+        tag("div", *(tag("figure", panel) for panel in panels), class_="pictures")
+        if panels
+        else Html("")
     )
 
 
@@ -234,14 +290,9 @@ def _asset(name: str) -> str:
 
 
 def _style() -> str:
-    """The style sheet; its dark colours also for those whose system asks for them."""
-    text = _asset("report.css")
+    """Return the style sheets, with the dark colours also for systems that prefer these."""
+    text = _asset("uplot.min.css") + _asset("report.css")
     dark = re.search(r':root\[data-theme="dark"\] (\{[^}]*\})', text)
     assert dark is not None
-    asked = f':root:not([data-theme="light"]) {dark[1]}'
-    return f"{text}@media screen and (prefers-color-scheme: dark) {{ {asked} }}\n"
-
-
-def _script() -> str:
-    """All scripts, in a scope of their own."""
-    return '(() => {\n"use strict";\n' + "\n".join(_asset(name) for name in _SCRIPTS) + "})();\n"
+    preferred = f':root:not([data-theme="light"]) {dark[1]}'
+    return f"{text}@media screen and (prefers-color-scheme: dark) {{ {preferred} }}\n"

@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-from asvgp.plot.view import Input
+from asvgp.plot.inputs import Input
 from asvgp.times import Duration
 
 # Seconds to round times to, and the spans from which on that is fine enough.

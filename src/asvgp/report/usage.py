@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from asvgp.plot.view import Input, View
+from asvgp.plot.inputs import Input
+from asvgp.plot.view import View
 from asvgp.report.text import Html, joined, tag
 
 _FILE = "model.asvgp"

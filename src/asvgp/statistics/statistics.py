@@ -442,6 +442,12 @@ class Statistics:
         by_cell = lowest.reshape(prod(grid.cells for grid in self.grids), self.cross.shape[-1])
         return np.ascontiguousarray(by_cell.T).sum(axis=1)  # pairwise along the cells
 
+    @property
+    def column_means(self) -> Array:
+        """Weighted means of the columns with given values, (linear,)."""
+        sums = self.column_sums
+        return sums[len(sums) - self.linear :] / self.weight + self.column_centre
+
     @cached_property
     def grid(self) -> Grid:
         """The grid of statistics of one input."""
