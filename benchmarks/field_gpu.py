@@ -21,9 +21,10 @@ from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
 from asvgp.posterior.points import Points
 from asvgp.statistics import Statistics
-from asvgp.training.climb import Problem
-from asvgp.training.field_fit import fit_field
+from asvgp.training.fit import fit
 from asvgp.training.optimise import LBFGS
+from asvgp.training.problem import Problem
+from asvgp.training.schedule_field import FieldSchedule
 
 LIMIT = 10.0
 
@@ -71,23 +72,23 @@ def square(device, points, functions):
         plan = Plan((0, 1), grids, (2, 2), (0,), ((2, 2),), ((0, 0),))
         kernel = Matern32(dim=0) * Matern32(dim=1)
         problem = Problem(kernel, None, 2, "elbo", LBFGS())
-        fit = fit_field(problem, stats, plan, auto=False, trained=True, engine=engine)
+        fitted = fit(FieldSchedule(problem, stats, plan, False, engine))
         training = clock()
         new = rng.uniform(0.0, 1.0, (1000 if warm else 1_000_000, 2))
         none = np.empty((len(new), 0))
-        mean, variance = fit.posterior.predict(Points(new, none, none))
+        mean, variance = fitted.posterior.predict(Points(new, none, none))
         prediction = clock()
     truth = waves(new, scale)
     total = one_pass + training + prediction
     z = (mean[0] - truth) / np.sqrt(variance)
     print(
         f"{points:,} points, {functions} x {functions} functions on {device}: pass "
-        f"{one_pass:.2f} s, training {training:.2f} s ({fit.report.evaluations} bounds), "
+        f"{one_pass:.2f} s, training {training:.2f} s ({fitted.report.evaluations} bounds), "
         f"{len(new):,} predictions {prediction:.2f} s, whole {total:.2f} s  "
         f"{'ok' if total < LIMIT else 'MISSED'}"
     )
     print(
-        f"  {fit.kernel}, noise {fit.noise:.4f}; error {np.std(mean[0] - truth):.4f}, "
+        f"  {fitted.kernel}, noise {fitted.noise:.4f}; error {np.std(mean[0] - truth):.4f}, "
         f"{np.mean(np.abs(z) < 1.96):.1%} inside the 95 % band"
     )
 

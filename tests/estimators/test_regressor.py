@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import asvgp
 from asvgp import LBFGS, SHO, GPRegressor, Matern12, Matern32, Matern52
 from asvgp.policies import LINE
-from asvgp.training import optimise
+from asvgp.training import objective
 from tests.dense import KERNELS, ExactGP, kernel_id, sample
 
 
@@ -180,12 +180,12 @@ def test_a_large_mean_is_pointed_out():
 
 
 def test_the_cap_of_auto_is_announced(monkeypatch):
-    from asvgp.training import resolution
+    from asvgp.training import finest
 
     few = replace(
         LINE, fewest_finest_cells=512, most_finest_cells=512, most_finest_cells_in_memory=512
     )
-    monkeypatch.setattr(resolution, "LINE", few)
+    monkeypatch.setattr(finest, "LINE", few)
     x = np.linspace(0, 1, 5000)
     with pytest.warns(UserWarning, match="stopped at 514 basis functions"):
         gp = GPRegressor(Matern32()).fit(x, np.sin(900 * x))
@@ -193,10 +193,9 @@ def test_the_cap_of_auto_is_announced(monkeypatch):
 
 
 def test_ctrl_c_after_training_still_gives_the_model(monkeypatch):
-    from asvgp.model import bound
-    from asvgp.training import fit as fitting
+    from asvgp.training import schedule_line
 
-    real, calls = bound.lower_bound, []
+    real, calls = schedule_line.ChainPosterior, []
 
     def interrupted(*arguments, **options):
         calls.append(1)
@@ -204,7 +203,7 @@ def test_ctrl_c_after_training_still_gives_the_model(monkeypatch):
             raise KeyboardInterrupt
         return real(*arguments, **options)
 
-    monkeypatch.setattr(fitting, "lower_bound", interrupted)
+    monkeypatch.setattr(schedule_line, "ChainPosterior", interrupted)
     x, y = wave(300)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         gp = GPRegressor(num_basis=50).fit(x, y)
@@ -288,7 +287,7 @@ def test_fits_at_once_leave_the_process_as_it_was():
 
 def test_ctrl_c_while_fitting_gives_a_usable_model(monkeypatch):
     x, y = wave(500)
-    real, calls = optimise.lower_bound, []
+    real, calls = objective.lower_bound, []
 
     def interrupted(*arguments):
         calls.append(1)
@@ -296,7 +295,7 @@ def test_ctrl_c_while_fitting_gives_a_usable_model(monkeypatch):
             raise KeyboardInterrupt
         return real(*arguments)
 
-    monkeypatch.setattr(optimise, "lower_bound", interrupted)
+    monkeypatch.setattr(objective, "lower_bound", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted; the best state so far is kept"):
         gp = GPRegressor(num_basis=50).fit(x, y)
     assert np.all(np.isfinite(gp.predict(x)))

@@ -14,7 +14,7 @@ from asvgp import Constant, GPRegressor, Linear
 from asvgp.basis import Grid
 from asvgp.kernels import Matern32
 from asvgp.linalg.conditionals import conditionals
-from asvgp.model.levels import first_factors
+from asvgp.model.levels import first_coarsening
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD, PILOT
 from asvgp.statistics import Statistics
@@ -220,7 +220,7 @@ def test_exploring_begins_with_the_shape_of_the_grid():
     def factors(*cells):
         grids = tuple(Grid(0.0, 1.0, n) for n in cells)
         inputs, flat = tuple(range(len(cells))), (0,) * len(cells)
-        return first_factors(
+        return first_coarsening(
             Plan(inputs, grids, (2,) * len(cells), (0,), ((2,) * len(cells),), (flat,))
         )
 

@@ -27,9 +27,10 @@ from asvgp.model.prior import Prior
 from asvgp.policies import MEMORY
 from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
-from asvgp.training import field_fit as fitting
-from asvgp.training.boxes import blocks
-from asvgp.training.field_starts import noise_estimate
+from asvgp.training import fit, schedule_field
+from asvgp.training.boxes import boxes
+from asvgp.training.schedule_field import FieldSchedule
+from asvgp.training.starts import noise_estimate
 from tests.dense import design, gram
 from tests.engines import engine_bound
 from tests.model.test_field import CASES, NOISE, dense_functions, dense_stiffness
@@ -341,9 +342,9 @@ def test_a_box_of_crowded_cells_has_the_squares_and_weights_of_its_data():
     w = rng.uniform(0.1, 0.5, n)
     y = np.sin(0.1 * x[:, 0]) + rng.standard_normal(n) / w**0.5
     whole = (Grid(0.0, float(cells), cells),) * 2
-    stats = Statistics.from_data(x, y, whole, (1, 1), w)
     plan = Plan((0, 1), whole, (1, 1), (0,), ((1, 1),), ((0, 0),))
-    parts = blocks(Matern12(6.0, dim=0) * Matern12(6.0, dim=1), plan, stats, (1, 1))
+    stats = Statistics.from_data(x, y, whole, (1, 1), w)
+    parts = boxes(Matern12(6.0, dim=0) * Matern12(6.0, dim=1), plan, stats, (1, 1))
     assert parts
     for part in parts:
         sides = [grid.cells for grid in part.grids]
@@ -440,14 +441,13 @@ def test_noise_is_estimated_from_neighbours_where_cells_hold_one_point():
     y = 9.0 * np.sin(2 * np.pi * x[:, 0] / side) * np.ones(len(x))
     y += (noise / w) ** 0.5 * rng.standard_normal(len(x))
     whole = (Grid(0.0, float(side), side),) * 2
-    plan = Plan((0, 1), whole, (1, 1), (0,), ((1, 1),), ((0, 0),))
     stats = Statistics.from_data(x, y, whole, (1, 1), w)
     # What the signal adds, from its differences alone.
     step = np.diff(9.0 * np.sin(2 * np.pi * (np.arange(side) + 0.5) / side))
     table = w.reshape(side, side)
     pair = 1.0 / (1.0 / table[1:] + 1.0 / table[:-1])
     extra = np.sum(step[:, None] ** 2 * pair) / (2 * side * (side - 1))
-    assert noise_estimate(plan, stats) == pytest.approx(noise + extra, rel=0.06)
+    assert noise_estimate(stats) == pytest.approx(noise + extra, rel=0.06)
 
 
 def test_what_little_is_left_after_forgetting_is_kept():
@@ -550,10 +550,10 @@ def striking(monkeypatch, place, name, when=1):
 @pytest.mark.parametrize(
     "place, name, when, stages",
     [
-        (fitting, "GridPosterior", 1, 2),
-        (fitting._Schedule, "following", 1, 1),
-        (fitting._Schedule, "assembly", 2, 1),
-        (fitting, "climb", 2, 2),
+        (schedule_field, "GridPosterior", 1, 2),
+        (FieldSchedule, "following", 1, 1),
+        (FieldSchedule, "_engine", 2, 1),
+        (schedule_field, "climb", 2, 2),
     ],
 )
 def test_ctrl_c_keeps_the_state_wherever_it_strikes(place, name, when, stages, monkeypatch):
@@ -569,9 +569,9 @@ def test_ctrl_c_keeps_the_state_wherever_it_strikes(place, name, when, stages, m
     assert np.std(y - gp.predict(X)) < 0.2
 
 
-@pytest.mark.parametrize("name", ["lower_bound", "GridPosterior"])
-def test_ctrl_c_is_an_interrupt_where_there_is_nothing_to_keep(name, monkeypatch):
+@pytest.mark.parametrize("place, name", [(fit, "lower_bound"), (schedule_field, "GridPosterior")])
+def test_ctrl_c_is_an_interrupt_where_there_is_nothing_to_keep(place, name, monkeypatch):
     X, y = surface()
-    striking(monkeypatch, fitting, name)
+    striking(monkeypatch, place, name)
     with pytest.raises(KeyboardInterrupt):
         GPRegressor(Matern32(0.4), num_basis=10, **UNTRAINED).fit(X, y)

@@ -13,7 +13,7 @@ from asvgp import Constant, GPRegressor, Matern32, Matern52
 from asvgp.model import chain
 from asvgp.model import devices as engine
 from asvgp.policies import FIELD
-from asvgp.training import field_fit as fitting
+from asvgp.training import climb, schedule_field
 from asvgp.training.optimise import maximise
 
 
@@ -129,14 +129,14 @@ def hilly():
 
 
 def test_a_failed_search_at_the_end_is_not_hidden(monkeypatch):
-    monkeypatch.setattr(fitting, "FIELD", replace(FIELD, dear_functions=1))
+    monkeypatch.setattr(schedule_field, "FIELD", replace(FIELD, dear_functions=1))
 
     def failing(objective, start, settings):
         report = maximise(objective, start, settings)
         report.converged, report.message = False, "stopped early, because"
         return report
 
-    monkeypatch.setattr(fitting, "maximise", failing)
+    monkeypatch.setattr(climb, "maximise", failing)
     gp = GPRegressor(Matern32(dim=0) * Matern32(dim=1), num_basis=12)
     with pytest.warns(ConvergenceWarning, match="did not converge: stopped early"):
         gp.fit(*hilly())
@@ -146,7 +146,7 @@ def test_a_failed_search_at_the_end_is_not_hidden(monkeypatch):
 @pytest.mark.parametrize("late", [1e3, 0.0])
 def test_a_limit_of_iterations_is_judged_by_what_the_last_gained(monkeypatch, late):
     limited = replace(FIELD, dear_functions=1, dear_work=1.0, late_gain=late)  # four iterations
-    monkeypatch.setattr(fitting, "FIELD", limited)
+    monkeypatch.setattr(schedule_field, "FIELD", limited)
     gp = GPRegressor(Matern32(dim=0) * Matern32(dim=1), num_basis=8)
     if late:
         gp.fit(*hilly())

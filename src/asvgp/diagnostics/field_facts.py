@@ -15,7 +15,7 @@ from asvgp.model.memory import spilled
 from asvgp.posterior.grid import GridPosterior
 from asvgp.runtime.memory import in_words
 from asvgp.statistics import Statistics
-from asvgp.training.field_objective import Nearby
+from asvgp.training.nearby import Nearby
 
 
 def field_facts(posterior: GridPosterior, objective: str, stats: Statistics) -> Facts:
@@ -34,8 +34,8 @@ def field_facts(posterior: GridPosterior, objective: str, stats: Statistics) -> 
             levels=tuple((0,) * len(stats.grids) for _ in plan.terms),
             smooth_grids=tuple(grid for grid, _ in stats.smooths),
         )
-        nearby = Nearby.of(finest, stats)
-        prices = nearby.prices(posterior.kernel, plan, assembly.outputs)
+        nearby = Nearby.of(posterior.kernel, finest, stats)
+        prices = nearby.price(posterior.kernel, plan, assembly.outputs).prices
 
     def trained(kernel: Kernel, noise: float) -> Bound:
         at = factored

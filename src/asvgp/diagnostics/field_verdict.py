@@ -18,7 +18,7 @@ from asvgp.diagnostics.summary import BasisVerdict
 from asvgp.kernels import Component
 from asvgp.model.axis import Axis
 from asvgp.model.conditioning import rougher
-from asvgp.model.levels import least_levels, marginal_moments, most_cells, scale_of
+from asvgp.model.levels import levels_by_digits, longest_in_cells, marginal_moments, scale_of
 from asvgp.model.plan import Plan
 from asvgp.policies import VERDICT
 from asvgp.posterior.grid import GridPosterior
@@ -145,13 +145,13 @@ def _sides(posterior: GridPosterior) -> tuple[list[Side], float]:
         own = [(d, axis) for d, axis in enumerate(axes) if axis.process is not None]
         alone = [max(1.0 - axis.trace(moments[d])[0] / stats.weight, 0.0) for d, axis in own]
         parts = np.array(alone) / sum(alone) if sum(alone) > 0.0 else [1.0 / len(own)] * len(own)
-        finest = most_cells(axis.degree for _, axis in own)
+        finest = longest_in_cells(axis.degree for _, axis in own)
         sides += [
             side(d, axis, part * lost, finest) for (d, axis), part in zip(own, parts, strict=True)
         ]
     columns = zip(plan.smooth_axes(kernel), missed[len(plan.terms) :], strict=True)
     for number, (axis, lost) in enumerate(columns, start=len(plan.inputs)):
-        sides.append(side(number, axis, lost, most_cells([axis.degree])))
+        sides.append(side(number, axis, lost, longest_in_cells([axis.degree])))
     return sides, float(missed.sum())
 
 
@@ -177,7 +177,7 @@ def _finer(posterior: GridPosterior, sides: Sequence[Side], times: float) -> Pla
         grids.append(Grid(grid.lower, grid.upper, ceil(share * max(cells))))
     flat = tuple((0,) * most for _ in plan.terms)
     finer = replace(plan, grids=tuple(grids[:most]), levels=flat, smooth_grids=tuple(grids[most:]))
-    return replace(finer, levels=least_levels(kernel, finer))
+    return replace(finer, levels=levels_by_digits(kernel, finer))
 
 
 def _counts(plan: Plan, posterior: GridPosterior) -> tuple[int, ...]:

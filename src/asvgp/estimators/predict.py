@@ -14,6 +14,7 @@ from asvgp.data.inputs import Seen, as_rows, read_targets, read_weights
 from asvgp.diagnostics.summary import Summary, summary
 from asvgp.kernels import Effect, Kernel
 from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.grid import GridPosterior
 from asvgp.posterior.integrals import integrate
 from asvgp.posterior.leave_one_out import LeaveOneOut
 from asvgp.runtime.memory import as_bytes
@@ -502,7 +503,7 @@ class Answers(ABC):
         return self._seen().stats
 
     @property
-    def posterior_(self) -> ChainPosterior:
+    def posterior_(self) -> ChainPosterior | GridPosterior:
         """The factored posterior."""
         return self._fitted().posterior
 

@@ -24,9 +24,9 @@ from asvgp.sources.answers import input_names, with_names
 from asvgp.sources.source import Chunk, Source, source_for
 from asvgp.statistics import Statistics
 from asvgp.structures.choose import structure_of
-from asvgp.training.climb import Problem
 from asvgp.training.fit import Fit
 from asvgp.training.optimise import LBFGS
+from asvgp.training.problem import Problem
 from asvgp.training.starts import mean_weight
 
 

@@ -8,7 +8,7 @@ from asvgp.kernels import Kernel
 from asvgp.kernels.labels import renamed
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.model.axis import Axis
-from asvgp.model.levels import most_cells
+from asvgp.model.levels import longest_in_cells
 from asvgp.model.plan import Plan
 
 
@@ -37,7 +37,7 @@ def explained(plan: Plan, kernel: Kernel, which: list[int]) -> str:
     for number in which:
         part = kernel.components[owners[number]]
         sides = []
-        longest = most_cells(axis.degree for axis in axes[number] if axis.process is not None)
+        longest = longest_in_cells(axis.degree for axis in axes[number] if axis.process is not None)
         for axis in axes[number]:
             if axis.process is None:
                 continue

@@ -15,7 +15,7 @@ from asvgp.kernels import Component, Matern12, Matern32, Matern52, Matern72
 from asvgp.kernels.labels import renamed
 from asvgp.model.breakdown import all_axes, explained
 from asvgp.model.grid import GridFactored
-from asvgp.model.levels import marginal_moments, most_cells
+from asvgp.model.levels import longest_in_cells, marginal_moments
 from asvgp.model.plan import Plan
 from asvgp.policies import VERDICT
 
@@ -93,7 +93,9 @@ def fewer_than_asked(asked: Plan, factored: GridFactored) -> list[str]:
             )
         if sides:
             label = repr(renamed(kernel.components[term], plan.names))
-            longest = most_cells(axis.degree for axis in used[number] if axis.process is not None)
+            longest = longest_in_cells(
+                axis.degree for axis in used[number] if axis.process is not None
+            )
             notes.append(
                 f"term {term + 1} ({label}) has fewer splines than num_basis asks for: "
                 f"{'; '.join(sides)}. With more than about {longest:.2g} cells a lengthscale "

@@ -242,12 +242,6 @@ def ridge(gram: Array, with_y: Array, squares: Array) -> tuple[Array, Array]:
     return beta, np.maximum(squares - explained, 1e-15 * squares)
 
 
-def without_effects(kernel: Kernel, stats: Statistics) -> Statistics:
-    """The statistics of what the kernel's processes are to explain, roughly: for starts."""
-    design = Design.of(kernel, stats)
-    return stats if design is None else design.residual
-
-
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """The posterior of the coefficients, for one elimination.

@@ -1,17 +1,22 @@
 """How fine the splines of every term are along every input.
 
-Along one input the share of its variance that a process loses on splines is a matter of
-that input alone. So it is known from the marginal moments, at any width of the cells, what
-a term's splines miss: the cells are made as wide as a tolerance on that allows, within
-limits on the lengthscale in cells. Fewer than `FIELD.shortest_length` are no longer the
-process. With too many the matrices lose their digits: K's condition number grows like the
-product over inputs of (lengthscale in cells)**(2 degree), and is kept below
-`FIELD.longest_condition`.
+The *level* of a term along an input says how often its cells are the grid's cells doubled. Along
+one input the share of its variance that a process loses on splines depends on that input alone,
+so that the marginal moments tell, at any width of the cells, what a term's splines miss. There are
+three answers to "which level?":
 
-What is tolerable depends on the objective. The bound pays for missed variance in units of
-the noise. The evidence of the spline field does not pay, but predictions add what is missed
-to their variance: it is kept below a share of how much neighbouring data differ, and cells
-much finer than the data are of no use.
+- `levels_by_tolerance`: cells as wide as a tolerance on the missed variance allows, with at
+  least `FIELD.shortest_length` of them per lengthscale, fewer being no longer the process;
+- `levels_by_digits`: cells as fine as can be factored. K's condition number grows like the
+  product over inputs of (lengthscale in cells)**(2 degree), and is kept below
+  `FIELD.longest_condition`;
+- `levels_by_data`: cells as fine as the data are dense.
+
+The tolerance depends on the objective. The bound pays for missed variance in units of the noise.
+The evidence of the spline field does not pay, but predictions add what is missed to their
+variance: it is kept below a share of how much neighbouring data differ, and cells are never
+finer than the data. A *coarsening* is the width of a stage's cells in finest cells along every
+input (`first_coarsening`, `next_coarsening`).
 """
 
 from __future__ import annotations
@@ -44,28 +49,28 @@ def marginal_moments(stats: Statistics) -> list[Array]:
 
 
 def scale_of(process: Component) -> float:
-    """The length that cells must resolve."""
+    """Return the length that cells must resolve."""
     return process.period / 4.0 if isinstance(process, SHO) else process.values[0]
 
 
-def most_cells(degrees: Iterable[int]) -> float:
-    """The longest lengthscale in cells, of a term with these degrees along its inputs."""
+def longest_in_cells(degrees: Iterable[int]) -> float:
+    """Return the longest lengthscale in cells that digits allow a term with these degrees."""
     return max(FIELD.longest_condition ** (0.5 / sum(degrees)), FIELD.shortest_length)
 
 
-def wanted_level(
+def widest_level(
     process: Component,
     grid: Grid,
     degree: int,
     moments: Array,
     tolerated: float,
-    finest: float,
+    longest: float,
 ) -> int:
-    """How often the cells of a grid may be doubled for this process.
+    """Return how often the cells of a grid may be doubled for this process.
 
     ``tolerated`` is the share of its variance that may be missed; ``moments`` are the
-    marginal ones along this input, (cells, 2 powers + 1); ``finest`` is the longest
-    lengthscale in cells.
+    marginal ones along this input, (cells, 2 powers + 1); ``longest`` is the longest
+    lengthscale in cells that digits allow.
     """
     ratio = scale_of(process) / grid.spacing
     most = int(log2(max(grid.cells / 2, 1)))
@@ -79,43 +84,46 @@ def wanted_level(
         if missed <= tolerated:
             break
         level -= 1
-    return int(np.clip(level, _least_level(process, grid, finest), most))
+    return int(np.clip(level, _level_by_digits(process, grid, longest), most))
 
 
-def _least_level(process: Component, grid: Grid, finest: float) -> int:
-    """The least level at which a lengthscale is at most ``finest`` cells, if two can do that."""
-    least = ceil(log2(scale_of(process) / grid.spacing / finest))
+def _level_by_digits(process: Component, grid: Grid, longest: float) -> int:
+    """Return the least level at which a lengthscale has at most ``longest`` cells, if two can."""
+    least = ceil(log2(scale_of(process) / grid.spacing / longest))
     return int(np.clip(least, 0, int(log2(max(grid.cells / 2, 1)))))
 
 
-def least_levels(kernel: Kernel, plan: Plan) -> tuple[tuple[int, ...], ...]:
-    """Levels that are as fine as the plan's grids, but for what could not be factored."""
+def levels_by_digits(kernel: Kernel, plan: Plan) -> tuple[tuple[int, ...], ...]:
+    """Return levels as fine as the plan's grids, but for what could not be factored."""
     levels = []
     for term, degrees in zip(plan.terms, plan.degrees, strict=True):
-        factors = {factor.dim: factor for factor in kernel.components[term].factors}
-        finest = most_cells(k for k in degrees if k)
+        processes = {process.dim: process for process in kernel.components[term].factors}
+        longest = longest_in_cells(k for k in degrees if k)
         levels.append(
             tuple(
-                _least_level(factors[column], grid, finest) if column in factors else 0
+                _level_by_digits(processes[column], grid, longest) if column in processes else 0
                 for column, grid in zip(plan.inputs, plan.grids, strict=True)
             )
         )
     return tuple(levels)
 
 
-def least_widths(kernel: Kernel, plan: Plan) -> tuple[int, ...]:
-    """The same of a plan's only term, in cells of the grids, which need not be powers of two."""
+def widths_by_digits(kernel: Kernel, plan: Plan) -> tuple[int, ...]:
+    """Return the widths of `levels_by_digits` for a single term, in cells of the grids.
+
+    They are whole numbers, and need not be powers of two.
+    """
     (term,), (degrees,) = plan.terms, plan.degrees
-    factors = {factor.dim: factor for factor in kernel.components[term].factors}
-    finest = most_cells(k for k in degrees if k)
+    processes = {process.dim: process for process in kernel.components[term].factors}
+    longest = longest_in_cells(k for k in degrees if k)
     widths = []
     for column, grid in zip(plan.inputs, plan.grids, strict=True):
-        width = ceil(scale_of(factors[column]) / grid.spacing / finest)
+        width = ceil(scale_of(processes[column]) / grid.spacing / longest)
         widths.append(int(np.clip(width, 1, max(grid.cells // 2, 1))))
     return tuple(widths)
 
 
-def levels_for(
+def levels_by_tolerance(
     kernel: Kernel,
     noise: float,
     plan: Plan,
@@ -124,51 +132,51 @@ def levels_for(
     objective: str,
     scatter: float = 0.0,
 ) -> tuple[tuple[int, ...], ...]:
-    """Levels of every term and input of the main block, for these hyperparameters.
+    """Return the widest levels that a tolerance on the missed variance allows.
 
-    ``moments`` are the marginal ones, on the plan's grids; ``scatter`` is the variance that
-    neighbouring data differ by.
+    One per term and input of the main block, at these hyperparameters. ``moments`` are the
+    marginal ones, on the plan's grids; ``scatter`` is the variance between neighbouring data.
     """
-    levels, floor = [], (0,) * len(plan.grids)
+    levels, least = [], (0,) * len(plan.grids)
     if objective == "evidence":
-        floor = finest_levels(kernel, plan, moments, count)
+        least = levels_by_data(kernel, plan, moments, count)
     for term, degrees in zip(plan.terms, plan.degrees, strict=True):
         part = kernel.components[term]
-        factors = {factor.dim: factor for factor in part.factors}
-        own, finest = [], most_cells(k for k in degrees if k)
+        processes = {process.dim: process for process in part.factors}
+        longest = longest_in_cells(k for k in degrees if k)
+        along = []
         for d, column in enumerate(plan.inputs):
-            if column not in factors:
-                own.append(0)
+            if column not in processes:
+                along.append(0)
                 continue
-            mean_weight = float(moments[d][:, 0].sum()) / count
+            variance = part.variance * (float(moments[d][:, 0].sum()) / count)
             if objective == "evidence":
-                tolerated = (
-                    FIELD.tolerated_scatter * max(scatter, noise) / (part.variance * mean_weight)
-                )
+                tolerated = FIELD.tolerated_scatter * max(scatter, noise) / variance
             else:
-                tolerated = 2.0 * FIELD.tolerated_loss * noise / (part.variance * mean_weight)
-            level = wanted_level(
-                factors[column], plan.grids[d], degrees[d], moments[d], tolerated, finest
+                tolerated = 2.0 * FIELD.tolerated_loss * noise / variance
+            level = widest_level(
+                processes[column], plan.grids[d], degrees[d], moments[d], tolerated, longest
             )
-            own.append(max(level, floor[d]))
-        levels.append(tuple(own))
+            along.append(max(level, least[d]))
+        levels.append(tuple(along))
     return tuple(levels)
 
 
-def finest_levels(
+def levels_by_data(
     kernel: Kernel | None, plan: Plan, moments: list[Array], count: int
 ) -> tuple[int, ...]:
-    """Levels below which there are more cells than data: wider first where lengths allow.
+    """Return levels below which there are more cells than data, along every input.
 
-    Data on a grid leave cells empty along an input that are narrower than its spacing. Where
-    there is no kernel yet, lengths are taken to be alike in cells.
+    Data on a grid leave cells empty along an input that are narrower than its spacing. Beyond
+    that, cells become wider first where lengths allow; without a kernel, lengths are taken to
+    be alike in cells.
     """
     lengths = np.full(len(plan.grids), np.inf if kernel else 1.0)
     parts = [kernel.components[term] for term in plan.terms] if kernel else []
     for part in parts:
-        for factor in part.factors:
-            d = plan.inputs.index(factor.dim)
-            lengths[d] = min(lengths[d], scale_of(factor) / plan.grids[d].spacing)
+        for process in part.factors:
+            d = plan.inputs.index(process.dim)
+            lengths[d] = min(lengths[d], scale_of(process) / plan.grids[d].spacing)
     levels = [0] * len(plan.grids)
     cells = np.array([float(grid.cells) for grid in plan.grids])
 
@@ -177,8 +185,8 @@ def finest_levels(
         cells[d] /= 2.0
         lengths[d] /= 2.0
 
-    for d, own in enumerate(moments):
-        occupied = np.count_nonzero(own[:, 0])
+    for d, marginal in enumerate(moments):
+        occupied = np.count_nonzero(marginal[:, 0])
         while cells[d] > max(FIELD.cells_per_place * occupied, 2.0):
             widen(d)
     while cells.prod() > FIELD.cells_per_datum * count and cells.max() > 2.0:
@@ -186,57 +194,55 @@ def finest_levels(
     return tuple(levels)
 
 
-def coarsened(plan: Plan, factors: tuple[int, ...]) -> Plan:
-    """The plan on cells so many times as wide, with levels zero."""
-    grids = tuple(grid.coarsen(f) for grid, f in zip(plan.grids, factors, strict=True))
+def coarsened(plan: Plan, coarsening: tuple[int, ...]) -> Plan:
+    """Return the plan on cells so many times as wide, with levels zero."""
+    grids = tuple(grid.coarsen(times) for grid, times in zip(plan.grids, coarsening, strict=True))
     return replace(plan, grids=grids, levels=tuple((0,) * len(grids) for _ in plan.terms))
 
 
-def first_factors(plan: Plan, along: Mapping[int, float] | None = None) -> tuple[int, ...]:
-    """Factors that leave few enough cells to explore on, as many more along one as in the plan.
+def first_coarsening(plan: Plan, lengths: Mapping[int, float] | None = None) -> tuple[int, ...]:
+    """Return a coarsening with few enough cells to explore on, in the plan's proportions.
 
-    More where lengths are known, ``along`` inputs, that such cells would not show.
+    Inputs along which known ``lengths`` would not show on such cells get finer ones.
     """
     inputs = len(plan.grids)
     few = FIELD.first_cells[inputs] ** inputs
     cells = [grid.cells for grid in plan.grids]
-    factors = [1] * inputs
-    while prod(ceil(n / f) for n, f in zip(cells, factors, strict=True)) > few:
-        wide = [d for d in range(inputs) if cells[d] > 4 * factors[d]]
+    coarsening = [1] * inputs
+    while prod(ceil(n / times) for n, times in zip(cells, coarsening, strict=True)) > few:
+        wide = [d for d in range(inputs) if cells[d] > 4 * coarsening[d]]
         if not wide:
             break
         for d in wide:
-            factors[d] *= 2
+            coarsening[d] *= 2
     for d, (column, grid) in enumerate(zip(plan.inputs, plan.grids, strict=True)):
-        while (
-            along
-            and factors[d] > 1
-            and along[column] < FIELD.visible_length * factors[d] * grid.spacing
-        ):
-            factors[d] //= 2
-    return tuple(factors)
+        visible = FIELD.visible_length * grid.spacing
+        while lengths and coarsening[d] > 1 and lengths[column] < coarsening[d] * visible:
+            coarsening[d] //= 2
+    return tuple(coarsening)
 
 
-def next_factors(
-    factors: tuple[int, ...],
+def next_coarsening(
+    now: tuple[int, ...],
     levels: tuple[tuple[int, ...], ...],
     plan: Plan,
     kernel: Kernel,
     at_once: bool = False,
 ) -> tuple[int, ...]:
-    """Factors to go on with, towards the finest that some term wants, if not ``at_once`` stepwise.
+    """Return the next coarsening on the way to the finest of the terms' levels.
 
-    A step is to cells a quarter as wide, or of more than two inputs half: work on them grows so
-    fast that the step before is next to nothing, and starts the last one nearer to its end.
+    Without ``at_once`` that is one step: to cells a quarter as wide, or with more than two
+    inputs half, where work grows so fast that the step before is next to nothing, and starts
+    the last one nearer to its end.
     """
-    step = 4 if len(factors) < 3 else 2
-    out = []
-    for d, (column, factor) in enumerate(zip(plan.inputs, factors, strict=True)):
+    step = 4 if len(now) < 3 else 2
+    coarsening = []
+    for d, (column, times) in enumerate(zip(plan.inputs, now, strict=True)):
         involved = [
-            own[d]
-            for own, term in zip(levels, plan.terms, strict=True)
-            if column in [f.dim for f in kernel.components[term].factors]
+            along[d]
+            for along, term in zip(levels, plan.terms, strict=True)
+            if column in [process.dim for process in kernel.components[term].factors]
         ]
         finest = 2 ** min(involved)
-        out.append(max(min(factor, finest), 1 if at_once else factor // step, 1))
-    return tuple(out)
+        coarsening.append(max(min(times, finest), 1 if at_once else times // step, 1))
+    return tuple(coarsening)

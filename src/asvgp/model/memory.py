@@ -14,7 +14,7 @@ from asvgp.basis import Grid
 from asvgp.kernels import Kernel
 from asvgp.linalg.multifrontal.disk import free_disk
 from asvgp.model.devices import Batched, Cpu
-from asvgp.model.levels import coarsened, first_factors
+from asvgp.model.levels import coarsened, first_coarsening
 from asvgp.model.plan import Plan
 from asvgp.policies import MEMORY
 from asvgp.runtime.memory import in_words, physical_memory
@@ -239,7 +239,7 @@ class Room:
         """An automatic plan on which training can begin: with fewer cells where it must."""
 
         def first(plan: Plan) -> Plan:
-            return coarsened(plan, first_factors(plan)) if plan.inputs else plan
+            return coarsened(plan, first_coarsening(plan)) if plan.inputs else plan
 
         def few(plan: Plan) -> bool:
             return (

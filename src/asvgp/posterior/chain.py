@@ -69,14 +69,19 @@ class ChainPosterior:
     """
 
     def __init__(
-        self, kernel: Kernel, noise: float, stats: Statistics, degree: int | tuple[int, ...]
+        self,
+        kernel: Kernel,
+        noise: float,
+        stats: Statistics,
+        degree: int | tuple[int, ...],
+        engine: ChainEngine | None = None,  # of these statistics, where it is at hand
     ):
-        self._describe(kernel, noise, stats, degree)
+        self._describe(kernel, noise, stats, degree, engine)
         self.coefficients  # noqa: B018 (factored now, so that what fails does so here)
 
-    def _describe(self, kernel, noise, stats, degree) -> None:
+    def _describe(self, kernel, noise, stats, degree, engine=None) -> None:
         self.kernel, self.noise, self.stats, self.degree = kernel, noise, stats, degree
-        self.engine = ChainEngine(kernel, stats, degree)
+        self.engine = engine or ChainEngine(kernel, stats, degree)
         self.grid: Grid = stats.grid
         self._known_effects: dict[str, Any] = {}
 

@@ -18,7 +18,7 @@ from asvgp.diagnostics.summary import Facts
 from asvgp.kernels import Constant, Kernel, in_time
 from asvgp.model.devices import engine_for
 from asvgp.model.effects import near_means
-from asvgp.model.levels import least_levels, scale_of
+from asvgp.model.levels import levels_by_digits, scale_of
 from asvgp.model.memory import Need, Room, copies, fitting_cells, require_joint
 from asvgp.model.plan import Plan
 from asvgp.policies import DATA, MEMORY
@@ -33,11 +33,11 @@ from asvgp.runtime.progress import Progress
 from asvgp.statistics import Statistics
 from asvgp.structures.points import FieldPoints, FieldSums
 from asvgp.times import TimeAxis
-from asvgp.training.climb import Problem
-from asvgp.training.field_fit import fit_field
 from asvgp.training.finest import doublings, shared_out, smooth_cells
-from asvgp.training.fit import Fit
+from asvgp.training.fit import Fit, fit
 from asvgp.training.pilot import lengths
+from asvgp.training.problem import Problem
+from asvgp.training.schedule_field import FieldSchedule
 
 SAMPLE_MATRICES = 6.0  # of all pairs of points: the covariance, its root, and LAPACK's work
 
@@ -221,7 +221,7 @@ class Field:
         if not isinstance(estimator.num_basis, str):
             kernel, plan = self.layout.kernel, self.plan(estimator, stats)
             if estimator.optimizer is None and len(kernel.components) > 1:
-                plan = replace(plan, levels=least_levels(kernel, plan))
+                plan = replace(plan, levels=levels_by_digits(kernel, plan))
             _room(estimator).check(plan, kernel)
         return stats
 
@@ -367,16 +367,8 @@ class Field:
         auto = isinstance(estimator.num_basis, str) and estimator.num_basis == "auto"
         plan = self.plan(estimator, stats)
         room = _room(estimator)
-        fitted = fit_field(
-            problem,
-            stats,
-            plan,
-            auto=auto,
-            trained=estimator.optimizer is not None,
-            warm=warm,
-            engine=room.engine,
-            room=room,
-        )
+        schedule = FieldSchedule(problem, stats, plan, auto, room.engine, room)
+        fitted = fit(schedule, trained=estimator.optimizer is not None, warm=warm)
         ends = fitted.posterior.plan.grids  # pyright: ignore[reportAttributeAccessIssue]
         if auto and self._cut_short(stats, ends):
             room.stopped()

@@ -25,9 +25,10 @@ from asvgp.statistics import Statistics
 from asvgp.statistics.accumulator import Accumulator
 from asvgp.statistics.intervals import check_uncut, cut, finest_uncut
 from asvgp.times import TimeAxis
-from asvgp.training.climb import Problem
-from asvgp.training.fit import Fit, fit_statistics
-from asvgp.training.resolution import finest_cells
+from asvgp.training.finest import finest_cells
+from asvgp.training.fit import Fit, fit
+from asvgp.training.problem import Problem
+from asvgp.training.schedule_line import LineSchedule
 
 
 class LineSums(NamedTuple):
@@ -190,8 +191,8 @@ class Line:
     def fit(self, estimator, problem: Problem, stats: Statistics, warm) -> Fit:
         """Train on statistics."""
         auto = check_num_basis(estimator.num_basis, stats.degree) is None
-        trained = estimator.optimizer is not None
-        return fit_statistics(problem, stats, auto=auto, trained=trained, warm=warm)
+        schedule = LineSchedule(problem, stats, auto)
+        return fit(schedule, trained=estimator.optimizer is not None, warm=warm)
 
     def degrees(self, estimator) -> tuple[int, ...]:
         """Spline degree of every component."""

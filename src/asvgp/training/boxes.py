@@ -19,14 +19,14 @@ from asvgp.statistics import Statistics
 
 
 def highest_level(inputs: int) -> int:
-    """Splines on cells wider than this do not fit into boxes."""
+    """Return the highest level of splines that fit into boxes."""
     return FIELD.box_alignment[inputs].bit_length() - 1
 
 
-def blocks(
-    kernel: Kernel, plan: Plan, stats: Statistics, factors: tuple[int, ...]
+def boxes(
+    kernel: Kernel, plan: Plan, stats: Statistics, coarsening: tuple[int, ...]
 ) -> list[Statistics]:
-    """Statistics of boxes, on cells ``factors`` times as wide.
+    """Return the statistics of boxes, on cells ``coarsening`` times as wide.
 
     They are spread over the domain, hold data, and are always the same. There are none of a
     small field, nor where columns other than constants are among the effects: their sums
@@ -40,12 +40,12 @@ def blocks(
     ):
         return []
     multiple = FIELD.box_alignment[D]
-    shape = [-(-grid.cells // f) for grid, f in zip(stats.grids, factors, strict=True)]
+    shape = [-(-grid.cells // f) for grid, f in zip(stats.grids, coarsening, strict=True)]
     side = [multiple * max(1, min(FIELD.box_sides[D], n) // multiple) for n in shape]
     if np.prod(shape) < FIELD.boxes_from * FIELD.boxes * FIELD.box_sides[D] ** D:
         return []
-    sides = [s * f for s, f in zip(side, factors, strict=True)]
-    steps = [multiple * f for f in factors]
+    sides = [s * f for s, f in zip(side, coarsening, strict=True)]
+    steps = [multiple * f for f in coarsening]
     squares = _squares(stats)
     rng = np.random.default_rng(0)
     last = [(g.cells - s) // step for g, s, step in zip(stats.grids, sides, steps, strict=True)]
@@ -68,13 +68,13 @@ def blocks(
         if len(chosen) == FIELD.boxes:
             break
     return [
-        _cut(stats, squares, box, weight).coarsen(factors)
+        _cut(stats, squares, box, weight).coarsen(coarsening)
         for box, weight in zip(chosen, weights, strict=True)
     ]
 
 
 def _squares(stats: Statistics) -> np.ndarray:
-    """Sums of squares, (outputs, cells...): of the means, and the rest by weight."""
+    """Return sums of squares, (outputs, cells...): of the means, and the rest by weight."""
     weight = stats.cell_weights
     sums = stats.targets[(..., *([0] * len(stats.grids)))]
     means = np.divide(sums**2, weight, out=np.zeros_like(sums), where=weight > 0.0)
@@ -87,7 +87,7 @@ def _squares(stats: Statistics) -> np.ndarray:
 
 
 def _cut(stats: Statistics, squares, box: tuple[slice, ...], weight: float) -> Statistics:
-    """The statistics on a box of cells, as if it were all there is."""
+    """Return the statistics on a box of cells, as if it were all there is."""
     grids = tuple(
         Grid(0.0, own.spacing * (part.stop - part.start), part.stop - part.start)
         for own, part in zip(stats.grids, box, strict=True)

@@ -1,9 +1,9 @@
 """The finest cells of an automatic grid: how many in all, and how many of them along each input.
 
-Training chooses among them and wider ones (`asvgp.model.levels`); finer ones would need the
-data again. So there are as many as are worth summing up, and they are shared out so that a
-lengthscale has as many cells along every input: hours that tell day from night need more than a
-map of a small country.
+Training chooses among these cells and wider ones; finer ones would need the data again. So there
+are as many as are worth summing up. With several inputs they are shared out so that a lengthscale
+has as many cells along every input: hours that tell day from night need more than a map of a
+small country.
 """
 
 from __future__ import annotations
@@ -14,11 +14,34 @@ from math import floor, log2
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.policies import FIELD
+from asvgp.policies import DATA, FIELD, LINE
+
+
+def finest_cells(x, lower: float, upper: float, whole: bool = True) -> int:
+    """Return the finest cells of one input worth accumulating: some dozen per gap between points.
+
+    With fewer, where the field is rough and hardly noisy, what the splines miss would be taken
+    for noise. Where points crowd in a small part of the domain, that is many more than there
+    are points: up to `LINE.most_finest_cells`, or where there are 16 per point to
+    `LINE.most_finest_cells_in_memory`. From `DATA.many_rows` points on it is
+    `LINE.most_finest_cells`, without a look at them: if x is not the ``whole`` of the data,
+    there are so many.
+    """
+    if not whole or len(x) > DATA.many_rows:
+        return LINE.most_finest_cells
+    sample = np.asarray(x[:: max(1, len(x) // 4096)], dtype=float)
+    gaps = np.diff(np.unique(sample))
+    gap = float(np.median(gaps)) * len(sample) / len(x) if len(gaps) else upper - lower
+    wanted = LINE.cells_per_gap * (upper - lower) / gap
+    most = max(LINE.most_finest_cells, min(LINE.most_finest_cells_in_memory, 16 * len(x)))
+    cells = LINE.fewest_finest_cells
+    while cells < min(wanted, most):
+        cells *= 2
+    return cells
 
 
 def doublings(inputs: int, rows: int) -> int:
-    """How often one cell may be halved, along one input or another."""
+    """Return how often one cell may be halved, along one input or another."""
     most = min(
         FIELD.most_cells[inputs],
         max(
@@ -31,19 +54,19 @@ def doublings(inputs: int, rows: int) -> int:
 
 
 def shared_out(times: int, widths: Sequence[float] | Array, lengths: Array) -> list[int]:
-    """Cells along every input: one at a time is halved, where lengths are shortest in cells.
+    """Return the cells along every input: one at a time is halved, where lengths are shortest.
 
-    As long as there are enough for all inputs that need them about as much.
+    This stops when fewer halvings remain than inputs that need the next one about as much.
 
     Parameters
     ----------
     times : int
-        How often, in all.
+        Number of halvings in all.
     widths : sequence of float
-        Of the domain, along every input.
+        Widths of the domain along every input.
     lengths : ndarray
-        In the same units, NaN where one is not known: then it is taken to be middling. All
-        infinite where none is.
+        Lengthscales in the same units; NaN for one that is not known, which is then taken to be
+        middling; all infinite if none is known.
 
     Examples
     --------
@@ -69,7 +92,7 @@ def shared_out(times: int, widths: Sequence[float] | Array, lengths: Array) -> l
 
 
 def smooth_cells(rows: int, smooths: int) -> int:
-    """Cells of every smooth."""
+    """Return the number of cells of every smooth."""
     cells = int(np.clip(2 ** floor(log2(max(rows / 2, 1))), *FIELD.smooth_cells))
     while cells * smooths > FIELD.most_smooth_columns:
         cells //= 2

@@ -6,45 +6,47 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Generic, NamedTuple
 
 from asvgp.kernels import Kernel
+from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import Bound, lower_bound
-from asvgp.model.effects import without_effects
 from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.grid import GridPosterior
 from asvgp.runtime.interrupts import plain_interrupts
-from asvgp.statistics import Statistics
-from asvgp.training.climb import Problem, train
-from asvgp.training.optimise import Report, is_scale
-from asvgp.training.resolution import Level, choose
-from asvgp.training.starts import State, noise_estimate
+from asvgp.training.climb import keeping
+from asvgp.training.optimise import Report
+from asvgp.training.problem import State
+from asvgp.training.resolution import Level
+from asvgp.training.schedule import AnyEngine, AnyPosterior, Schedule
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Everything that is learnt, for one set of statistics.
+    """Result of fitting a model to one set of statistics.
 
     Attributes
     ----------
     kernel, noise : Kernel, float
-    posterior : ChainPosterior
+    posterior : ChainPosterior or GridPosterior
         On the resolution that was chosen.
     elbo : float
         Lower bound on the log evidence.
     upper_bound : callable
-        Computes the upper one, which takes another factorisation; `upper` asks it once.
+        Computes an upper bound, which takes another factorisation; `upper` calls it once.
     evidence : float
-        Of the spline field itself.
+        Evidence of the spline field itself.
     report : Report
-        How training went.
+        Outcome of training.
     levels : list of Level
-        What every resolution that was tried reached; that of the last may lack its upper bound.
+        One for every resolution that was tried; the last one's may lack its upper bound.
     timings : dict
         Seconds per stage.
     """
 
     kernel: Kernel
     noise: float
-    posterior: ChainPosterior
+    posterior: ChainPosterior | GridPosterior
     elbo: float
     upper_bound: Callable[[], float]
     evidence: float
@@ -60,63 +62,101 @@ class Fit:
 
     @cached_property
     def resolution(self) -> list[Level]:
-        """The levels, all bounds known."""
+        """The levels, with the upper bound of the last one."""
         last = self.levels[-1]
         if last.upper_bound != last.upper_bound:
             last = replace(last, upper_bound=self.upper)
         return [*self.levels[:-1], last]
 
 
-def fit_statistics(
-    problem: Problem, stats: Statistics, *, auto: bool, trained: bool, warm: State | None = None
+class Trained(NamedTuple, Generic[AnyEngine]):
+    """Where training ended."""
+
+    engine: AnyEngine
+    state: State
+    bound: Bound
+    report: Report
+
+
+def fit(
+    schedule: Schedule[AnyEngine, AnyPosterior],
+    *,
+    trained: bool = True,
+    warm: tuple[Kernel, float] | None = None,
 ) -> Fit:
-    """Fit a model to statistics.
+    """Fit a model by a schedule of resolutions.
 
-    ``auto`` chooses the resolution among the coarser ones of ``stats``; without ``trained``
-    the hyperparameters stay as they are; ``warm`` is a state to begin with, from an earlier
-    fit.
+    Ctrl-C ends training wherever it strikes; from the first state on, the best one is kept and
+    its posterior computed.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        For the statistics of one or of several inputs.
+    trained : bool
+        False to keep the hyperparameters as they are.
+    warm : pair of Kernel and float, optional
+        Hyperparameters and noise variance of an earlier fit to begin with.
     """
-    begin = time.perf_counter()
-    if problem.kernel.intercept is None:
-        # Without an intercept to take it up, nothing may be taken off y.
-        stats = stats.recentred(0.0 * stats.centre, 0.0 * stats.column_centre)
-    given = None
-    if not trained:
-        noise = problem.noise
-        if noise is None:
-            noise = noise_estimate(without_effects(problem.kernel, stats))
-        given = (problem.kernel, noise)
-    if auto:
-        choice = choose(problem, stats, given, warm)
-        state, report, levels, stats = choice.state, choice.report, choice.levels, choice.stats
-    elif given is not None:
-        state, report, levels = given, Report(), []
-    else:
-        state, report = train(problem, stats, warm)
-        levels = []
-    pinned = [name for name in report.at_bounds if is_scale(name)]
-    if problem.objective == "evidence" and pinned:
-        report.notes.append(
-            f"{', '.join(pinned)} ended at the least that the knots can express, a few "
-            "spacings: give a larger num_basis, or objective='elbo'"
-        )
-    model = (*state, stats, problem.degree)
-    middle = time.perf_counter()
-    try:
-        posterior, lower = _factored(model)
-    except KeyboardInterrupt:  # training is done: what is left is short, so finish it
-        report.interrupt()
-        posterior, lower = _factored(model)
-    if not levels:
-        levels = [Level.of(state[0], stats, lower)]
-    end = time.perf_counter()
-    timings = {"training": middle - begin, "posterior": end - middle}
-    upper = posterior.upper_bound
-    return Fit(*state, posterior, lower.elbo, upper, lower.fit, report, levels, timings)
-
-
-def _factored(model) -> tuple[ChainPosterior, Bound]:
-    """The posterior and the bound, from one factorisation."""
     with plain_interrupts():
-        posterior = ChainPosterior(*model)
-        return posterior, lower_bound(posterior.factored)
+        return _fit(schedule, trained, warm)
+
+
+def _fit(
+    schedule: Schedule[AnyEngine, AnyPosterior], trained: bool, warm: tuple[Kernel, float] | None
+) -> Fit:
+    begin = time.perf_counter()
+    engine, state, bound, report = train(schedule, trained, warm)
+    middle = time.perf_counter()
+    posterior = None
+    with keeping(state if trained else None, report):
+        posterior = schedule.posterior(engine, state)
+    if posterior is None:  # interrupted, but what is left is short
+        posterior = schedule.posterior(engine, state)
+    schedule.finish(posterior, bound, report, trained)
+    timings = {"training": middle - begin, "posterior": time.perf_counter() - middle}
+    return Fit(
+        state.kernel,
+        state.noise,
+        posterior,
+        bound.elbo,
+        posterior.upper_bound,
+        bound.fit,
+        report,
+        schedule.levels,
+        timings,
+    )
+
+
+def train(
+    schedule: Schedule[AnyEngine, AnyPosterior],
+    trained: bool = True,
+    warm: tuple[Kernel, float] | None = None,
+) -> Trained[AnyEngine]:
+    """Go through the resolutions of a schedule, and train on each if wanted."""
+    problem = schedule.problem
+    state = None if warm is None else State(warm[0], Gaussian(warm[1]))
+    if not trained:
+        state = problem.start(schedule.noise())
+    engine, state, report = schedule.begin(state, trained)
+    while True:
+        bound, following = None, None
+        if trained and not report.interrupted:
+            with keeping(state, report):
+                state, report, bound = schedule.climb(engine, state, report)
+        assert state is not None
+        if bound is None:
+            bound = lower_bound(engine.factor(*state), problem.objective)
+        report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
+        with keeping(state if trained else None, report):
+            schedule.record(engine, state, bound)
+            if not report.interrupted:
+                following = schedule.following(engine, state, report)
+        if following is None:
+            break
+        engine = following
+    final = schedule.final(engine)
+    if final is not engine:
+        engine, bound = final, lower_bound(final.factor(*state), problem.objective)
+        schedule.record(engine, state, bound)
+    return Trained(engine, state, bound, report)

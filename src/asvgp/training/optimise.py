@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import Protocol, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize
 
 from asvgp.basis import Array
-from asvgp.kernels import Kernel
-from asvgp.likelihoods import Gaussian
-from asvgp.model.bound import Bound, lower_bound
-from asvgp.model.chain import ChainEngine
-from asvgp.model.effects import without_effects
-from asvgp.policies import LINE
-from asvgp.runtime.interrupts import plain_interrupts
-from asvgp.statistics import Statistics
-from asvgp.training.starts import State, mean_weight, signal_power, signal_spread
+
+State = TypeVar("State")
 
 
 @dataclass(frozen=True)
@@ -29,11 +21,11 @@ class LBFGS:
     Parameters
     ----------
     max_iterations : int
-        Per resolution.
+        Limit on the iterations at each resolution.
     tolerance : float
         Stop when an iteration gains less than this many nats.
     restarts : int
-        Further starting points to train from, the best result being kept.
+        Number of further starting points to train from; the best result is kept.
 
     Examples
     --------
@@ -58,26 +50,26 @@ class LBFGS:
 
 @dataclass
 class Report:
-    """How training went.
+    """Outcome of training.
 
     Attributes
     ----------
     converged : bool
     message : str
-        In words.
+        How training ended, in words.
     evaluations : int
-        Bounds and gradients computed, over all resolutions and starts.
+        Number of bounds and gradients computed, over all resolutions and starts.
     objective : float
-        The value reached, in nats.
+        Value reached, in nats.
     seconds : float
     interrupted : bool
-        Whether Ctrl-C ended it.
+        True if Ctrl-C ended training.
     at_bounds : list of str
         Hyperparameters that ended on a bound.
     notes : list of str
-        What a user should know of the result.
+        Notes for the user about the result.
     trace : list of float
-        The objective at every evaluation at the final resolution.
+        Objective at every evaluation at the final resolution.
     """
 
     converged: bool = True
@@ -91,7 +83,7 @@ class Report:
     trace: list[float] = field(default_factory=list)
 
     def interrupt(self) -> None:
-        """Note that Ctrl-C struck."""
+        """Record that Ctrl-C ended training."""
         self.converged, self.interrupted = False, True
         self.message = "interrupted; the best state so far is kept"
 
@@ -103,136 +95,52 @@ class Report:
 
 
 def is_scale(name: str) -> bool:
-    """Whether a hyperparameter is a length along the input."""
+    """Return True for a hyperparameter that is a length along the input."""
     return name.rpartition(".")[2] in ("lengthscale", "period")
 
 
-class Objective:
-    """The bound as a function of the free log-hyperparameters.
+class Target(Protocol[State]):
+    """A function to maximise, which remembers the best state it has seen."""
 
-    Remembers the best state it has seen, so that whatever ends the optimisation early,
-    nothing is lost.
-    """
+    names: list[str]
+    limits: list[tuple[float, float]]
+    trace: list[float]
+    failure: np.linalg.LinAlgError | None
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        stats: Statistics,
-        degree: int | tuple[int, ...],
-        objective: str,
-        known_noise: float | None = None,
-    ):
-        self.kernel, self.stats, self.degree, self.objective = kernel, stats, degree, objective
-        self.known_noise = known_noise
-        self.free = [i for i, p in enumerate(kernel.parameters) if p not in kernel.fixed]
-        self.names = [kernel.parameters[i] for i in self.free] + ["noise variance"]
-        self.limits = self._limits()
-        self.trace: list[float] = []
-        self.known: dict[State, Bound] = {}
-        self.best: tuple[float, State | None] = (-np.inf, None)
-        self.watch: Callable[[int, float], None] | None = None
-
-    def _limits(self) -> list[tuple[float, float]]:
-        """Log-bounds: the user's, or as wide as double precision makes sense of.
-
-        The bound subtracts ``variance / noise`` times N from itself, so that their ratio
-        must stay well below 1 / eps for the difference to mean anything.
-        """
-        plain = without_effects(self.kernel, self.stats)
-        power, spread = signal_power(plain), signal_spread(plain)
-        wide = self.kernel.limits(self.stats.grid, spread, power)
-        limits = []
-        for i in self.free:
-            name = self.kernel.parameters[i]
-            lower, upper = self.kernel.bounds.get(name, wide[name])
-            if self.objective == "evidence" and name not in self.kernel.bounds and is_scale(name):
-                # On wider knots the splines are another process, which training would exploit.
-                cells = (
-                    LINE.shortest_lengthscale
-                    if name.endswith("lengthscale")
-                    else LINE.shortest_lengthscale / 2.0
-                )
-                lower = max(lower, min(cells * self.stats.grid.spacing, upper))
-            limits.append((np.log(lower), np.log(upper)))
-        if self.known_noise is not None:
-            return [*limits, (np.log(self.known_noise), np.log(self.known_noise))]
-        noise = mean_weight(self.stats) * np.array(
-            [
-                max(LINE.least_noise * spread, LINE.least_noise_of_power * power),
-                LINE.most_noise * power,
-            ]
-        )
-        return [*limits, (np.log(noise[0]), np.log(noise[1]))]
-
-    def encode(self, state: State) -> Array:
-        """The free log-hyperparameters of a state, moved inside the limits."""
-        kernel, noise = state
-        theta = np.log(np.append(kernel.values[self.free], noise))
-        return np.clip(theta, *np.array(self.limits).T)
-
-    def decode(self, theta: Array) -> State:
-        """The state at a point."""
-        values = np.exp(theta)
-        changes = {
-            self.kernel.parameters[i]: value
-            for i, value in zip(self.free, values[:-1], strict=True)
-        }
-        # Rounding of exp(log(bound)) must not leave the user's bounds.
-        return self.kernel.replace_free(changes), float(values[-1])
-
-    def _bound(self, kernel: Kernel, noise: float) -> Bound:
-        return lower_bound(self.engine.factor(kernel, Gaussian(noise)), self.objective)
-
-    @cached_property
-    def engine(self) -> ChainEngine:
-        """The model for these statistics."""
-        return ChainEngine(self.kernel, self.stats, self.degree)
-
-    def bound(self, state: State) -> Bound:
-        """The bound of a state, computed once; the best state is remembered."""
-        if state in self.known:
-            return self.known[state]
-        with plain_interrupts():
-            bound = self._bound(*state)
-        self.known[state] = bound
-        value = self.value(bound)
-        self.trace.append(value)
-        if value > self.best[0]:
-            self.best = (value, state)
-        if self.watch is not None:
-            self.watch(self.evaluations, value)
-        return bound
+    @property
+    def best(self) -> tuple[float, State | None]:
+        """The best value, and its state, None before there is one."""
+        ...
 
     @property
     def evaluations(self) -> int:
-        """Bounds computed so far."""
-        return len(self.trace)
+        """Number of evaluations so far."""
+        ...
 
-    def value(self, bound: Bound) -> float:
-        """The number that is maximised."""
-        return bound.elbo if self.objective == "elbo" else bound.fit
+    def encode(self, state: State, /) -> Array:
+        """Return the point of a state, inside the limits."""
+        ...
+
+    def slope(self, theta: Array, /) -> tuple[float, Array]:
+        """Return value and gradient at a point."""
+        ...
 
     def rounding(self) -> float:
-        """How well the objective is known at the best state, in nats."""
-        if self.best[1] is None:
-            return 0.0
-        kernel, noise = self.best[1]
-        large = self.stats.squares.sum() + kernel.prior_variance * self.stats.weight
-        return 1e-14 * float(large) / noise
-
-    def slope(self, theta: Array) -> tuple[float, Array]:
-        """Value and gradient at a point."""
-        bound = self.bound(self.decode(theta))
-        gradient = bound.gradient[[*self.free, len(self.kernel.parameters)]]
-        return self.value(bound), gradient
+        """Return how well the value is known."""
+        ...
 
 
-def maximise(objective: Objective, start: State, settings: LBFGS) -> Report:
-    """Climb from ``start``; ``objective.best`` holds the best state, whatever happens."""
+def maximise(objective: Target[State], start: State, settings: LBFGS) -> Report:
+    """Climb from a state; ``objective.best`` holds the best one, whatever happens.
+
+    Where the start has no value, because P cannot be factored, that is an error.
+    """
     begin = time.perf_counter()
     theta = objective.encode(start)
     before = objective.evaluations
     value, gradient = objective.slope(theta)
+    if value == -np.inf and objective.failure is not None:
+        raise objective.failure
     # In these units the first step, along the gradient, changes parameters by about e.
     unit = max(float(np.abs(gradient).max()), 1e-6 * abs(value), 1e-12)
     report = Report()

@@ -1,14 +1,14 @@
-"""How fast a field varies along every input, known before its cells are laid out.
+"""Estimates of how fast a field varies along every input, before its cells are laid out.
 
 A point is predicted from its neighbours by a Matérn-3/2 field, and the lengths are those that
-predict a few hundred points best: Vecchia's likelihood, which needs no grid. Which neighbours
-are near is a matter of the lengths, too, so both are found in turns. Lengths are good to a
-factor of two, as cells are.
+predict a few hundred points best: Vecchia's likelihood, which needs no grid. Which neighbours are
+near depends on the lengths, so both are found in turns. Lengths are good to a factor of two, as
+cells are.
 
-On a lattice much finer than the lengths, points are foretold by their line alone, and nothing is
-learnt of the other inputs: so a part of the rows, at random, is looked at first.
+On a lattice much finer than the lengths, nearest neighbours all lie along one input, so that
+lengths along the others cannot be estimated: a random part of the rows is therefore tried first.
 
-Rows are chosen by a hash of their values, not by their order: permuted data have the same grid.
+Rows are chosen by a hash of their values, not by their order: permuted data get the same grid.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Rows = tuple[Array, Array]  # places (rows, D) and values (rows, outputs)
 
 
 def lengths(columns: Sequence[Array], y: Array, effects: Sequence[Array] = ()) -> Array:
-    """Correlation lengths along every input, in its units; infinite where nothing is learnt.
+    """Return correlation lengths along every input, in its units; infinite if nothing is learnt.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def lengths(columns: Sequence[Array], y: Array, effects: Sequence[Array] = ()) -
     y : array of shape (n,) or (n, outputs)
         Rows with NaN are left out.
     effects : sequence of arrays of length n
-        Columns whose part in y, by least squares, is left out.
+        Columns whose part in y, by least squares, is taken off first.
 
     Examples
     --------
@@ -54,14 +54,14 @@ def lengths(columns: Sequence[Array], y: Array, effects: Sequence[Array] = ()) -
     places, values = _chosen(columns, y, effects)
     for share in PILOT.shares:
         rows = max(int(share * len(places)), min(len(places), PILOT.fewest_shared_rows))
-        found = _lengths(_boxes(places[:rows] / ranges, values[:rows]))
-        if found is not None:
-            return found * ranges
+        shares = _lengths(_boxes(places[:rows] / ranges, values[:rows]))
+        if shares is not None:
+            return shares * ranges
     return nothing
 
 
 def _lengths(boxes: list[Rows]) -> Array | None:
-    """Lengths in units of the range, if neighbours tell of each other."""
+    """Return lengths in units of the range; None if neighbours do not help to predict."""
     D = boxes[0][0].shape[1]
     if sum(len(values) for _, values in boxes) < PILOT.fewest_rows or boxes[0][1].shape[1] == 0:
         return None
@@ -69,16 +69,16 @@ def _lengths(boxes: list[Rows]) -> Array | None:
     lower = np.append(np.maximum(PILOT.shortest, np.log2(0.5 * gaps)), PILOT.least_noise)
     upper = np.append(np.full(D, PILOT.longest), PILOT.most_noise)
     by_gaps = _rankings(boxes, gaps)
-    best, found = PILOT.clear_gain, None
+    best, lengths = PILOT.clear_gain, None
     for start in _starts(D):
         score, state = _climb(boxes, np.clip(start, lower, upper), lower, upper, by_gaps)
         if score > best:
-            best, found = score, np.exp2(state[:-1])
-    return found
+            best, lengths = score, np.exp2(state[:-1])
+    return lengths
 
 
 def cell_lengths(stats: Statistics) -> Array:
-    """The same from statistics: of cells, their mean values at their mean places."""
+    """Return correlation lengths from statistics: mean values of cells at their mean places."""
     D = len(stats.grids)
     cells = np.nonzero(stats.cell_weights)
     weight = stats.cell_weights[cells]
@@ -91,7 +91,7 @@ def cell_lengths(stats: Statistics) -> Array:
 
 
 def _starts(D: int) -> list[Array]:
-    """Lengths alike, and one input at a time much shorter; the last number is the noise."""
+    """Return starts: lengths alike, and one input at a time much shorter; the noise is last."""
     alike = np.append(np.full(D, -3.0), -3.0)
     starts = [alike]
     for d in range(D):
@@ -102,23 +102,23 @@ def _starts(D: int) -> list[Array]:
 
 
 def _climb(boxes, state: Array, lower: Array, upper: Array, by_gaps) -> tuple[float, Array]:
-    """Neighbours and the best lengths for them, in turns, as long as predictions improve."""
-    best, kept = -np.inf, state
+    """Find neighbours and the best lengths for them in turns, while predictions improve."""
+    best, best_state = -np.inf, state
     for _ in range(PILOT.rounds):
         by_lengths = _rankings(boxes, np.exp2(state[:-1]))
         score = _score_of(*_neighbourhoods(boxes, by_lengths, by_gaps))
         value = score(state)
         if value <= best + PILOT.least_gain:
             break
-        best, kept = value, state
+        best, best_state = value, state
         state = _ascend(score, state, value, lower, upper)
-        if np.array_equal(state, kept):
+        if np.array_equal(state, best_state):
             break
-    return best, kept
+    return best, best_state
 
 
 def _ascend(score: Callable, state: Array, value: float, lower: Array, upper: Array) -> Array:
-    """Numbers doubled or halved, one or two at a time or all lengths, until none of that helps."""
+    """Double or halve numbers, one or two at a time or all lengths, until none of that helps."""
     moved = True
     while moved:
         moved = False
@@ -135,7 +135,7 @@ def _ascend(score: Callable, state: Array, value: float, lower: Array, upper: Ar
 
 
 def _moves(count: int) -> list[Array]:
-    """Steps in powers of two: the last number is the noise, the others are lengths."""
+    """Return steps in powers of two: the last number is the noise, the others are lengths."""
     each = np.eye(count)
     lengths = 1.0 - each[-1]
     pairs = [each[i] - each[j] for i in range(count - 1) for j in range(i)]
@@ -143,9 +143,9 @@ def _moves(count: int) -> list[Array]:
 
 
 def _score_of(places: Array, values: Array) -> Callable[[Array], float]:
-    """Log-density of points given their neighbours, beside no neighbours: nats per datum.
+    """Return the log-density of points given their neighbours, less that without neighbours.
 
-    The variance is the best for the rest. It is a mean over the outputs.
+    It is in nats per datum, a mean over the outputs, at the best variance.
     """
     alone = np.log(np.mean(values[:, 0] ** 2, axis=0) + 1e-300).mean()
 
@@ -157,31 +157,31 @@ def _score_of(places: Array, values: Array) -> Callable[[Array], float]:
 
 
 def _rankings(boxes, metric: Array) -> list[Array]:
-    """Of every box, the neighbours of the points to predict, the nearest by a metric first."""
+    """Return for every box the neighbours of the points to predict, the nearest first."""
     share, out = PILOT.centres // len(boxes), []
-    for own, _ in boxes:
-        points = own / metric
-        count = min(PILOT.neighbours + 1, len(own))
+    for places, _ in boxes:
+        points = places / metric
+        count = min(PILOT.neighbours + 1, len(places))
         out.append(np.asarray(KDTree(points).query(points[:share], k=count)[1]))
     return out
 
 
 def _neighbourhoods(boxes, *rankings: list[Array]) -> tuple[Array, Array]:
-    """Points to predict, and behind each its neighbours, as many as each of the rankings has.
+    """Return points to predict, and behind each its neighbours, as many as each ranking has.
 
     By the lengths alone, neighbours on a lattice could all lie along one input, and nothing
     would be learnt of the others.
     """
     places, values = [], []
-    for (own, y), *seen in zip(boxes, *rankings, strict=True):
-        near = np.array([_first(i, each) for i, each in enumerate(zip(*seen, strict=True))])
-        places.append(own[near])
+    for (x, y), *ranks in zip(boxes, *rankings, strict=True):
+        near = np.array([_first(i, each) for i, each in enumerate(zip(*ranks, strict=True))])
+        places.append(x[near])
         values.append(y[near])
     return np.concatenate(places), np.concatenate(values)
 
 
 def _first(point: int, rankings: Sequence[Array]) -> list[int]:
-    """A point and its first neighbours by each of several rankings in turn, as many as in one."""
+    """Return a point and its first neighbours by several rankings in turn, as many as in one."""
     chosen = {point: None}
     for neighbours in zip(*rankings, strict=True):
         chosen |= dict.fromkeys(neighbours)
@@ -189,15 +189,15 @@ def _first(point: int, rankings: Sequence[Array]) -> list[int]:
 
 
 def _chosen(columns: Sequence[Array], y: Array, effects: Sequence[Array]) -> Rows:
-    """Places (rows, D) and scaled values, in an order that is of the values alone."""
+    """Return places (rows, D) and scaled values, in an order that depends on the values alone."""
     limit = np.uint64(min(2**64 - 1, 2**64 * PILOT.rows // max(len(y), 1)))
     rows, marks = [], []
     for start in range(0, len(y), PILOT.rows):
         part = slice(start, start + PILOT.rows)
-        own = _marks([x[part] for x in columns], y[part])
-        kept = np.flatnonzero((own <= limit) & np.isfinite(y[part]).all(axis=1))
-        rows.append(start + kept)
-        marks.append(own[kept])
+        hashes = _marks([x[part] for x in columns], y[part])
+        usable = np.flatnonzero((hashes <= limit) & np.isfinite(y[part]).all(axis=1))
+        rows.append(start + usable)
+        marks.append(hashes[usable])
     chosen = np.concatenate(rows)[np.argsort(np.concatenate(marks))] if rows else np.arange(0)
     places = np.stack([np.asarray(x)[chosen].astype(float) for x in columns], axis=1)
     values = y[chosen].astype(float)
@@ -206,12 +206,12 @@ def _chosen(columns: Sequence[Array], y: Array, effects: Sequence[Array]) -> Row
     design = np.stack(design, axis=1) / np.maximum(np.abs(design).max(axis=1, initial=0.0), 1e-300)
     values -= design @ np.linalg.lstsq(design, values, rcond=None)[0]
     scales = values.std(axis=0) if len(values) else np.zeros(values.shape[1])
-    seen = scales > 1e-12
-    return places, values[:, seen] / scales[seen]
+    varies = scales > 1e-12
+    return places, values[:, varies] / scales[varies]
 
 
 def _boxes(places: Array, values: Array) -> list[Rows]:
-    """All rows, or of many those in a few boxes."""
+    """Return all rows, or of many rows those in a few boxes."""
     if len(places) <= PILOT.boxes * PILOT.box_rows:
         return [(places, values)]
     boxes = []
@@ -225,7 +225,7 @@ def _boxes(places: Array, values: Array) -> list[Rows]:
 
 
 def _marks(columns: Sequence[Array], y: Array) -> Array:
-    """A pseudo-random number for every row, from its values alone."""
+    """Return a pseudo-random number for every row, from its values alone."""
     marks = np.zeros(len(y), dtype=np.uint64)
     for x in (*columns, *y.T):
         marks ^= np.ascontiguousarray(x, dtype=float).view(np.uint64)
@@ -235,6 +235,6 @@ def _marks(columns: Sequence[Array], y: Array) -> Array:
 
 
 def _gap(boxes, d: int) -> float:
-    """Typical distance between the different places along an input."""
+    """Return the typical distance between the different places along an input."""
     gaps: Array = np.concatenate([np.diff(np.unique(places[:, d])) for places, _ in boxes])
     return float(np.median(gaps)) if len(gaps) else 1.0

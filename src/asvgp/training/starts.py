@@ -1,95 +1,157 @@
-"""Starting values from the data: where to begin so that nobody has to say.
+"""Starting values of training, estimated from the statistics of a coarse grid.
 
-Everything comes from the statistics of a coarse grid: the signal's variance from the
-second moment of y, the noise from the scatter inside cells and between neighbours,
-correlation lengths on a logarithmic scale between the knots and the domain, periods from
-the peaks of the spectrum of the cell means.
+The signal's variance comes from the second moment of y, the noise from the scatter inside cells
+and between neighbours, correlation lengths from the knots and the domain or from what neighbours
+suggest, periods from the peaks of the spectrum of the cell means.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
-from asvgp.basis import Array
-from asvgp.kernels import Kernel
-from asvgp.policies import LINE
+from asvgp.basis import Array, Grid
+from asvgp.kernels import Kernel, Product, Sum
+from asvgp.likelihoods import Gaussian
+from asvgp.model.effects import Design, ridge
+from asvgp.policies import FIELD, LINE
 from asvgp.statistics import Statistics
+from asvgp.training.problem import State
 
-State = tuple[Kernel, float]  # a kernel and a noise variance
-
-
-def candidates(kernel: Kernel, noise: float | None, stats: Statistics, lengths=None) -> list[State]:
-    """States worth trying on these statistics, the given kernel first.
-
-    ``noise`` is the user's own starting value, or None. ``lengths`` are the correlation
-    lengths to try, by default all that the grid can express.
-    """
-    power, rough = signal_power(stats), noise_estimate(stats)
-    if lengths is None:
-        spacing, span = stats.grid.spacing, stats.grid.upper - stats.grid.lower
-        lengths = np.geomspace(min(2.0 * spacing, span / 4.0), span / 2.0, LINE.start_lengths)
-        noises = {rough, 0.3 * power * mean_weight(stats)}
-    else:
-        noises = {rough}
-    if noise is not None:
-        noises = {noise}
-    kernels = [kernel, *kernel.candidates(lengths, spectral_peaks(stats), power)]
-    return [(k, value) for k in kernels for value in sorted(noises)]
+_LEAST_NOISE = 1e-6  # of the variance of y, for a start
+_MUCH_NOISE = 0.3  # of the mean square of y, for another start
+_SHARED_CELLS = 0.2  # share of the data beyond the first of a cell, to tell the scatter in cells
 
 
-def signal_power(stats: Any) -> float:
-    """Weighted mean of y squared, over outputs: the prior variance at the least."""
+# ------------------------------------------------------------ estimates, for any number of inputs
+
+
+def signal_power(stats: Statistics) -> float:
+    """Return the weighted mean of y squared over all outputs."""
     return float(stats.squares.sum() / (stats.weight * len(stats.squares)))
 
 
-def mean_weight(stats: Any) -> float:
-    """What a noise variance, which is that of weight one, is to be compared with y by."""
+def mean_weight(stats: Statistics) -> float:
+    """Return the mean weight of an observation.
+
+    Multiply a variance of y by it to compare it with the noise variance, which is that of an
+    observation of weight one.
+    """
     return stats.weight / stats.count
 
 
 def signal_spread(stats: Statistics) -> float:
-    """Weighted variance of y about its mean, over outputs; never quite zero."""
-    means = stats.targets[:, :, 0].sum(axis=1) / stats.weight
+    """Return the weighted variance of y about its mean over all outputs; it is never quite zero."""
+    means = stats.centred_sums / stats.weight
     spread = stats.squares.sum() / stats.weight - np.sum(means**2)
     power = signal_power(stats)
     return float(max(spread / len(stats.squares), 1e-12 * power))
 
 
 def noise_estimate(stats: Statistics) -> float:
-    """Noise variance from what varies at the smallest scales, an upper estimate."""
+    """Return an upper estimate of the noise variance, from what varies at the smallest scales."""
     weight = mean_weight(stats)
-    lowest, highest = 1e-6 * weight * signal_spread(stats), weight * signal_power(stats)
-    return float(np.clip(scatter(stats)[0], lowest, highest))
+    power = weight * signal_power(stats)
+    inputs = len(stats.grids)
+    if not inputs:
+        return FIELD.unknown_noise * power
+    lowest = _LEAST_NOISE * (weight * signal_spread(stats) if inputs == 1 else power)
+    return float(np.clip(scatter(stats)[0], lowest, power))
 
 
 def scatter(stats: Statistics) -> tuple[float, float]:
-    """Variance of y within the cells, and its relative standard error.
+    """Return the variance of y within the cells, and its relative standard error.
 
-    Noise plus whatever signal the cells are too wide to resolve. Where cells hold several
-    points, the scatter about the cell means; else half the squared differences between
-    neighbouring occupied cells.
+    It is noise plus whatever signal the cells are too wide to resolve. Where cells hold several
+    points, it is the scatter about the cell means; otherwise half the squared differences
+    between neighbouring cells, on a line between neighbouring occupied ones.
     """
-    weight = stats.moments[:, 0]
+    inputs, outputs = len(stats.grids), stats.outputs
+    weight, sums = stats.cell_weights, stats.targets[(..., *([0] * inputs))]
     occupied = weight > 0.0
-    w = weight[occupied]
-    sums = stats.targets[:, occupied, 0]
-    outputs = len(stats.squares)
-    freedom = stats.count - len(w)
-    if freedom >= 0.2 * stats.count and freedom > 0:
-        total = stats.squares.sum() - np.sum(sums**2 / w)
-    elif len(w) > 1:
-        freedom = len(w) - 1
-        total = np.sum(np.diff(sums / w, axis=1) ** 2 / (1.0 / w[1:] + 1.0 / w[:-1]))
+    freedom = stats.count - int(np.count_nonzero(occupied))
+    if freedom >= _SHARED_CELLS * stats.count and freedom > 0:
+        total = stats.squares.sum() - np.sum(sums[:, occupied] ** 2 / weight[occupied])
     else:
-        return LINE.unknown_noise * signal_power(stats) * mean_weight(stats), 1.0
+        if inputs == 1:
+            weight, sums = weight[occupied], sums[:, occupied]
+        total, freedom = _between_neighbours(weight, sums)
+    if not freedom:
+        unknown = LINE.unknown_noise if inputs == 1 else FIELD.unknown_noise
+        return unknown * signal_power(stats) * mean_weight(stats), 1.0
     return float(total / (freedom * outputs)), (2.0 / (freedom * outputs)) ** 0.5
 
 
+def _between_neighbours(weight: Array, sums: Array) -> tuple[float, int]:
+    """Return the sum of squared differences between neighbouring cells, and the number of pairs."""
+    total, pairs = 0.0, 0
+    for d in range(weight.ndim):
+        w, y = np.moveaxis(weight, d, 0), np.moveaxis(sums, d + 1, 1)
+        both = (w[1:] > 0.0) & (w[:-1] > 0.0)
+        if not both.any():
+            continue
+        high, low = w[1:][both], w[:-1][both]
+        difference = y[:, 1:][:, both] / high - y[:, :-1][:, both] / low
+        total += float(np.sum(difference**2 / (1.0 / high + 1.0 / low)))
+        pairs += int(both.sum())
+    return total, pairs
+
+
+def without_effects(kernel: Kernel, stats: Statistics) -> Statistics:
+    """Return the statistics of y less what the fixed effects alone explain, by ridge regression.
+
+    Good for magnitudes only: sums over cells and squares are adjusted, columns are not.
+    """
+    count = len(kernel.effects)
+    if not count:
+        return stats
+    if len(stats.grids) == 1:
+        design = Design.of(kernel, stats)
+        return stats if design is None else design.residual
+    gram = stats.column_gram[-count:, -count:]
+    with_y = stats.column_targets[:, -count:].T
+    beta, squares = ridge(gram, with_y, stats.squares)
+    targets = stats.targets
+    if len(stats.grids):
+        targets = targets - np.moveaxis(stats.cross[..., -count:] @ beta, -1, 0)
+    return replace(stats, squares=squares, targets=targets)
+
+
+# ------------------------------------------------------------ one input
+
+
+def line_starts(
+    kernel: Kernel, noise: float | None, stats: Statistics, lengths: Sequence[float] | None = None
+) -> list[State]:
+    """Return states worth trying on the statistics of one input, the given kernel first.
+
+    ``noise`` is the user's starting value, or None. ``lengths`` are the correlation lengths to
+    try, by default all that the grid can express.
+    """
+    power, noises = signal_power(stats), [noise_estimate(stats)]
+    if lengths is None:
+        spacing, span = stats.grid.spacing, stats.grid.upper - stats.grid.lower
+        shortest = min(2.0 * spacing, span / 4.0)
+        lengths = np.geomspace(shortest, span / 2.0, LINE.start_lengths).tolist()
+        noises.append(_MUCH_NOISE * power * mean_weight(stats))
+    kernels = [kernel, *kernel.candidates(lengths, spectral_peaks(stats), power)]
+    return _with_noises(kernels, noises, noise)
+
+
+def _with_noises(
+    kernels: Sequence[Kernel], estimates: list[float], given: float | None
+) -> list[State]:
+    """Return every kernel with every noise variance, the smallest first."""
+    noises = sorted(set(estimates)) if given is None else [given]
+    return [State(kernel, Gaussian(value)) for kernel in kernels for value in noises]
+
+
 def spectral_peaks(stats: Statistics, count: int = 3) -> Array:
-    """Periods of the highest separate peaks of the periodogram of the cell means."""
-    weight = stats.moments[:, 0]
+    """Return the periods of the highest separate peaks in the spectrum of the cell means."""
+    weight, span = stats.cell_weights, stats.grid.upper - stats.grid.lower
     means = np.zeros_like(stats.targets[:, :, 0])
     np.divide(stats.targets[:, :, 0], weight, out=means, where=weight > 0.0)
     spectrum = np.sum(np.abs(np.fft.rfft(means, axis=1)) ** 2, axis=0)
@@ -99,6 +161,103 @@ def spectral_peaks(stats: Statistics, count: int = 3) -> Array:
         if not spectrum.any():
             break
         peak = int(np.argmax(spectrum))
-        periods.append((stats.grid.upper - stats.grid.lower) / peak)
+        periods.append(span / peak)
         spectrum[max(0, int(0.8 * peak) - 1) : int(1.25 * peak) + 2] = 0.0
     return np.array([period for period in periods if period > 4.0 * stats.grid.spacing])
+
+
+# ------------------------------------------------------------ several inputs
+
+
+def field_starts(
+    kernel: Kernel,
+    noise: float | None,
+    grids: Mapping[int | str | None, Grid],
+    stats: Statistics,
+    nearby_lengths: Mapping[int, float] | None = None,
+    only_nearby: bool = False,
+) -> list[State]:
+    """Return states worth trying on the statistics of several inputs, the given kernel first.
+
+    Where several terms are over the same inputs, their scales are spread, the longest first or
+    last.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    noise : float or None
+        The user's starting value.
+    grids : mapping from inputs to Grid
+    stats : Statistics
+    nearby_lengths : mapping from inputs of the main block to float, optional
+        Lengths that neighbours suggest. They are tried beside fractions of the domain, which
+        are the same along every input or in the same proportions as these lengths.
+    only_nearby : bool
+        True to try no fractions of the domain, where there are such lengths.
+    """
+    plain = without_effects(kernel, stats)
+    power, nearby = signal_power(plain), nearby_lengths or {}
+    spans = {dim: grid.upper - grid.lower for dim, grid in grids.items()}
+    share = power / len(kernel.components)
+    kernels = [kernel, _with_lengths(kernel, [None] * len(kernel.components), spans, share)]
+    inputs = [tuple(factor.dim for factor in part.factors) for part in kernel.components]
+    alike = {key: [i for i, other in enumerate(inputs) if other == key] for key in inputs}
+    for shape in _shapes(spans, nearby, max(map(len, alike.values())), only_nearby):
+        forwards: list[float | None] = [1.0] * len(inputs)
+        backwards = list(forwards)
+        for members in alike.values():
+            for place, number in enumerate(members):
+                forwards[number] = FIELD.scale_ratio**place
+                backwards[members[-1 - place]] = FIELD.scale_ratio**place
+        kernels.append(_with_lengths(kernel, forwards, shape, share))
+        if backwards != forwards:
+            kernels.append(_with_lengths(kernel, backwards, shape, share))
+    estimates = [noise_estimate(plain), _MUCH_NOISE * power * mean_weight(stats)]
+    return _with_noises(kernels, estimates, noise)
+
+
+def _shapes(
+    spans: Mapping[int | str | None, float],
+    nearby: Mapping[int, float],
+    alike: int,
+    only_nearby: bool,
+) -> list[dict[int | str | None, float]]:
+    """Return the lengths to try for the longest term, by input.
+
+    Of ``alike`` terms over the same inputs, the longest or the shortest is as long as
+    neighbours suggest.
+    """
+    middle = {dim: FIELD.middle_fraction * span for dim, span in spans.items()}
+    shapes = []
+    if nearby:
+        for times in sorted({1.0, FIELD.scale_ratio ** (1 - alike)}):
+            shapes.append(middle | {dim: times * length for dim, length in nearby.items()})
+        if only_nearby:
+            return shapes
+    forms = [dict(spans)]
+    if nearby:
+        shares = np.array([length / spans[dim] for dim, length in nearby.items()])
+        shares /= np.exp(np.log(shares).mean())
+        in_proportion = zip(nearby, shares, strict=True)
+        forms.append(forms[0] | {dim: share * spans[dim] for dim, share in in_proportion})
+    for fraction, form in product(FIELD.start_fractions, forms):
+        shapes.append({dim: fraction * span for dim, span in form.items()})
+    return shapes
+
+
+def _with_lengths(
+    kernel: Kernel,
+    fractions: Sequence[float | None],
+    spans: Mapping[int | str | None, float],
+    variance: float,
+) -> Kernel:
+    """Return the kernel with lengths that are fractions of spans; None keeps a term's lengths."""
+    parts = []
+    for part, fraction in zip(kernel.components, fractions, strict=True):
+        if fraction is None:
+            parts.append(part.replace_free({"variance": variance}))
+            continue
+        lengths = {dim: fraction * span for dim, span in spans.items()}
+        length = lengths if isinstance(part, Product) else lengths[part.dim]
+        parts.append(part.candidates([length], [], variance)[0])
+    return Sum(tuple(parts), kernel.effects) if isinstance(kernel, Sum) else parts[0]

@@ -7,10 +7,10 @@ import pytest
 
 from asvgp import Constant, GPRegressor, Linear, Matern12, Matern32
 from asvgp.basis import Grid
-from asvgp.model.levels import finest_levels
+from asvgp.model.levels import levels_by_data
 from asvgp.model.plan import Plan
 from asvgp.statistics import Statistics
-from asvgp.training.boxes import blocks
+from asvgp.training.boxes import boxes
 
 KERNEL = Matern32(6.0, dim=0) * Matern32(6.0, dim=1) + Constant()
 CELLS = 256
@@ -35,7 +35,7 @@ def field():
 
 def test_a_box_has_the_statistics_of_its_data(field):
     x, y, stats = field
-    parts = blocks(KERNEL, _plan(stats.grids), stats, (1, 1))
+    parts = boxes(KERNEL, _plan(stats.grids), stats, (1, 1))
     assert len(parts) >= 2
     weights = stats.cell_weights
     for part in parts:
@@ -64,9 +64,9 @@ def test_a_box_has_the_statistics_of_its_data(field):
 
 def test_no_boxes_of_what_is_small_or_has_other_columns(field):
     _, _, stats = field
-    assert blocks(KERNEL, _plan(stats.grids), stats, (4, 4)) == []
+    assert boxes(KERNEL, _plan(stats.grids), stats, (4, 4)) == []
     other = Matern32(6.0, dim=0) * Matern32(6.0, dim=1) + Linear(2)
-    assert blocks(other, _plan(stats.grids), stats, (1, 1)) == []
+    assert boxes(other, _plan(stats.grids), stats, (1, 1)) == []
 
 
 def test_cells_are_not_finer_than_gridded_data():
@@ -76,7 +76,7 @@ def test_cells_are_not_finer_than_gridded_data():
     moments = [stats.moments[:, :, :, 0].sum(axis=1), stats.moments[:, :, 0].sum(axis=0)]
     kernel = Matern32(6.0, dim=0) * Matern32(0.1, dim=1)
     plan = Plan((0, 1), grids, (2, 2), (0,), ((2, 2),), ((0, 0),))
-    assert finest_levels(kernel, plan, moments, stats.count) == (2, 0)
+    assert levels_by_data(kernel, plan, moments, stats.count) == (2, 0)
 
 
 def test_a_large_field_is_trained_on_boxes_and_then_as_a_whole(field):

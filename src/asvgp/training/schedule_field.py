@@ -1,0 +1,430 @@
+"""Resolutions of several inputs, from coarse to fine.
+
+A resolution is a plan: the width of the cells along every input, and the level of every term,
+which says how often its cells are doubled. A coarsening is a width in finest cells.
+Training begins on few cells, or on boxes of a large field, which are as fine as the data, and
+goes on until the cells suit the lengths that were found, as far as memory allows.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from math import ceil, floor, log2
+
+import numpy as np
+
+from asvgp.kernels import Kernel, Sum
+from asvgp.kernels.labels import renamed
+from asvgp.model.bound import Bound, lower_bound
+from asvgp.model.conditioning import check_digits, fewer_than_asked, wide_deviations
+from asvgp.model.devices import Cpu, Device
+from asvgp.model.grid import GridEngine
+from asvgp.model.levels import (
+    coarsened,
+    first_coarsening,
+    levels_by_data,
+    levels_by_digits,
+    levels_by_tolerance,
+    longest_in_cells,
+    marginal_moments,
+    next_coarsening,
+    scale_of,
+    widths_by_digits,
+)
+from asvgp.model.memory import Room
+from asvgp.model.plan import Plan
+from asvgp.policies import FIELD
+from asvgp.posterior.grid import GridPosterior
+from asvgp.statistics import Statistics
+from asvgp.training.boxes import boxes, highest_level
+from asvgp.training.climb import climb, keeping
+from asvgp.training.nearby import Nearby, field_limits, grids_by_input
+from asvgp.training.objective import Objective, total
+from asvgp.training.optimise import LBFGS, Report
+from asvgp.training.pilot import cell_lengths
+from asvgp.training.problem import Problem, State
+from asvgp.training.resolution import Level
+from asvgp.training.starts import field_starts, noise_estimate, without_effects
+
+Coarsening = tuple[int, ...]  # width of a cell in finest cells, along every input
+Levels = tuple[tuple[int, ...], ...]  # of every term, along every input
+
+_WIDEST = 2**20  # finest cells: wider than any domain
+
+
+class FieldSchedule:
+    """The schedule of several inputs.
+
+    Parameters
+    ----------
+    problem : Problem
+    stats : Statistics
+        On the finest grids.
+    plan : Plan
+        On the same grids.
+    auto : bool
+        True to choose the resolution; otherwise it ends on the plan's grids.
+    device : Cpu or Batched, optional
+    room : Room, optional
+        The memory that may be used.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        stats: Statistics,
+        plan: Plan,
+        auto: bool,
+        device: Device | None = None,
+        room: Room | None = None,
+    ):
+        stats = problem.centred(stats)
+        self.problem, self.stats, self.plan, self.auto = problem, stats, plan, auto
+        self.device, self.room = device or Cpu(), room
+        self.levels: list[Level] = []
+        self.marginals = marginal_moments(stats)
+        self.nearby = Nearby.of(problem.kernel, plan, stats)
+        self._smooth_widths: list[int] | None = None  # of the stage before
+        self._coarsening: Coarsening = ()  # of the present stage
+        self._explored = False  # True if boxes have told the levels
+        self._plans: list[Plan] = []  # of the stages so far
+
+    def noise(self) -> float:
+        """Return an estimate of the noise variance."""
+        return noise_estimate(without_effects(self.problem.kernel, self.stats))
+
+    # ------------------------------------------------------------ the stages
+
+    def begin(self, state: State | None, trained: bool) -> tuple[GridEngine, State | None, Report]:
+        """Return the engine to begin with: coarse, or where a state is known, as fine as wanted."""
+        search = trained and state is None
+        self._coarsening = self._first() if search else self._target(state)
+        if search and self.auto and self.problem.objective == "evidence":
+            state, report, engine = self._explore()
+            if engine is not None:
+                self._explored = True
+                return engine, state, report
+        else:
+            report = Report()
+        return self._engine(self._coarsening, state), state, report
+
+    def following(self, engine: GridEngine, state: State, report: Report) -> GridEngine | None:
+        """Return the engine of the next stage; None where the present one is fine enough."""
+        self._plans.append(engine.plan)
+        if len(self._plans) == FIELD.stages:
+            return None
+        if self._explored:
+            finer = self._refined(engine, state)
+        else:
+            self._coarsening = self._next(state)
+            finer = self._engine(self._coarsening, state)
+        return None if finer.plan in self._plans else finer  # or training would go in circles
+
+    def final(self, engine: GridEngine) -> GridEngine:
+        """Return the engine that training ended on."""
+        return engine
+
+    def record(self, engine: GridEngine, state: State, bound: Bound) -> None:
+        """Add a level to the record."""
+        plan, stats = engine.plan, engine.statistics
+        spacing = tuple(grid.spacing for grid in (*plan.grids, *plan.smooth_grids))
+        variance = state.kernel.prior_variance * stats.weight
+        self.levels.append(Level.of(plan.functions, spacing, bound, variance))
+
+    def _first(self) -> Coarsening:
+        """Return a coarsening to begin with, fine enough to show the lengths of neighbours."""
+        if not self.plan.inputs:
+            return ()
+        along = cell_lengths(without_effects(self.problem.kernel, self.stats))
+        coarse = first_coarsening(self.plan)
+        if not np.isfinite(along).all():
+            return coarse
+        lengths = dict(zip(self.plan.inputs, map(float, along), strict=True))
+        self.nearby = replace(self.nearby, lengths=lengths)
+        wanted = first_coarsening(self.plan, lengths)
+        # A given num_basis fits, if on disk; an automatic one training may never want.
+        return self._within_memory(coarse, wanted, note=False) if self.auto else wanted
+
+    def _target(self, state: State | None) -> Coarsening:
+        """Return the coarsening to end with, for known hyperparameters."""
+        if not self.auto or state is None:
+            return (1,) * len(self.plan.grids)
+        widest = (_WIDEST,) * len(self.plan.grids)
+        wanted = next_coarsening(widest, self._suitable(state), self.plan, state.kernel, True)
+        return self._within_memory(widest, wanted, state)
+
+    def _next(self, state: State) -> Coarsening:
+        """Return the coarsening of the next stage; the same where it is fine enough."""
+        now = self._coarsening
+        if not self.auto:
+            return tuple(max(1, width // 4) for width in now)
+        wanted = next_coarsening(now, self._suitable(state), self.plan, state.kernel)
+        return self._within_memory(now, wanted, state)
+
+    def _within_memory(
+        self, now: Coarsening, wanted: Coarsening, state: State | None = None, note: bool = True
+    ) -> Coarsening:
+        """Return the wanted coarsening, or one as near to it as memory allows."""
+        if self.room is None or not self.plan.terms:
+            return wanted
+        allowed, kernel = wanted, state.kernel if state else self.problem.kernel
+        while allowed != now and not self.room.fits(self._plan(allowed, state), kernel):
+            allowed = tuple(min(2 * a, b) for a, b in zip(allowed, now, strict=True))
+        if allowed != wanted and note:
+            self.room.stopped()
+        return allowed
+
+    # ------------------------------------------------------------ the plan of a stage
+
+    def _engine(self, coarsening: Coarsening, state: State | None) -> GridEngine:
+        """Return the engine of a stage, with levels that suit the state."""
+        stats = self._coarse(self._widths(coarsening, state))
+        plan, stats = self._smooths(self._plan(coarsening, state), stats, state)
+        if self.room is not None:
+            self.room.require(plan, self.problem.kernel)
+        return GridEngine(self.problem.kernel, plan, stats, self.device)
+
+    def _coarse(self, widths: Coarsening) -> Statistics:
+        return self.stats.coarsen(widths) if any(w > 1 for w in widths) else self.stats
+
+    def _plan(self, coarsening: Coarsening, state: State | None) -> Plan:
+        """Return the plan of a stage."""
+        plan = coarsened(self.plan, self._widths(coarsening, state))
+        if state is None or len(plan.terms) < 2:
+            return plan
+        doubled = [int(log2(width)) for width in coarsening]
+        return replace(plan, levels=_less(self._wanted(state), doubled))
+
+    def _suitable(self, state: State) -> Levels:
+        """Return the levels that suit the hyperparameters."""
+        return levels_by_tolerance(
+            state.kernel,
+            state.noise,
+            self.plan,
+            self.marginals,
+            self.stats.count,
+            self.problem.objective,
+            self.nearby.scatter,
+        )
+
+    def _wanted(self, state: State) -> Levels:
+        """Return the levels of every term: automatic, or as given but for what digits forbid."""
+        return self._suitable(state) if self.auto else levels_by_digits(state.kernel, self.plan)
+
+    def _widths(self, coarsening: Coarsening, state: State | None) -> Coarsening:
+        """Return the cells of a stage in finest cells: of one term they need not be doubled."""
+        if state is None or len(self.plan.terms) != 1:
+            return coarsening
+        (wanted,), (least,) = self._wanted(state), levels_by_digits(state.kernel, self.plan)
+        exact = widths_by_digits(state.kernel, self.plan)
+        return tuple(
+            width if coarse <= 2**level == 2**lowest else max(coarse, 2**level)
+            for coarse, level, lowest, width in zip(coarsening, wanted, least, exact, strict=True)
+        )
+
+    def _smooths(
+        self, plan: Plan, stats: Statistics, state: State | None
+    ) -> tuple[Plan, Statistics]:
+        """Return plan and statistics with smooths on cells that suit their lengths."""
+        if not plan.smooths:
+            return plan, stats
+        widths = []
+        smooths = zip(plan.smooths, plan.smooth_grids, plan.smooth_degrees, strict=True)
+        for term, grid, degree in smooths:
+            if state is None:
+                level = ceil(log2(grid.cells / FIELD.first_smooth_cells))
+            else:
+                (process,) = state.kernel.components[term].factors
+                ratio = scale_of(process) / grid.spacing
+                if self.auto:
+                    level = floor(log2(ratio / FIELD.smooth_length[degree > 1]))
+                else:  # as given, but for what could not be factored
+                    level = ceil(log2(ratio / longest_in_cells([degree])))
+                level = min(level, floor(log2(max(grid.cells / 4, 1))))
+            widths.append(2 ** max(0, level))
+        if state is not None:
+            # From stage to stage in one direction only, or training would go in circles.
+            further = min if self.auto else max
+            before = self._smooth_widths or widths
+            widths = [further(a, b) for a, b in zip(before, widths, strict=True)]
+            self._smooth_widths = widths
+        if all(width == 1 for width in widths):
+            return plan, stats
+        stats = stats.coarsen_columns(widths)
+        grids = tuple(grid for grid, _ in stats.smooths)
+        return replace(plan, smooth_grids=grids), stats
+
+    # ------------------------------------------------------------ boxes of a large field
+
+    def _explore(self) -> tuple[State | None, Report, GridEngine | None]:
+        """Train on boxes of a large field, as fine as the data, then choose its levels.
+
+        On boxes a bound is cheap, so many starts can be tried and nothing has to be guessed
+        from coarse cells, which take what is short for noise. Levels that lose nothing there
+        lose nothing on the whole field. No engine is returned where boxes are of no use.
+        """
+        kernel, report = self.problem.kernel, Report()
+        finest = levels_by_data(None, self.plan, self.marginals, self.stats.count)
+        coarsening = tuple(2**level for level in finest)
+        plan = coarsened(self.plan, coarsening)
+        parts = self._boxes(plan, coarsening)
+        if not parts:
+            return None, report, None
+        state, report, bound = self._climb(parts[:2], None, report, FIELD.box_attempts)
+        if len(parts) > 2 and not report.interrupted:
+            state, report, bound = self._climb(parts, state, report)
+        count = sum(part.statistics.count for part in parts)
+        widest = highest_level(len(finest))
+        suitable = _less(self._suitable(state), finest)
+        wanted = tuple(tuple(min(level, widest) for level in term) for term in suitable)
+        for step in range(widest + 1):
+            plan = replace(plan, levels=_less(wanted, [step] * len(finest)))
+            if not any(map(any, plan.levels)) or report.interrupted:
+                break
+            fit = -np.inf
+            with suppress(np.linalg.LinAlgError), keeping(state, report):
+                engines = self._boxes(plan, coarsening)
+                fit = total(lower_bound(e.factor(*state), "evidence") for e in engines).fit
+            if fit >= bound.fit - FIELD.coarsening_loss * count:
+                break
+        if self.room is not None and not self.room.fits(plan, kernel):
+            return state, report, None  # from coarse to fine, then, as far as memory goes
+        return state, report, GridEngine(kernel, plan, self._coarse(coarsening), self.device)
+
+    def _refined(self, engine: GridEngine, state: State) -> GridEngine:
+        """Return an explored field's engine, finer where lengths have become shorter since."""
+        plan = engine.plan
+        finest = [
+            round(log2(coarse.spacing / fine.spacing))
+            for coarse, fine in zip(plan.grids, self.plan.grids, strict=True)
+        ]
+        suitable = _less(self._suitable(state), finest)
+        levels = tuple(
+            tuple(min(a, b) for a, b in zip(now, new, strict=True))
+            for now, new in zip(plan.levels, suitable, strict=True)
+        )
+        if levels == plan.levels:
+            return engine
+        plan = replace(plan, levels=levels)
+        return GridEngine(self.problem.kernel, plan, engine.statistics, self.device)
+
+    def _boxes(self, plan: Plan, coarsening: Coarsening) -> list[GridEngine]:
+        """Return the engines of boxes of the field, where it is large."""
+        kernel = self.problem.kernel
+        return [
+            GridEngine(kernel, replace(plan, grids=part.grids), part, self.device)
+            for part in boxes(kernel, plan, self.stats, coarsening)
+        ]
+
+    # ------------------------------------------------------------ training on one stage
+
+    def climb(
+        self, engine: GridEngine, state: State | None, report: Report
+    ) -> tuple[State, Report, Bound]:
+        """Train on one resolution, from the best of many starts or from a coarser optimum."""
+        return self._climb([engine], state, report)
+
+    def _climb(
+        self, engines: list[GridEngine], state: State | None, before: Report, attempts: int = 1
+    ) -> tuple[State, Report, Bound]:
+        """Train on the sum of the bounds of engines, the field's or those of its parts."""
+        problem, size = self.problem, sum(engine.size for engine in engines)
+        dear = size >= FIELD.dear_functions or len(engines) > 1
+        step = FIELD.warm_step if dear and state is not None else 1.0
+        objective, ranking = self._objective(engines, step), None
+        if problem.watch is not None:
+            watch = problem.watch
+            objective.watch = lambda done, value: watch(size, done, value)
+        count = sum(engine.statistics.count for engine in engines)
+        settings = _settings(problem.settings, engines, count, dear)
+        starts = [state] if state is not None else self._starts(engines)
+        if state is None:
+            attempts = max(attempts, 1 + settings.restarts)
+            if len(engines) > 1:
+                ranking = self._objective(engines[:1])
+        found, report = climb(objective, starts, settings, attempts, before, state, ranking)
+        if settings.max_iterations < problem.settings.max_iterations:
+            _judge(report, settings.max_iterations, count)
+        return found, report, objective.bound(found)
+
+    def _objective(self, engines: list[GridEngine], step: float = 1.0) -> Objective:
+        problem, plan, price = self.problem, engines[0].plan, None
+        if problem.objective == "evidence":
+            price = self.nearby.price(problem.kernel, plan, engines[0].outputs)
+        limits = field_limits(problem, plan, engines[0].statistics)
+        return Objective(problem, engines, limits, price, step)
+
+    def _starts(self, engines: list[GridEngine]) -> list[State]:
+        """Return the states to try; on boxes many are cheap."""
+        problem, first = self.problem, engines[0]
+        return field_starts(
+            problem.kernel,
+            problem.noise,
+            grids_by_input(problem.kernel, first.plan),
+            first.statistics,
+            self.nearby.lengths,
+            only_nearby=first.size >= FIELD.nearby_starts_from and len(engines) == 1,
+        )
+
+    # ------------------------------------------------------------ the end
+
+    def posterior(self, engine: GridEngine, state: State) -> GridPosterior:
+        """Return the posterior."""
+        return GridPosterior(state.kernel, state.noise, engine)
+
+    def finish(self, posterior: GridPosterior, bound: Bound, report: Report, trained: bool) -> None:
+        """Add notes on memory, digits and missed variance, and name columns as the user does."""
+        plan, notes = self.plan, report.notes
+        notes += self.room.notes if self.room else []
+        report.at_bounds = _by_name(self.problem.kernel, plan.names, report.at_bounds)
+        notes += check_digits(posterior.factored, not trained)
+        if not self.auto and not report.interrupted:
+            notes += fewer_than_asked(plan, posterior.factored)
+        if self.problem.objective == "evidence" and trained:
+            missed = bound.missed / self.stats.count
+            notes += wide_deviations(missed, self.nearby.scatter, posterior.noise)
+
+
+def _less(levels: Levels, steps: list[int] | tuple[int, ...]) -> Levels:
+    """Return levels lowered by a number of doublings along every input, zero at the least."""
+    return tuple(
+        tuple(max(0, level - step) for level, step in zip(term, steps, strict=True))
+        for term in levels
+    )
+
+
+def _settings(settings: LBFGS, engines: list[GridEngine], count: int, dear: bool) -> LBFGS:
+    """Return settings that stop where an iteration gains nothing that a prediction would show.
+
+    A bound of many functions is dear, and the next resolution changes the optimum by more.
+    """
+    share = FIELD.unnoticed_gain_when_dear if dear else FIELD.unnoticed_gain
+    iterations = settings.max_iterations
+    if dear:
+        work = sum(engine.tables.tree.factor_flops for engine in engines if engine.inputs)
+        allowed = np.clip(FIELD.dear_work / max(work, 1.0), *FIELD.dear_iterations)
+        iterations = min(iterations, int(allowed))
+    return LBFGS(iterations, max(settings.tolerance, share * count), settings.restarts)
+
+
+def _judge(report: Report, iterations: int, count: int) -> None:
+    """Judge a limit on iterations that is not the user's by what the last of them gained."""
+    if "stopped after" not in report.message:
+        return
+    start = -(-3 * len(report.trace) // 4)
+    gain = max(report.trace) - max(report.trace[:start])
+    report.converged = gain <= FIELD.late_gain * count
+    report.message = (
+        f"stopped after {iterations} iterations on all of the field, the last quarter of which "
+        f"gained {gain:.2g} nats, {gain / count:.1g} per datum"
+        + ("" if report.converged else "; to go on, fit again with kernel=kernel_")
+    )
+
+
+def _by_name(kernel: Kernel, names: tuple[str, ...] | None, parameters: list[str]) -> list[str]:
+    """Return hyperparameters with columns as the user knows them."""
+    parts = [renamed(part, names) for part in kernel.components]
+    labelled = kernel.replace_parts(parts) if isinstance(kernel, Sum) else parts[0]
+    known = dict(zip(kernel.parameters, labelled.parameters, strict=True))
+    return [known.get(parameter, parameter) for parameter in parameters]

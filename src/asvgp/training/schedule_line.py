@@ -1,0 +1,235 @@
+"""Resolutions of one input, from coarse to fine.
+
+One pass on a fine grid gives every coarser one exactly. With a given number of basis functions,
+training explores a coarse grid, where a bound is cheap, and ends on the given one. An automatic
+number is found by doubling, until two successive doublings gain less than a tolerance per datum
+and the scatter inside cells holds no structure that finer knots could still explain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from asvgp.kernels import Sum
+from asvgp.likelihoods import Gaussian
+from asvgp.model.bound import Bound, upper_bound
+from asvgp.model.chain import ChainEngine
+from asvgp.model.prior import data_variance
+from asvgp.policies import LINE
+from asvgp.posterior.chain import ChainPosterior
+from asvgp.statistics import Statistics
+from asvgp.training.climb import climb
+from asvgp.training.objective import Limits, Objective, labelled, log_limits
+from asvgp.training.optimise import Report, is_scale
+from asvgp.training.problem import Problem, State
+from asvgp.training.resolution import Level
+from asvgp.training.starts import (
+    line_starts,
+    mean_weight,
+    noise_estimate,
+    scatter,
+    signal_power,
+    signal_spread,
+    without_effects,
+)
+
+
+class LineSchedule:
+    """The schedule of one input.
+
+    Parameters
+    ----------
+    problem : Problem
+    stats : Statistics
+        On the finest grid, or on the given one.
+    auto : bool
+        True to choose the resolution among the coarser ones of ``stats``.
+    """
+
+    def __init__(self, problem: Problem, stats: Statistics, auto: bool):
+        self.problem, self.stats, self.auto = problem, problem.centred(stats), auto
+        self.levels: list[Level] = []
+        self._reached: list[float] = []  # the objective on every level
+        self._finer: list[Statistics] = []  # still to come, the finest first
+        self._scatters: list[tuple[float, float]] = []  # on these and the present one
+
+    def noise(self) -> float:
+        """Return an estimate of the noise variance."""
+        return noise_estimate(without_effects(self.problem.kernel, self.stats))
+
+    def begin(self, state: State | None, trained: bool) -> tuple[ChainEngine, State | None, Report]:
+        """Return the engine of the coarsest grid."""
+        grids = [self.stats]
+        if self.auto:
+            while grids[-1].grid.cells >= 2 * LINE.first_cells:
+                grids.append(grids[-1].coarsen())
+            self._scatters = [scatter(self._plain(stats)) for stats in grids]
+        elif trained and state is None:
+            while grids[-1].grid.cells > LINE.cheap_cells:
+                grids.append(grids[-1].coarsen(LINE.coarsening_step))
+        self._finer = grids
+        return self._engine(self._finer.pop()), state, Report()
+
+    def _engine(self, stats: Statistics) -> ChainEngine:
+        return ChainEngine(self.problem.kernel, stats, self.problem.degree)
+
+    def _plain(self, stats: Statistics) -> Statistics:
+        return without_effects(self.problem.kernel, stats)
+
+    def climb(
+        self, engine: ChainEngine, state: State | None, report: Report
+    ) -> tuple[State, Report, Bound]:
+        """Train on one grid.
+
+        Without a state everything is tried; with one, also the states that only these knots
+        can express.
+        """
+        problem, stats = self.problem, engine.statistics
+        cells, plain = stats.grid.cells, self._plain(stats)
+        objective = Objective(problem, [engine], line_limits(problem, stats, plain))
+        if problem.watch is not None:
+            watch = problem.watch
+            objective.watch = lambda done, value: watch(cells, done, value)
+        estimate = noise_estimate(plain)
+
+        def second_look(left: list[State]) -> list[State]:
+            """Return some other starts if the optimum may have taken signal for noise."""
+            best = objective.best[1]
+            if problem.known_noise or best is None or best.noise <= LINE.noise_trap * estimate:
+                return []
+            # The long-lengthscale optimum is a common trap.
+            quiet = [start for start in left if start.noise <= 1.01 * estimate]
+            return quiet[: LINE.second_looks[cells > LINE.cheap_cells]]
+
+        attempts = 1 + (problem.settings.restarts if state is None else 0)
+        starts = _proposals(problem, plain, state)
+        found, report = climb(
+            objective,
+            starts,
+            problem.settings,
+            attempts,
+            report,
+            warm=state,
+            second_look=second_look,
+        )
+        return found, report, objective.bound(found)
+
+    def record(self, engine: ChainEngine, state: State, bound: Bound) -> None:
+        """Add a level; only an automatic resolution needs the upper bound of every one."""
+        stats = engine.statistics
+        if not self.auto:
+            self.levels.clear()  # only the last is one that was asked for
+        variance = sum(data_variance(part, stats)[0] for part in state.kernel.components)
+        num_basis = stats.grid.cells + stats.degree
+        self.levels.append(Level.of(num_basis, stats.grid.spacing, bound, variance))
+        if self.auto:
+            # With next to no noise the bounds meet, and only rounding could exchange them.
+            upper = max(bound.elbo, upper_bound(engine.factor(*state)))
+            self.levels[-1] = replace(self.levels[-1], upper_bound=upper)
+
+    def following(self, engine: ChainEngine, state: State, report: Report) -> ChainEngine | None:
+        """Return the engine of the next finer grid; None where it stops paying."""
+        if self.auto and self._settled(engine.statistics, report):
+            return None
+        if self._scatters:
+            self._scatters.pop()
+        return self._engine(self._finer.pop()) if self._finer else None
+
+    def _settled(self, stats: Statistics, report: Report) -> bool:
+        """Return True if a finer grid would gain next to nothing, or there is none."""
+        self._reached.append(report.objective)
+        reached, data = self._reached, stats.count * len(stats.squares)
+        gained = (reached[-1] - reached[-3]) / data if len(reached) > 2 else float("inf")
+        pinned = self.problem.objective == "evidence" and any(map(is_scale, report.at_bounds))
+        if gained < LINE.settled_gain and not pinned and not _hides_structure(self._scatters):
+            return True
+        last = (reached[-1] - reached[-2]) / data if len(reached) > 1 else 0.0
+        if not self._finer and last > LINE.unsettled_gain:
+            report.notes.append(
+                f"the automatic resolution stopped at {self.levels[-1].num_basis} basis "
+                f"functions, the last doubling having gained {last:.3g} nats per datum: "
+                + (
+                    "finer knots would cut the intervals that y is averaged over"
+                    if stats.averaged
+                    else "give a larger num_basis if the fit should be finer"
+                )
+            )
+        return not self._finer
+
+    def final(self, engine: ChainEngine) -> ChainEngine:
+        """Return the engine of the given grid, even if training was interrupted before."""
+        return engine if self.auto or not self._finer else self._engine(self.stats)
+
+    def posterior(self, engine: ChainEngine, state: State) -> ChainPosterior:
+        """Return the posterior."""
+        stats, degree = engine.statistics, self.problem.degree
+        return ChainPosterior(state.kernel, state.noise, stats, degree, engine)
+
+    def finish(
+        self, posterior: ChainPosterior, bound: Bound, report: Report, trained: bool
+    ) -> None:
+        """Add a note on lengths that ended at the least that the knots can express."""
+        pinned = [name for name in report.at_bounds if is_scale(name)]
+        if self.problem.objective == "evidence" and pinned:
+            report.notes.append(
+                f"{', '.join(pinned)} ended at the least that the knots can express, a few "
+                "spacings: give a larger num_basis, or objective='elbo'"
+            )
+
+
+def line_limits(problem: Problem, stats: Statistics, plain: Statistics) -> Limits:
+    """Return the limits of training on one grid; ``plain`` is without the effects.
+
+    The bound subtracts ``variance / noise`` times N from itself, so that their ratio must stay
+    well below 1 / eps for the difference to mean anything.
+    """
+    power, spread, shortest = signal_power(plain), signal_spread(plain), {}
+    if problem.objective == "evidence":
+        # On wider knots the splines are another process, which training would exploit.
+        for name in filter(is_scale, problem.kernel.parameters):
+            cells = LINE.shortest_lengthscale / (1.0 if name.endswith("lengthscale") else 2.0)
+            shortest[name] = cells * stats.grid.spacing
+    weight = mean_weight(stats)
+    least_noise = max(LINE.least_noise * spread, LINE.least_noise_of_power * power)
+    noise = weight * least_noise, weight * LINE.most_noise * power
+    grids = {part.factors[0].dim: stats.grid for _, part in labelled(problem.kernel)}
+    return log_limits(problem, grids, spread, power, noise, shortest, {})
+
+
+def _proposals(problem: Problem, plain: Statistics, warm: State | None) -> list[State]:
+    """Return starting points for a grid, from statistics without the effects."""
+    if warm is None:
+        return line_starts(problem.kernel, problem.noise, plain)
+    spacing = plain.grid.spacing
+    lengths = [cells * spacing for cells in LINE.finer_lengths]
+    finer = line_starts(warm.kernel, problem.noise, plain, lengths)
+    if isinstance(problem.kernel, Sum) and len(problem.kernel.components) > 1:
+        # What coarser cells did not show may have driven the others far from what was given.
+        further = [*lengths, LINE.finer_length_of_sums * spacing]
+        finer += line_starts(problem.kernel, problem.noise, plain, further)
+        finer += [State(kernel, warm.likelihood) for kernel in _revived(warm, problem.kernel)]
+    quiet = [State(kernel, Gaussian(min(other.noise, warm.noise))) for kernel, other in finer]
+    return [warm, State(problem.kernel, warm.likelihood), *quiet]
+
+
+def _revived(warm: State, given: Sum) -> list[Sum]:
+    """Return the kernel so far with one component as it was given, as strong as the noise or less.
+
+    Each component is tried with the variance of the noise, and with a part of the prior's.
+    """
+    options: list[Sum] = []
+    for i, part in enumerate(given.components):
+        for variance in (warm.noise, 0.3 * warm.kernel.prior_variance):
+            parts = list(warm.kernel.components)
+            parts[i] = part.replace_free({"variance": variance})
+            options.append(given.replace_parts(parts))
+    return options
+
+
+def _hides_structure(scatters: list[tuple[float, float]]) -> bool:
+    """Return True if y scatters clearly less in finer cells (listed first) than in the last's."""
+    here, error = scatters[-1]
+    return any(
+        here - finer > (LINE.hidden_structure + 4.0 * (error**2 + finer_error**2) ** 0.5) * here
+        for finer, finer_error in scatters[:-1]
+    )
