@@ -1,10 +1,10 @@
-"""Intervals of averaged observations, and knots that cut none of them.
+"""Knots that cut none of the intervals that observations are averages over.
 
-An average over part of a cell is a functional of that cell's polynomial alone, so that every
-interval must lie between two neighbouring knots. On a lattice of which all ends of the
-intervals are points, they have integer ends, and knots every m-th point, beginning with
-point r, cut none of them if for all of them (start - r) mod m + width <= m: the finest such
-knots are searched for. Coarser knots that are some of these cut none either.
+An average over part of a cell is a functional of the polynomial of that cell alone, so every
+interval must lie between two neighbouring knots. On a lattice that contains the ends of all
+intervals, these have integer coordinates, and knots at every m-th point from point r on cut
+none of the intervals if (start - r) mod m + width <= m for all of them. This file searches for
+the finest such knots. A coarser subset of them cuts no interval either.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from asvgp.policies import halvings
 from asvgp.runtime.parallel import each_chunk
 from asvgp.times import Duration, TimeAxis
 
-# Of a cell, or of the shortest interval: what rounding may move an end by. The polynomials of
+# Distance, in cells or in shortest intervals, that rounding may move an end by. The polynomials of
 # neighbouring cells differ by its (k + 1)-th power that far from their knot.
 TOLERANCE = 1e-6
-_FINEST = 1e-4  # of the shortest interval: a finer lattice is none
-_TRIES = 1000  # distances of knots, beginning with the widest interval
-_FEW = 8
-_WIDEST = 4.0  # of the longest interval: knots farther apart would be coincidence
+_FINEST = 1e-4  # spacing of the finest lattice, in shortest intervals
+_TRIES = 1000  # distances of knots to try, beginning with the widest interval
+_FEW = 8  # cells that are too few to be worth having
+_WIDEST = 4.0  # largest distance of knots, in longest intervals: beyond, a fit is coincidence
 
 
 def cut(x: Array, width: Array, grid: Grid) -> Array:
-    """Rows whose intervals hold a knot inside them, or leave the domain.
+    """Return the rows whose intervals have a knot inside them or leave the domain.
 
     Examples
     --------
@@ -43,9 +43,9 @@ def cut(x: Array, width: Array, grid: Grid) -> Array:
 
 
 def aligned_grid(x: Array, width: Array, lower: float, upper: float, most: int) -> Grid | None:
-    """The finest grid over ``[lower, upper]``, of about ``most`` cells, that cuts no interval.
+    """Return the finest grid over ``[lower, upper]`` that cuts no interval, or None.
 
-    It may reach beyond both ends, to hold whole cells. None where there is no such grid.
+    It has about ``most`` cells at most, and may reach beyond both ends to hold whole cells.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def aligned_grid(x: Array, width: Array, lower: float, upper: float, most: int) 
         return None
     spacing, offset = _spacing(*(_whole(v / unit) for v in (x - origin, width)))
     if not spacing or unit * spacing > _WIDEST * float(width.max()):
-        return None  # where intervals only happen to fit, the knots say too little of f
+        return None  # where intervals fit by chance, such wide cells tell too little about f
     spacing *= max(1, ceil((upper - lower) / (unit * spacing * most) - TOLERANCE))
     first = floor(((lower - origin) / unit - offset) / spacing + TOLERANCE)
     begin = origin + unit * (offset + spacing * first)
@@ -72,7 +72,7 @@ def aligned_grid(x: Array, width: Array, lower: float, upper: float, most: int) 
 
 
 def aligned_cells(x: Array, width: Array, lower: float, upper: float, most: int) -> int | None:
-    """The largest number of cells, at most ``most``, by which a domain cuts no interval.
+    """Return the largest number of cells, up to ``most``, by which a domain cuts no interval.
 
     Examples
     --------
@@ -92,15 +92,15 @@ def aligned_cells(x: Array, width: Array, lower: float, upper: float, most: int)
 
 
 def _averages(x: Array, width: Array) -> tuple[Array, Array]:
-    """The rows that are averages, in double precision."""
+    """Return the rows that are averages, in double precision."""
     rows = width > 0.0
     return np.asarray(x[rows], dtype=float), width[rows]
 
 
 def _unit(places: Array, width: Array) -> float | None:
-    """The largest length of which all places and widths are multiples, if there is one.
+    """Return the largest length of which all places and widths are multiples, if there is one.
 
-    Euclid's algorithm, beginning with the shortest width, with what rounding there is.
+    This is Euclid's algorithm, beginning with the shortest width, up to rounding.
     """
     shortest = float(width[width < (1.0 + TOLERANCE) * width.min()].mean())
     lengths = np.concatenate([places, width])
@@ -110,11 +110,11 @@ def _unit(places: Array, width: Array) -> float | None:
         exact = float(count @ lengths / (count @ count))
         if np.abs(lengths - exact * count).max() <= TOLERANCE * shortest:
             return exact
-        left = np.abs(lengths - unit * count)
-        left = left[left > 10.0 * TOLERANCE * shortest]
-        if not len(left):
+        rest = np.abs(lengths - unit * count)
+        rest = rest[rest > 10.0 * TOLERANCE * shortest]
+        if not len(rest):
             return None
-        unit = float(left.min())
+        unit = float(rest.min())
     return None
 
 
@@ -123,7 +123,7 @@ def _whole(values: Array) -> Array:
 
 
 def _spacing(start: Array, length: Array) -> tuple[int, int]:
-    """The smallest distance of knots that cut no interval, and the first knot; or zeros.
+    """Return the smallest distance of knots that cut no interval, and the first knot, or zeros.
 
     A few cells that hold many overlapping intervals each are not worth having.
     """
@@ -131,10 +131,10 @@ def _spacing(start: Array, length: Array) -> tuple[int, int]:
     codes = np.sort(start * (widest + 1) + length)
     codes = codes[np.append(True, np.diff(codes) > 0)]
     start, length = np.divmod(codes, widest + 1)
-    some = slice(None, None, max(1, len(codes) // 1000))  # most distances fail on these already
+    sample = slice(None, None, max(1, len(codes) // 1000))  # most distances fail on these already
     largest = max(widest, 2 * end // min(_FEW, len(codes)))
     for spacing in [*range(widest, widest + _TRIES), int(np.gcd.reduce(start))]:
-        if widest <= spacing <= largest and len(_uncut(start[some], length[some], spacing)):
+        if widest <= spacing <= largest and len(_uncut(start[sample], length[sample], spacing)):
             free = _uncut(start, length, spacing)
             if len(free):
                 return spacing, int(free[0])
@@ -142,7 +142,7 @@ def _spacing(start: Array, length: Array) -> tuple[int, int]:
 
 
 def _uncut(start: Array, length: Array, spacing: int) -> Array:
-    """Remainders by ``spacing`` of points that lie in the interior of no interval."""
+    """Return the remainders by ``spacing`` of points that lie inside no interval."""
     first = start % spacing
     changes = np.bincount(first + 1, minlength=2 * spacing + 1)
     changes -= np.bincount(first + length, minlength=2 * spacing + 1)
@@ -153,9 +153,9 @@ def _uncut(start: Array, length: Array, spacing: int) -> Array:
 def finest_uncut(
     x: Array, width: Array, grid: Grid, degree: int, axis: TimeAxis | None, given: bool
 ) -> Grid:
-    """A grid of about as many cells whose knots cut no interval, and that can be coarsened.
+    """Return a grid of about as many cells that cuts no interval and can be coarsened.
 
-    It covers the same domain, and where that is not ``given`` it may reach beyond.
+    It covers the same domain, and may reach beyond where that is not ``given``.
     """
     if given:
         cells = aligned_cells(x, width, grid.lower, grid.upper, grid.cells)
@@ -166,16 +166,16 @@ def finest_uncut(
             f"No number of equidistant knots from {ends}, the domain given, leaves all intervals "
             "whole that y is averaged over. " + _advice(x, width, grid, degree, axis)
         )
-    found = aligned_grid(x, width, grid.lower, grid.upper, grid.cells)
-    if found is None:
+    uncut = aligned_grid(x, width, grid.lower, grid.upper, grid.cells)
+    if uncut is None:
         raise ValueError(_advice(x, width, grid, degree, axis))
-    multiple = halvings(found.cells)
-    cells = multiple * ceil(found.cells / multiple)
-    return Grid(found.lower, found.lower + cells * found.spacing, cells)
+    multiple = halvings(uncut.cells)
+    cells = multiple * ceil(uncut.cells / multiple)
+    return Grid(uncut.lower, uncut.lower + cells * uncut.spacing, cells)
 
 
 def check_uncut(x: Array, width: Array, grid: Grid, degree: int, axis: TimeAxis | None) -> None:
-    """An error where knots cut intervals: how many, the first, and what would do."""
+    """Check that knots cut no interval; the error names the first and knots that would do."""
     rows = cut(x, width, grid)
     if not len(rows):
         return
@@ -190,9 +190,9 @@ def check_uncut(x: Array, width: Array, grid: Grid, degree: int, axis: TimeAxis 
 
 
 def _advice(x: Array, width: Array, grid: Grid, degree: int, axis: TimeAxis | None) -> str:
-    """The knots to take, about as many, if there are such.
+    """Say which knots to use instead, about as many, or why there are none.
 
-    They cover the grid, which holds all data: these may be no more than a block of them.
+    They cover the grid, which holds all data: ``x`` may be only a block of them.
     """
     better = aligned_grid(x, width, grid.lower, grid.upper, grid.cells)
     if better is not None:
@@ -213,7 +213,7 @@ def _length(value: float, axis: TimeAxis | None) -> str:
 
 
 def _shown(value: float, axis: TimeAxis | None, exact: bool = False) -> str:
-    """A place on the line, as the user would write it."""
+    """Return a place on the line as the user would write it."""
     if axis is None:
         return repr(float(value)) if exact else f"{value:g}"
     time = str(np.datetime_as_string(axis.to_times(np.array([value]))[0]))
