@@ -36,7 +36,7 @@ def pictures(path, images):
         dark.goto(path.as_uri())
         figure = dark.locator("section#explore")
         figure.scroll_into_view_if_needed()
-        box = dark.locator("canvas").first.bounding_box()
+        box = dark.locator(".plot").first.bounding_box()
         dark.mouse.move(box["x"] + 0.55 * box["width"], box["y"] + 0.5 * box["height"])
         for _ in range(14):  # a few days, so that the curve and its observations show
             dark.mouse.wheel(0, -100)

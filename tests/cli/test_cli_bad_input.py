@@ -143,7 +143,7 @@ def test_roles_that_cannot_be(folder):
             *ROLES,
             "--domain",
             "2024-01-05,2024-02-01",
-        ): "error: --domain 2024-01-05,2024-02-01 leaves out 4 of "
+        ): "error: domain=(2024-01-05, 2024-02-01) leaves out 4 of "
         "28 values of X, which range from 2024-01-01 to 2024-01-28.",
         (*ROLES, "--domain", "0,10"): "domain",
         (*ROLES, "--memory-limit", "plenty"): "plenty",
@@ -285,14 +285,16 @@ def test_models_that_do_not_go_together(folder):
 def test_hints_name_options(folder):
     alone = "x,z,y\n" + "".join(f"3,{i},{i % 7}\n" for i in range(30))
     said = refused(folder, *fit_of(folder, alone, "--target", "y", "--input", "x"))
-    assert said.endswith("Give one with --domain a,b.\n")
+    assert said.endswith("(On the command line: --domain A,B for each input.)\n")
     said = refused(folder, *fit_of(folder, alone, "--target", "y"))
-    assert "Give one, --domain a,b once for each input, or drop the column" in said
+    assert "or drop the column" in said
+    assert "--domain A,B for each input" in said
     same = "x,y\n" + "".join(f"{i},7\n" for i in range(30))
-    assert "with --fixed and --noise" in refused(folder, *fit_of(folder, same, "--target", "y"))
+    assert "line: --fixed, --noise.)" in refused(folder, *fit_of(folder, same, "--target", "y"))
     wide = "x,y\n" + "".join(f"{i},{i % 7}\n" for i in range(30))
     said = refused(folder, *fit_of(folder, wide, "--target", "y", "--domain", "0,5"))
-    assert "--domain 0,5 leaves out 24 of 30 values" in said
+    assert "leaves out 24 of 30 values" in said
+    assert "On the command line: --domain A,B" in said
 
 
 def test_messages_name_columns_lines_and_commands(folder):
@@ -308,15 +310,16 @@ def test_messages_name_columns_lines_and_commands(folder):
         "outputs are known." in result.stderr
     )
     draw = ("plot", folder / "two.asvgp", "-o", folder / "two.png")
-    assert "which to draw, --output-number 0 to 1." in refused(folder, *draw)
+    assert "output=0 to 1. (On the command line: --output-number N.)" in refused(folder, *draw)
     said = refused(folder, *draw, "--output-number", 7)
-    assert said.startswith("error: --output-number must be a whole number from 0 to 1, got 7")
+    assert said.startswith("error: output must be a whole number from 0 to 1, got 7")
+    assert "--output-number N" in said
     later = HEAD + LINES.replace("2024-01", "2024-05")
     call(*fit_of(folder, later, *ROLES)[:-1], folder / "later.asvgp")
     call(*fit_of(folder, HEAD + LINES, *ROLES)[:-1], folder / "early.asvgp")
     models = folder / "early.asvgp", folder / "later.asvgp"
     said = refused(folder, "merge", *models, "-o", folder / "both.asvgp")
-    assert said.endswith("with asvgp update, or fit both with the same --domain.\n")
+    assert said.endswith("(On the command line: asvgp update.)\n")
     whole = (*ROLES, "--domain", "2024-01-01,2024-06-01")  # which is true
     call(*fit_of(folder, later, *whole)[:-1], folder / "later.asvgp")
     call(*fit_of(folder, HEAD + LINES, *whole)[:-1], folder / "early.asvgp")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from asvgp.cli.session import Session, common, examples
-from asvgp.cli.sizes import in_words
+from asvgp.runtime.memory import in_words
 
 
 @click.command(

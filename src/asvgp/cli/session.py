@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +13,8 @@ from typing import Any
 
 import click
 
-from asvgp.cli.sizes import in_words, smaller
+from asvgp.cli.sizes import smaller
+from asvgp.runtime.memory import in_words
 
 
 class Session:
@@ -51,7 +51,7 @@ class Session:
         said: set[str] = set()
 
         def show(message, category, *_, **__) -> None:
-            text = for_the_shell(" ".join(str(message).split()))
+            text = with_options(" ".join(str(message).split()))
             if text not in said:
                 said.add(text)
                 click.echo(f"warning: {text}", err=True)
@@ -171,37 +171,38 @@ def in_one_line(error: BaseException) -> str:
     if isinstance(error, MemoryError) and not str(error):
         return "there is not enough memory; give a smaller num_basis, or a memory limit"
     text = error.args[0] if isinstance(error, KeyError) and error.args else error
-    return for_the_shell(" ".join(str(text).split())) or type(error).__name__
+    return with_options(" ".join(str(text).split())) or type(error).__name__
 
 
-# What the library calls its arguments, as the options are called.
-_OPTIONS_OF = (
-    (r"domain=\((None|\(a, b\))(, (None|\(a, b\)))+\)", "--domain a,b once for each input"),
-    (r"\bdomain=\(([^(),]+), ([^(),]+)\)", r"--domain \1,\2"),
-    (r"\bnum_basis=(\d+)", r"--num-basis \1"),
-    (r"optimizer=None and a noise_variance", "--fixed and --noise"),
-    (r"\+ Constant\(\)", "+ constant"),
-    (r"\boutput=0 to (\d+)", r"--output-number 0 to \1"),
-    (r"^output must be a whole number", "--output-number must be a whole number"),
-    (
-        r"Fit the second with partial_fit on the first instead",
-        "Add the data of the second to the first with asvgp update, or fit both with the same "
-        "--domain",
-    ),
-)
+# Arguments and methods that messages of the library name, and what they are on the command line.
+_ON_THE_COMMAND_LINE = {
+    "num_basis": "--num-basis N",
+    "domain": "--domain A,B for each input",
+    "optimizer": "--fixed",
+    "noise_variance": "--noise",
+    "memory_limit": "--memory-limit",
+    "output": "--output-number N",
+    "Constant()": "constant in --kernel",
+    "partial_fit": "asvgp update",
+}
 
 
-def for_the_shell(text: str) -> str:
-    """A message of the library, with options in place of arguments.
+def with_options(text: str) -> str:
+    """Return a message of the library, with the options that stand for arguments it names.
 
     Examples
     --------
-    >>> for_the_shell("There is no range. Give one with domain=(a, b).")
-    'There is no range. Give one with --domain a,b.'
+    >>> with_options("num_basis must be at least 4, got 2.")
+    'num_basis must be at least 4, got 2. (On the command line: --num-basis N.)'
     """
-    for argument, option in _OPTIONS_OF:
-        text = re.sub(argument, option, text)
-    return text
+    named = [
+        option
+        for name, option in _ON_THE_COMMAND_LINE.items()
+        if f"{name}=" in text
+        or text.startswith(f"{name} ")
+        or (name in text and not name.isalpha())
+    ]
+    return f"{text} (On the command line: {', '.join(named)}.)" if named else text
 
 
 def drop_output() -> None:

@@ -1,25 +1,14 @@
-"""How large a model file is, and how it would be small."""
+"""Advice on how to make a large model file smaller."""
 
 from __future__ import annotations
+
+from asvgp.runtime.memory import in_words
 
 LARGE = 5_000_000  # bytes
 
 
-def in_words(size: int) -> str:
-    """A number of bytes as people say it.
-
-    Examples
-    --------
-    >>> in_words(812), in_words(40_960), in_words(19_364_151)
-    ('812 bytes', '41 kB', '19.4 MB')
-    """
-    if size < 1_000:
-        return f"{size} bytes"
-    return f"{size / 1e3:.0f} kB" if size < 999_500 else f"{size / 1e6:.1f} MB"
-
-
 def smaller(gp, size: int) -> str:
-    """What would make the file of a model on an automatic grid small; empty where it is that.
+    """Return advice that makes the file of a model on an automatic grid small, or no text.
 
     The file holds statistics on the finest grid that training could have chosen, and the
     posterior on the one that it chose: a number in place of "auto" leaves out the first.
@@ -30,7 +19,7 @@ def smaller(gp, size: int) -> str:
     if kept.moments.size > 1.5 * chosen.moments.size:
         given = ",".join(map(str, count)) if isinstance(count, tuple) else count
         return (
-            " Most of it are sums on a finer grid than training chose, for data to come: "
+            " Most of it is sums on a finer grid than training chose, for data to come: "
             f"--num-basis {given} keeps the chosen one only."
         )
     if isinstance(count, tuple):

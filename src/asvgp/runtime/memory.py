@@ -45,11 +45,13 @@ def in_words(amount: float) -> str:
 
     Examples
     --------
-    >>> in_words(3 * 2**30), in_words(5000.0)
-    ('3.0 GiB', '4.9 KiB')
+    >>> in_words(3 * 2**30), in_words(5000.0), in_words(812)
+    ('3.0 GiB', '4.9 KiB', '812 bytes')
     """
     power = min(int(log2(max(amount, 1.0)) // 10), 4)
-    return f"{amount / 1024**power:.1f} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
+    if power == 0:
+        return f"{amount:.0f} bytes"
+    return f"{amount / 1024**power:.1f} {('KiB', 'MiB', 'GiB', 'TiB')[power - 1]}"
 
 
 def physical_memory() -> float:
