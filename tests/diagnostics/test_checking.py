@@ -8,8 +8,9 @@ import pytest
 from asvgp import SHO, GPRegressor, Matern12, Matern32, Matern52, Matern72
 from asvgp.basis import Grid
 from asvgp.diagnostics.calibration import calibration
-from asvgp.diagnostics.freedom import component_degrees_of_freedom, effective_degrees_of_freedom
-from asvgp.diagnostics.summary import basis_verdict, standard_errors, summary
+from asvgp.diagnostics.curvature import standard_errors
+from asvgp.diagnostics.summary import summary
+from asvgp.diagnostics.verdict import line_verdict
 from asvgp.model.prior import Prior
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.leave_one_out import leave_one_out
@@ -221,9 +222,9 @@ def test_degrees_of_freedom_are_traces_of_the_smoother(kernel, weighted):
         covariances.append(phi @ np.linalg.solve(K, phi.T))
     inverse = np.linalg.inv(sum(covariances) + np.diag(noise / weights))
     expected = [np.trace(covariance @ inverse) for covariance in covariances]
-    parts = component_degrees_of_freedom(posterior)
+    parts = posterior.factored.component_freedoms()
     np.testing.assert_allclose(parts, expected, rtol=1e-7)
-    assert effective_degrees_of_freedom(posterior) == pytest.approx(parts.sum(), rel=1e-10)
+    assert posterior.factored.forms().freedom == pytest.approx(parts.sum(), rel=1e-10)
 
 
 # ------------------------------------------------------------------ standard errors
@@ -307,7 +308,7 @@ def test_verdict_foretells_what_doubling_and_the_suggested_basis_do(kernel, extr
         return Statistics.from_data(x, y, Grid(0.0, 3.0, cells), max(degrees))
 
     def verdict(cells):
-        return basis_verdict(kernel, noise, on(cells), degrees)
+        return line_verdict(kernel, noise, on(cells), degrees)
 
     coarse, fine = verdict(cells), verdict(2 * cells)
     missed = lower_bound(kernel, noise, on(cells), degrees).missed

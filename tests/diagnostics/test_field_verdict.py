@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from asvgp import GPRegressor, Matern12, Matern32, Matern52
-from asvgp.diagnostics.summary import BasisVerdict
+from asvgp.diagnostics.verdict import BasisVerdict
 from asvgp.model.grid import GridEngine
 
 FIXED = {"optimizer": None}

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from asvgp import SHO, Constant, GPRegressor, Linear, Matern32, Matern52
 from asvgp.basis import Grid
 from asvgp.data.columns import Table, match
-from asvgp.diagnostics.freedom import component_degrees_of_freedom, effective_degrees_of_freedom
 from asvgp.kernels import Kernel
 from asvgp.model.effects import Design, estimate
 from asvgp.model.prior import ChainPrior
@@ -251,9 +250,9 @@ def test_degrees_of_freedom_are_traces():
     parts.append((columns(x, z) * VARIANCES) @ columns(x, z).T)
     noisy = sum(parts) + np.diag(NOISE / w)
     expected = [float(np.trace(np.linalg.solve(noisy, part))) for part in parts]
-    got = component_degrees_of_freedom(posterior)
+    got = posterior.factored.component_freedoms()
     np.testing.assert_allclose(got, expected[:2], rtol=1e-3)
-    assert effective_degrees_of_freedom(posterior) == pytest.approx(sum(expected), rel=1e-3)
+    assert posterior.factored.forms().freedom == pytest.approx(sum(expected), rel=1e-3)
 
 
 def test_leave_one_out_is_refitting():

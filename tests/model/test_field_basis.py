@@ -9,7 +9,7 @@ import pytest
 
 from asvgp import GPRegressor, Matern32, Matern52
 from asvgp.basis import Grid
-from asvgp.diagnostics.summary import standard_errors
+from asvgp.diagnostics.curvature import standard_errors
 from asvgp.model.bound import Bound
 from asvgp.model.conditioning import wide_deviations
 from asvgp.statistics import Statistics

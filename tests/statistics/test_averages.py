@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52
 from asvgp.basis import Grid
-from asvgp.diagnostics.freedom import component_degrees_of_freedom, effective_degrees_of_freedom
 from asvgp.kernels.dynamics import average_variances
 from asvgp.model.prior import ChainPrior
 from asvgp.posterior.chain import ChainPosterior
@@ -246,8 +245,8 @@ def test_degrees_of_freedom_are_those_of_the_smoother():
     columns = np.stack([np.ones(len(x)), x + 0.5 * width], axis=1)
     covariance = phi @ np.linalg.solve(K, phi.T) + (columns * VARIANCES) @ columns.T
     expected = np.trace(np.linalg.solve(covariance + np.diag(NOISE / w), covariance))
-    assert effective_degrees_of_freedom(posterior) == pytest.approx(expected, rel=1e-8)
-    parts = component_degrees_of_freedom(posterior)
+    assert posterior.factored.forms().freedom == pytest.approx(expected, rel=1e-8)
+    parts = posterior.factored.component_freedoms()
     assert posterior.effects is not None
     freedom = posterior.effects.freedom
     own = (columns * VARIANCES) @ columns.T

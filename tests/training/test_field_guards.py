@@ -12,7 +12,7 @@ import pytest
 
 from asvgp import Constant, GPRegressor, Matern12, Matern32, Matern52, Matern72
 from asvgp.basis import Grid
-from asvgp.diagnostics.field_facts import field_facts
+from asvgp.diagnostics.facts import field_facts
 from asvgp.diagnostics.summary import summary
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian

@@ -1,145 +1,21 @@
-"""What a fitted model is worth: is the basis large enough, and the summary."""
+"""The summary of a fitted model, as a statistics package would print it."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from math import ceil, floor, log10
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from asvgp.diagnostics.curvature import StandardErrors, standard_errors
-from asvgp.diagnostics.freedom import component_degrees_of_freedom, effective_degrees_of_freedom
-from asvgp.kernels import Kernel
-from asvgp.model.bound import Bound
-from asvgp.model.prior import ChainPrior, data_variance
+from asvgp.diagnostics.facts import Facts
+from asvgp.diagnostics.verdict import BasisVerdict
 from asvgp.policies import VERDICT
-from asvgp.posterior.chain import ChainPosterior
-from asvgp.statistics import Statistics
 from asvgp.times import Duration, in_short
 
 _WIDTH = 80
-
-
-@dataclass(frozen=True)
-class BasisVerdict:
-    """Whether more basis functions would help.
-
-    Attributes
-    ----------
-    missed_share : float
-        Share of the prior variance at the data that the splines miss.
-    penalty : float
-        What the bound pays for that, in nats per datum: all that finer knots can recover.
-    gain : float
-        The part of it that twice the resolution would recover, by theory: the missed
-        variance of a kernel with p derivatives falls like ``h**min(2 (k - p), 2 p + 1)``.
-    num_basis : int
-        Present number of basis functions (of one component).
-    suggested : int
-        Number that should bring the penalty below 0.001 nats per datum, or as near as digits go.
-    verdict : str
-        In words.
-    """
-
-    missed_share: float
-    penalty: float
-    gain: float
-    num_basis: int
-    suggested: int
-    verdict: str
-
-    @property
-    def enough(self) -> bool:
-        """Whether the answer is yes."""
-        return self.penalty < VERDICT.enough
-
-    def __str__(self) -> str:
-        return self.verdict
-
-
-def basis_verdict(
-    kernel: Kernel, noise: float, stats: Statistics, degree: int | tuple[int, ...]
-) -> BasisVerdict:
-    """Is the basis large enough? With a number.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from asvgp import Matern32
-    >>> from asvgp.basis import Grid
-    >>> from asvgp.statistics import Statistics
-    >>> x = np.linspace(0, 1, 1000)
-    >>> for cells in (20, 100, 500):
-    ...     stats = Statistics.from_data(x, np.sin(9 * x), Grid(0.0, 1.0, cells), degree=2)
-    ...     print(basis_verdict(Matern32(0.3), 0.01, stats, degree=2))
-    no: raise num_basis to about 270
-    nearly
-    yes
-    """
-    model = ChainPrior(kernel, stats.grid, degree)
-    missed, rates = [], []
-    for prior in model.priors:
-        missed.append(max(prior.missed(stats)[0], 0.0))
-        order = prior.kernel.order
-        rates.append(min(2 * (prior.degree - order), 2 * order + 1))
-    penalties = np.array(missed) / (2.0 * noise * stats.count)
-    rates = np.array(rates)
-    penalty = float(penalties.sum())
-    num_basis = stats.grid.cells + max(model.degrees)
-    suggested = num_basis
-    if penalty >= VERDICT.enough:
-        low, high = 0.0, 60.0  # log2 of the refinement, by bisection
-        while high - low > 1e-3:
-            middle = 0.5 * (low + high)
-            enough = np.sum(penalties * 2.0 ** (-rates * middle)) < VERDICT.enough
-            low, high = (low, middle) if enough else (middle, high)
-        suggested = _round_up(stats.grid.cells * 2.0**high + max(model.degrees))
-    words = "yes" if penalty < VERDICT.enough else "nearly"
-    if penalty >= VERDICT.nearly_enough:
-        words = f"no: raise num_basis to about {suggested:,}"
-        if stats.averaged:
-            words += ", or the degree where knots would cut intervals"
-    return BasisVerdict(
-        sum(missed) / sum(data_variance(part, stats)[0] for part in kernel.components),
-        penalty,
-        float(np.sum(penalties * (1.0 - 2.0**-rates))),
-        num_basis,
-        suggested,
-        words,
-    )
-
-
-def _round_up(number: float) -> int:
-    """To two digits."""
-    unit = 10 ** max(floor(log10(number)) - 1, 0)
-    return ceil(number / unit) * unit
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What a summary asks of the structure of a model."""
-
-    degrees: tuple[int, ...]
-    structure: tuple[str, ...]
-    freedom: float
-    component_freedom: tuple[float, ...]
-    verdict: BasisVerdict
-    bound: Callable[[Kernel, float], Bound] | None = None
-
-
-def line_facts(posterior: ChainPosterior) -> Facts:
-    """Of a model of one input."""
-    degrees = posterior.model.degrees
-    return Facts(
-        tuple(degrees),
-        (),
-        effective_degrees_of_freedom(posterior),
-        tuple(component_degrees_of_freedom(posterior).tolist()),
-        basis_verdict(posterior.kernel, posterior.noise, posterior.stats, degrees),
-    )
 
 
 @dataclass(frozen=True)
@@ -299,7 +175,7 @@ def summary(gp) -> Summary:
     kernel, noise, report = gp.kernel_, gp.noise_variance_, gp.optimization_
     stats = gp.posterior_.stats  # on the resolution chosen
     given, known = gp.optimizer is None, gp._seen().known_noise
-    facts, errors = _worth(gp, given, known)
+    facts, errors = _diagnosis(gp, given, known)
     labels = [_kind(component, short=True) for component in kernel.components]
     if len(labels) > 1:
         labels = [f"{i} {label}" for i, label in enumerate(labels, start=1)]
@@ -359,12 +235,18 @@ def summary(gp) -> Summary:
     )
 
 
-def _worth(gp, given: bool, known: bool) -> tuple[Facts, StandardErrors]:
-    """Facts and standard errors: many bounds, so they are kept with the posterior they are of."""
+# Facts and standard errors take two bounds per hyperparameter, so they are kept as long as the
+# posterior that they belong to.
+_Diagnosis = tuple[Facts, StandardErrors]
+_DIAGNOSES: WeakKeyDictionary[object, dict[tuple, _Diagnosis]] = WeakKeyDictionary()
+
+
+def _diagnosis(gp, given: bool, known: bool) -> _Diagnosis:
+    """Return facts and standard errors of a fitted model."""
     kernel, posterior, at_bounds = gp.kernel_, gp.posterior_, gp.optimization_.at_bounds
-    asked = (gp.objective, given, known)  # what may be set after the fit
-    kept = vars(posterior).setdefault("_worth", {})
-    if asked not in kept:
+    settings = (gp.objective, given, known)  # these may be set after the fit
+    diagnoses = _DIAGNOSES.setdefault(posterior, {})
+    if settings not in diagnoses:
         facts = gp._seen().structure.facts(posterior, gp.objective, gp.stats_)
         free = [name not in kernel.fixed and not given for name in kernel.parameters]
         free.append(not given and not known)
@@ -379,8 +261,8 @@ def _worth(gp, given: bool, known: bool) -> tuple[Facts, StandardErrors]:
             [inside.get(name, name) for name in at_bounds],
             facts.bound,
         )
-        kept[asked] = replace(facts, bound=None), errors
-    return kept[asked]
+        diagnoses[settings] = replace(facts, bound=None), errors
+    return diagnoses[settings]
 
 
 def _open_ended(rows: list[dict]) -> str:

@@ -170,11 +170,32 @@ class ChainFactored:
         return _outer(means), first.T @ first
 
     def component_freedoms(self) -> Array:
-        """Return the effective degrees of freedom of every component."""
-        _, total, start = self._covariance_sums
-        cells = self.prior.grid.cells
-        counts = np.array([cells + degree for degree in self.prior.degrees])
-        return counts - self.prior.component_forms(total, start)
+        """Return the effective degrees of freedom of every component.
+
+        ``tr(P^-1 G S_i) / noise`` with ``S_i`` selecting the coefficients of component i: the
+        trace of the matrix that takes y to the component's fitted values. By G, not as functions
+        less ``tr(P^-1 K)``, which would be a small difference of large numbers.
+        """
+        prior, stats, effects = self.prior, self.engine.statistics, self.effects
+        if len(prior.where) == 1 and effects is None:
+            return np.array([self.chain.sums[0] / self.noise])
+        pair, parts = prior.pair(stats), []
+        for where in prior.where:
+            total = 0.0
+            for i in where:
+                for j, column in enumerate(pair[i]):
+                    total += float(self.covariances[:, i, j] @ stats.moments[:, column])
+            parts.append(total)
+        design = self.engine.design
+        if effects is not None and design is not None:
+            columns, powers = self.coefficients[effects.outputs :], stats.degree + 1
+            left = design.taylor - by_power(columns, prior.power, powers)
+            for number, where in enumerate(prior.where):
+                part = by_power(columns[:, :, where], prior.power[where], powers)
+                nothing = np.zeros_like(part), np.zeros_like(design.products)
+                inner = design.inner(left, part, *nothing)
+                parts[number] -= float(np.sum(effects.covariance * inner))
+        return np.array(parts) / self.noise
 
     @cached_property
     def coefficients(self) -> Array:

@@ -261,7 +261,7 @@ class Room:
         limit = "memory_limit" if self.given else f"the limit, 80 % of what {where} has,"
         advice = "Take fewer basis functions"
         if less is not None:
-            advice = f"num_basis={_counts(less, kernel)} would fit"
+            advice = f"num_basis={less.num_basis(kernel)} would fit"
         if not self.auto:
             advice += "; num_basis='auto' keeps to the limit"
         raise NotEnoughMemory(
@@ -295,16 +295,6 @@ def spilled(need: Need, spills: bool) -> str:
 def _scaled(grids: Sequence[Grid], share: float, least: int = 1) -> tuple[Grid, ...]:
     """Grids of fewer cells."""
     return tuple(Grid(g.lower, g.upper, max(least, int(share * g.cells))) for g in grids)
-
-
-def _counts(plan: Plan, kernel: Kernel) -> tuple[int, ...]:
-    """Numbers of basis functions as a user gives them: one an input, in order of columns."""
-    pairs = zip(plan.inputs, plan.grids, plan.powers, strict=True)
-    counts = {column: grid.cells + k for column, grid, k in pairs}
-    for term, count in zip(plan.smooths, plan.smooth_counts, strict=True):
-        column = kernel.components[term].factors[0].dim
-        counts[column] = min(count, counts.get(column, count))
-    return tuple(counts[column] for column in sorted(counts))
 
 
 def fitting_cells(

@@ -72,6 +72,20 @@ class Plan:
             along.append(max(-(-grid.cells // 2**level) + k for k, level in pairs if k))
         return (*along, *self.smooth_counts)
 
+    def num_basis(self, kernel: Kernel) -> tuple[int, ...]:
+        """Return numbers of basis functions as a user gives them: one per input of the splines.
+
+        In the order of the columns of X. Of several smooths over one column, the largest counts,
+        as in the attribute ``num_basis_``.
+        """
+        over = [kernel.components[term].factors[0].dim for term in self.smooths]
+        along = [grid.cells + k for grid, k in zip(self.grids, self.powers, strict=True)]
+        counts: dict[int, int] = {}
+        pairs = zip((*self.inputs, *over), (*along, *self.smooth_counts), strict=True)
+        for column, count in pairs:
+            counts[column] = max(count, counts.get(column, 0))
+        return tuple(counts[column] for column in sorted(counts))
+
     def column(self, number: int) -> int | str:
         """A column of X as the user knows it."""
         return number if self.names is None else self.names[number]

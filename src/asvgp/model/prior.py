@@ -293,16 +293,6 @@ class ChainPrior:
             )
         return np.concatenate(parts)
 
-    def component_forms(self, total: Array, start: Array) -> Array:
-        """Return the share of every component in `form`."""
-        return np.array(
-            [
-                np.sum(prior.element * total[np.ix_(where, where)])
-                + np.sum(prior.boundary * start[np.ix_(where[:-1], where[:-1])])
-                for where, prior in zip(self.where, self.priors, strict=True)
-            ]
-        )
-
     def form(self, total: Array, start: Array) -> float:
         """Return ``tr(element total) + tr(boundary start)``, ``total`` being summed over cells."""
         return float(np.sum(self.element * total) + np.sum(self.boundary * start))

@@ -108,7 +108,7 @@ class ChainPosterior:
             "effects": effects,
         }
 
-    @property
+    @cached_property
     def model(self) -> ChainPrior:
         """K."""
         return self.engine.prior(self.kernel)

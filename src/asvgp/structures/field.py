@@ -12,9 +12,8 @@ from asvgp.basis import Array, Grid
 from asvgp.data.columns import Gridded, Layout, spread
 from asvgp.data.inputs import read_columns
 from asvgp.data.validation import check_domain
-from asvgp.diagnostics.field_facts import field_facts
-from asvgp.diagnostics.field_verdict import stopped_short
-from asvgp.diagnostics.summary import Facts
+from asvgp.diagnostics.facts import Facts, field_facts
+from asvgp.diagnostics.verdict import stopped_short
 from asvgp.kernels import Constant, Kernel, in_time
 from asvgp.model.devices import engine_for
 from asvgp.model.effects import near_means

@@ -10,7 +10,7 @@ from asvgp.basis import Array, Grid
 from asvgp.data.columns import Layout
 from asvgp.data.inputs import read_inputs, read_widths
 from asvgp.data.validation import check_degree, check_domain, check_num_basis
-from asvgp.diagnostics.summary import Facts, line_facts
+from asvgp.diagnostics.facts import Facts, line_facts
 from asvgp.kernels import Kernel, in_time
 from asvgp.model.effects import near_means
 from asvgp.model.memory import copies, require_joint

@@ -1,0 +1,117 @@
+"""What a summary needs to know of a model: its structure, degrees of freedom, and basis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from asvgp.diagnostics.verdict import BasisVerdict, field_verdict, line_verdict
+from asvgp.kernels import Kernel
+from asvgp.likelihoods import Gaussian
+from asvgp.model.bound import Bound, lower_bound
+from asvgp.model.memory import spilled
+from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.grid import GridPosterior
+from asvgp.runtime.memory import in_words
+from asvgp.statistics import Statistics
+from asvgp.training.nearby import Nearby
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a summary needs to know of a model.
+
+    Attributes
+    ----------
+    degrees : tuple of int
+        Spline degrees, component by component and input by input.
+    structure : tuple of str
+        Lines on how the model is factored.
+    freedom : float
+        Effective degrees of freedom of one output.
+    component_freedom : tuple of float
+        Part of every component; the rest is that of the effects.
+    verdict : BasisVerdict
+    bound : callable, optional
+        The objective of training, for standard errors, if not that of one input.
+    """
+
+    degrees: tuple[int, ...]
+    structure: tuple[str, ...]
+    freedom: float
+    component_freedom: tuple[float, ...]
+    verdict: BasisVerdict
+    bound: Callable[[Kernel, float], Bound] | None = None
+
+
+def line_facts(posterior: ChainPosterior) -> Facts:
+    """Gather the facts of a model of one input."""
+    degrees, factored = posterior.engine.degrees, posterior.factored
+    return Facts(
+        degrees,
+        (),
+        factored.forms().freedom,
+        tuple(map(float, factored.component_freedoms())),
+        line_verdict(posterior.kernel, posterior.noise, posterior.stats, degrees),
+    )
+
+
+def field_facts(posterior: GridPosterior, objective: str, stats: Statistics) -> Facts:
+    """Gather the facts of a model of several inputs; ``stats`` are those on the finest grids."""
+    engine, plan = posterior.engine, posterior.plan
+    factored = posterior.factored
+    every = [k for degrees in plan.degrees for k in degrees if k] + list(plan.smooth_degrees)
+    prices = 0.0
+    if objective == "evidence":
+        finest = replace(
+            plan,
+            grids=stats.grids,
+            levels=tuple((0,) * len(stats.grids) for _ in plan.terms),
+            smooth_grids=tuple(grid for grid, _ in stats.smooths),
+        )
+        nearby = Nearby.of(posterior.kernel, finest, stats)
+        prices = nearby.price(posterior.kernel, plan, engine.outputs).prices
+
+    def trained(kernel: Kernel, noise: float) -> Bound:
+        at = factored
+        if (kernel, noise) != (posterior.kernel, posterior.noise):
+            at = engine.factor(kernel, Gaussian(noise), remember=False)
+        bound = lower_bound(at, objective)
+        return replace(bound, gradient=bound.gradient - prices * np.asarray(bound.d_missed))
+
+    return Facts(
+        tuple(every),
+        structure_lines(posterior),
+        factored.forms().freedom,
+        tuple(map(float, factored.component_freedoms())),
+        field_verdict(posterior),
+        trained,
+    )
+
+
+def structure_lines(posterior: GridPosterior) -> tuple[str, ...]:
+    """Say how P is factored, over how many functions, in words and numbers."""
+    engine, plan, kernel = posterior.engine, posterior.plan, posterior.kernel
+    if not plan.inputs:
+        n = float(engine.size)
+        return (
+            f"additive: dense factor of {engine.size:,} functions, "
+            f"{in_words(engine.tables.need.memory)} at the peak, "
+            f"{n**3 / 1e9:,.1f} Gflop a bound",
+        )
+    cost, need, spills = engine.tables.tree.cost(), engine.tables.need, engine.tables.on_disk
+    lines = [
+        f"grid in {len(plan.inputs)} inputs, nested dissection: {engine.size:,} functions, "
+        f"a Cholesky factor of {cost.factor_nonzeros:,.0f} non-zeros, "
+        f"{in_words(need.rest if spills else need.memory)} at the peak, "
+        f"{(cost.factor_flops + cost.inverse_flops) / 1e9:,.1f} Gflop a bound"
+        + spilled(need, spills)
+    ]
+    for number, axes in enumerate(plan.axes(kernel)):
+        counts = " x ".join(str(axis.count) for axis in axes if axis.process is not None)
+        lines.append(f"term {plan.terms[number] + 1}: {counts} splines")
+    for term, count in zip(plan.smooths, plan.smooth_counts, strict=True):
+        lines.append(f"term {term + 1}: {count} splines, a column of every cell")
+    return tuple(lines)

@@ -1,0 +1,282 @@
+"""Verdicts on the basis: whether it is large enough, and if not, how much finer to make it.
+
+What splines miss along one input falls with a power of the cells' width. With one input there
+is no end to that; with several, a lengthscale may have only as many cells as rounding can bear
+(`asvgp.model.levels`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil, floor, inf, log2, log10
+
+import numpy as np
+
+from asvgp.basis import Grid
+from asvgp.kernels import Component, Kernel
+from asvgp.model.axis import Axis
+from asvgp.model.conditioning import rougher
+from asvgp.model.levels import levels_by_digits, longest_in_cells, marginal_moments, scale_of
+from asvgp.model.plan import Plan
+from asvgp.model.prior import ChainPrior, data_variance
+from asvgp.policies import VERDICT
+from asvgp.posterior.grid import GridPosterior
+from asvgp.statistics import Statistics
+
+
+@dataclass(frozen=True)
+class BasisVerdict:
+    """The answer to the question whether more basis functions would help.
+
+    Attributes
+    ----------
+    missed_share : float
+        Share of the prior variance at the data that the splines miss.
+    penalty : float
+        Loss of the bound for that, in nats per datum: all that finer knots can recover.
+    gain : float
+        The part of it that twice the resolution would recover, by theory: the missed
+        variance of a kernel with p derivatives falls like ``h**min(2 (k - p), 2 p + 1)``.
+    num_basis : int
+        Present number of basis functions: of one component for one input, else of all.
+    suggested : int
+        Number that should bring the penalty below 0.001 nats per datum, or as near as digits go.
+    verdict : str
+        The answer in words.
+    """
+
+    missed_share: float
+    penalty: float
+    gain: float
+    num_basis: int
+    suggested: int
+    verdict: str
+
+    @property
+    def enough(self) -> bool:
+        """True if the answer is yes."""
+        return self.penalty < VERDICT.enough
+
+    def __str__(self) -> str:
+        return self.verdict
+
+
+@dataclass(frozen=True)
+class Side:
+    """The splines of one component along one input.
+
+    Attributes
+    ----------
+    process : Component
+    degree : int
+    grid : Grid
+        The splines' own cells.
+    penalty : float
+        Loss of the bound to what they miss, in nats per datum.
+    place : int
+        Number of the input among those of the main block and then of the smooths.
+    room : float
+        How many times as fine the cells can be, for the digits that are left.
+    """
+
+    process: Component
+    degree: int
+    grid: Grid
+    penalty: float
+    place: int = 0
+    room: float = inf
+
+    @property
+    def rate(self) -> int:
+        """The power of the cells' width that the penalty falls with, by theory."""
+        order = self.process.order
+        return min(2 * (self.degree - order), 2 * order + 1)
+
+    def within(self, times: float) -> float:
+        """Return how many times as fine cells can be, at most ``times``, in half doublings."""
+        return min(
+            times, max(1.0, 2.0 ** (floor(2.0 * log2(VERDICT.advised_margin * self.room)) / 2.0))
+        )
+
+    def left(self, times: float) -> float:
+        """Return the penalty on cells so many times as fine."""
+        return self.penalty * float(times) ** -self.rate
+
+
+def total_penalty(sides: Sequence[Side], times: float = 1.0) -> float:
+    """Return the penalty of all splines on cells so many times as fine."""
+    return sum(side.left(times) for side in sides)
+
+
+def _short_answer(penalty: float) -> str:
+    return "yes" if penalty < VERDICT.enough else "nearly"
+
+
+def line_verdict(
+    kernel: Kernel, noise: float, stats: Statistics, degree: int | tuple[int, ...]
+) -> BasisVerdict:
+    """Judge the basis of a model of one input, by what it misses of the prior at the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp import Matern32
+    >>> x = np.linspace(0, 1, 1000)
+    >>> for cells in (20, 100, 500):
+    ...     stats = Statistics.from_data(x, np.sin(9 * x), Grid(0.0, 1.0, cells), degree=2)
+    ...     print(line_verdict(Matern32(0.3), 0.01, stats, degree=2))
+    no: raise num_basis to about 270
+    nearly
+    yes
+    """
+    prior, grid = ChainPrior(kernel, stats.grid, degree), stats.grid
+    missed = [max(part.missed(stats)[0], 0.0) for part in prior.priors]
+    sides = [
+        Side(part.kernel, part.degree, grid, lost / (2.0 * noise * stats.count))
+        for part, lost in zip(prior.priors, missed, strict=True)
+    ]
+    penalty, top = total_penalty(sides), max(prior.degrees)
+    suggested = num_basis = grid.cells + top
+    if penalty >= VERDICT.enough:
+        low, high = 0.0, 60.0  # log2 of the refinement, by bisection
+        while high - low > 1e-3:
+            middle = 0.5 * (low + high)
+            enough = total_penalty(sides, 2.0**middle) < VERDICT.enough
+            low, high = (low, middle) if enough else (middle, high)
+        suggested = _round_up(grid.cells * 2.0**high + top)
+    words = _short_answer(penalty)
+    if penalty >= VERDICT.nearly_enough:
+        words = f"no: raise num_basis to about {suggested:,}"
+        if stats.averaged:
+            words += ", or the degree where knots would cut intervals"
+    share = sum(missed) / sum(data_variance(part, stats)[0] for part in kernel.components)
+    gain = penalty - total_penalty(sides, 2.0)
+    return BasisVerdict(share, penalty, gain, num_basis, suggested, words)
+
+
+def _round_up(number: float) -> int:
+    """Round up to two digits."""
+    unit = 10 ** max(floor(log10(number)) - 1, 0)
+    return ceil(number / unit) * unit
+
+
+def field_verdict(posterior: GridPosterior) -> BasisVerdict:
+    """Judge the basis of a model of several inputs, by what it misses of the prior at the data."""
+    kernel, stats, size = posterior.kernel, posterior.stats, posterior.engine.size
+    sides, missed = _sides(posterior)
+    penalty = total_penalty(sides)
+    gain = penalty - total_penalty(sides, 2.0)
+    share = missed / (kernel.prior_variance * stats.weight)
+    times = 1
+    while total_penalty(sides, times) >= VERDICT.enough and times < 1024:
+        times *= 2
+    words, finer = _short_answer(penalty), _finer(posterior, sides, times)
+    if penalty >= VERDICT.nearly_enough:
+        words = f"no: about {times} times as many along every input would be"
+        short = [side for side in _deciding(sides) if side.room < times]
+        if short:
+            regained = penalty - sum(side.left(side.within(times)) for side in sides)
+            worst = max(short, key=lambda side: side.left(side.within(times)))
+            other = rougher(worst.process)
+            if regained >= VERDICT.worthwhile * penalty:
+                words = (
+                    f"no: num_basis={finer.num_basis(kernel)} would regain about {regained:.2g} "
+                    "nats per datum; still finer splines would leave too few digits of so long a "
+                    "term" + (f", unless its kernel is rougher, {other}" if other else "")
+                )
+            else:
+                finer = None
+                words = (
+                    "no, but finer splines would leave too few digits of so smooth and long a term"
+                    + (f"; a rougher kernel, {other}, can have them" if other else "")
+                )
+    suggested = size
+    if times > 1 and finer is not None:
+        suggested = sum(finer.counts(kernel)) + finer.columns
+    return BasisVerdict(share, penalty, gain, size, suggested, words)
+
+
+def stopped_short(posterior: GridPosterior, finest: Statistics) -> list[str]:
+    """Return a note if an automatic choice of resolution ended with clearly more to gain.
+
+    Either it ended on its finest cells, and finer ones would regain something; or rounding ended
+    it, and no others would.
+    """
+    sides, kernel = _sides(posterior)[0], posterior.kernel
+    grids = (*finest.grids, *(grid for grid, _ in finest.smooths))
+    ended = [side for side in _deciding(sides) if side.grid == grids[side.place]]
+    regained = sum(side.penalty - side.left(side.within(2.0)) for side in ended)
+    penalty = total_penalty(sides)
+    costs = f"costs the bound {penalty:.2g} nats per datum and makes standard deviations wider"
+    if regained > VERDICT.finer_grid_gain:
+        now = _finer(posterior, sides, 1.0).num_basis(kernel)
+        then = _finer(posterior, ended, 2.0).num_basis(kernel)
+        return [
+            f"the automatic resolution stopped at {now} basis functions, its finest cells. What "
+            f"such splines miss {costs}: num_basis={then} would regain about {regained:.2g}"
+        ]
+    if penalty > VERDICT.lost_to_digits and any(
+        side.within(2.0) < 2.0 for side in _deciding(sides)
+    ):
+        return [
+            f"what the splines miss {costs}. Finer ones would leave too few digits of so smooth "
+            "and long a term beside so little noise"
+        ]
+    return []
+
+
+def _sides(posterior: GridPosterior) -> tuple[list[Side], float]:
+    """Return all components along each of their inputs, and the variance that they miss in all."""
+    plan, stats, kernel = posterior.plan, posterior.stats, posterior.kernel
+    by_component = posterior.engine.missed(posterior.prior, derivatives=False)[0]
+    missed = by_component[[*plan.terms, *plan.smooths]]
+    moments, sides = marginal_moments(stats), []
+    unit = 2.0 * posterior.noise * stats.count
+
+    def side(place: int, axis: Axis, lost: float, finest: float) -> Side:
+        assert axis.process is not None
+        room = finest * axis.grid.spacing / scale_of(axis.process)
+        return Side(axis.process, axis.degree, axis.grid, float(lost / unit), place, room)
+
+    for axes, lost in zip(plan.axes(kernel), missed, strict=False):
+        # What a term misses is shared among its inputs as it would be along each alone.
+        along = [(d, axis) for d, axis in enumerate(axes) if axis.process is not None]
+        alone = [max(1.0 - axis.trace(moments[d])[0] / stats.weight, 0.0) for d, axis in along]
+        parts = (
+            np.array(alone) / sum(alone) if sum(alone) > 0.0 else [1.0 / len(along)] * len(along)
+        )
+        finest = longest_in_cells(axis.degree for _, axis in along)
+        sides += [
+            side(d, axis, part * lost, finest) for (d, axis), part in zip(along, parts, strict=True)
+        ]
+    columns = zip(plan.smooth_axes(kernel), missed[len(plan.terms) :], strict=True)
+    for number, (axis, lost) in enumerate(columns, start=len(plan.inputs)):
+        sides.append(side(number, axis, lost, longest_in_cells([axis.degree])))
+    return sides, float(missed.sum())
+
+
+def _deciding(sides: Sequence[Side]) -> list[Side]:
+    """Return those with a good part of the penalty."""
+    least = VERDICT.deciding_part * total_penalty(sides)
+    return [side for side in sides if side.penalty >= least]
+
+
+def _finer(posterior: GridPosterior, sides: Sequence[Side], times: float) -> Plan:
+    """Return the plan on cells so many times as fine, where these sides need and can have them.
+
+    The levels of its splines are those that a fit with that ``num_basis`` would choose at these
+    hyperparameters.
+    """
+    plan, kernel, most = posterior.plan, posterior.kernel, len(posterior.plan.inputs)
+    grids = []
+    for place, grid in enumerate((*plan.grids, *plan.smooth_grids)):
+        cells = [grid.cells]
+        if place < most:  # none need be on the finest
+            cells = [axes[place].grid.cells for axes in plan.axes(kernel) if axes[place].process]
+        wanted = [side.within(times) for side in _deciding(sides) if side.place == place]
+        share = max(wanted, default=1.0)
+        grids.append(Grid(grid.lower, grid.upper, ceil(share * max(cells))))
+    flat = tuple((0,) * most for _ in plan.terms)
+    finer = replace(plan, grids=tuple(grids[:most]), levels=flat, smooth_grids=tuple(grids[most:]))
+    return replace(finer, levels=levels_by_digits(kernel, finer))
