@@ -19,6 +19,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from asvgp.basis import Array
+
 BLOCK = 256
 STREAMS = 4
 AHEAD = 16  # rows fetched into the cache before they are needed
@@ -96,7 +98,7 @@ def _row_pointer(context, builder, kind, table, row):
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def _locate(x, y, lower, scale, last, cells, local, values):
-    """Cells and local coordinates of a block, and its sum of y squared: NaN if one is."""
+    """Find cells and local coordinates of a block; returns its sum of y squared, or NaN."""
     square = 0.0
     for i in range(x.shape[0]):
         t = (x[i] - lower) * scale
@@ -110,7 +112,7 @@ def _locate(x, y, lower, scale, last, cells, local, values):
 
 @numba.njit(cache=True, nogil=True)
 def _weigh(y, w, weights, values, totals):
-    """Weights and weighted values of a block; a missing y weighs nothing.
+    """Weigh the values of a block; a missing y weighs nothing.
 
     Returns the block's weighted sum of y squared.
     """
@@ -119,7 +121,7 @@ def _weigh(y, w, weights, values, totals):
     for i in range(y.shape[0]):
         weights[i] = 0.0
         values[i] = 0.0
-        if np.isnan(y[i]):
+        if y[i] != y[i]:
             totals[1] += 1.0
             continue
         weights[i] = w[i] if weighted else 1.0
@@ -129,49 +131,66 @@ def _weigh(y, w, weights, values, totals):
     return square
 
 
-@numba.njit(cache=True, nogil=True)
-def accumulate(degree, x, y, w, lower, scale, table, totals):
+def accumulate(
+    markers: tuple[int, ...],
+    x: Array,
+    y: Array,
+    w: Array,
+    lower: float,
+    scale: float,
+    table: Array,
+    totals: Array,
+) -> None:
     """Add points, in any order, to the rows of ``table``.
 
-    ``w`` is empty where all weights are one. ``totals`` gains the weighted sum of y
-    squared, the number of missing y (NaN), and the sum of the log weights of the others.
+    ``markers`` is a tuple as long as the degree. ``w`` is empty where all weights are one.
+    ``totals`` gains the weighted sum of y squared, the number of missing y (NaN), and the sum
+    of the log weights of the others.
     """
+    whole = len(x) // STREAMS * STREAMS
+    _accumulate(markers, x[:whole], y[:whole], w[:whole], lower, scale, table, totals)
+    if whole < len(x):  # with missing points in addition, as many as there are streams
+        lacking = STREAMS - (len(x) - whole)
+        x, y = np.append(x[whole:], [lower] * lacking), np.append(y[whole:], [np.nan] * lacking)
+        w = np.append(w[whole:], [1.0] * lacking) if len(w) else w
+        _accumulate(markers, x, y, w, lower, scale, table, totals)
+        totals[1] -= lacking
+
+
+@numba.njit(cache=True, nogil=True)
+def _accumulate(markers, x, y, w, lower, scale, table, totals):
     last = float(table.shape[0] - 1)
     cells = np.zeros((STREAMS, BLOCK + AHEAD), np.int32)
     local = np.empty((STREAMS, BLOCK))
-    weights = np.ones((STREAMS, BLOCK))
+    weights = np.empty((STREAMS, BLOCK))
     values = np.empty((STREAMS, BLOCK))
-    clean = np.ones(STREAMS, np.bool_)  # whether the weights are all one
+    clean = 0  # streams whose weights are all one, a bit for each
     part = x.shape[0] // STREAMS
     for offset in range(0, part, BLOCK):
-        size = min(BLOCK, part - offset)
+        size = BLOCK if part - offset > BLOCK else part - offset
         for k in range(STREAMS):
             at = k * part + offset
             block = y[at : at + size]
             square = _locate(
                 x[at : at + size], block, lower, scale, last, cells[k], local[k], values[k]
             )
-            if w.shape[0] > 0 or np.isnan(square):
+            if w.shape[0] > 0 or square != square:
                 square = _weigh(block, w[at : at + size], weights[k], values[k], totals)
-                clean[k] = False
-            elif not clean[k]:
-                weights[k] = 1.0
-                clean[k] = True
+                clean &= ~(1 << k)
+            elif not clean & (1 << k):
+                for i in range(BLOCK):
+                    weights[k, i] = 1.0
+                clean |= 1 << k
             totals[0] += square
         for i in range(size):
             fetch_row(table, np.intp(cells[0, i + AHEAD]))
             fetch_row(table, np.intp(cells[1, i + AHEAD]))
             fetch_row(table, np.intp(cells[2, i + AHEAD]))
             fetch_row(table, np.intp(cells[3, i + AHEAD]))
-            add_row(degree, table, np.intp(cells[0, i]), local[0, i], weights[0, i], values[0, i])
-            add_row(degree, table, np.intp(cells[1, i]), local[1, i], weights[1, i], values[1, i])
-            add_row(degree, table, np.intp(cells[2, i]), local[2, i], weights[2, i], values[2, i])
-            add_row(degree, table, np.intp(cells[3, i]), local[3, i], weights[3, i], values[3, i])
-    for at in range(STREAMS * part, x.shape[0]):  # what four does not divide
-        one = slice(at, at + 1)
-        _locate(x[one], y[one], lower, scale, last, cells[0], local[0], values[0])
-        totals[0] += _weigh(y[one], w[one], weights[0], values[0], totals)
-        add_row(degree, table, np.intp(cells[0, 0]), local[0, 0], weights[0, 0], values[0, 0])
+            add_row(markers, table, np.intp(cells[0, i]), local[0, i], weights[0, i], values[0, i])
+            add_row(markers, table, np.intp(cells[1, i]), local[1, i], weights[1, i], values[1, i])
+            add_row(markers, table, np.intp(cells[2, i]), local[2, i], weights[2, i], values[2, i])
+            add_row(markers, table, np.intp(cells[3, i]), local[3, i], weights[3, i], values[3, i])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -219,6 +238,11 @@ def average_table(rows: int, degree: int):
 def aligned_table(rows: int, degree: int):
     """A table of zeros whose rows start at cache lines where their width allows."""
     width = row_width(degree)
-    memory = np.zeros(rows * width + 8)
+    return _aligned(rows * width).reshape(rows, width)
+
+
+def _aligned(count: int) -> Array:
+    """Return zeros that start at a cache line."""
+    memory = np.zeros(count + 8)
     skip = (-memory.ctypes.data // memory.itemsize) % 8
-    return memory[skip : skip + rows * width].reshape(rows, width)
+    return memory[skip : skip + count]
