@@ -13,14 +13,15 @@ from dataclasses import fields
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 
 from asvgp.basis import Array, Grid, mean_powers
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
+from asvgp.linalg.cells.polynomial import evaluate_line, evaluate_terms
 from asvgp.linalg.chain.covariance import add_covariance
 from asvgp.linalg.chain.elimination import means, solve
+from asvgp.linalg.unrolled import markers_of
 from asvgp.model.bound import upper_bound
 from asvgp.model.chain import ChainEngine, ChainFactored
 from asvgp.model.effects import Estimate, by_power, own_power
@@ -305,8 +306,8 @@ class ChainPosterior:
         def share(start: int, stop: int) -> int:
             outside = 0
             for begin, end in each_chunk(start, stop):
-                outside += _evaluate(
-                    (0,) * k,
+                outside += evaluate_line(
+                    markers_of((k,)),
                     as_doubles(x[begin:end]),
                     grid.lower,
                     grid.upper,
@@ -351,13 +352,14 @@ class ChainPosterior:
         mean, variance = self._of_splines(x, True, None)
         quadratic, magnitude = np.empty((2, len(x)))
         polynomials = self._squares
-        marker = (0,) * (polynomials.shape[1] - 1)
+        markers = markers_of((polynomials.shape[1] - 1,))
         scale = grid.cells / (grid.upper - grid.lower)
 
         def share(start: int, stop: int) -> None:
             for begin, end in each_chunk(start, stop):
                 out = (quadratic[begin:end], magnitude[begin:end])
-                _horner(marker, as_doubles(x[begin:end]), grid.lower, scale, polynomials, *out)
+                points = as_doubles(x[begin:end])
+                evaluate_terms(markers, points, grid.lower, scale, polynomials, *out)
 
         each_share(len(x), share)
         if width is not None:
@@ -587,51 +589,3 @@ def _intervals(lower, upper) -> tuple[Array, Array]:
     ends = LinePoints.of(lower, "lower").x, LinePoints.of(upper, "upper").x
     start, stop = np.broadcast_arrays(*(end.astype(float) for end in ends))
     return start, stop
-
-
-@numba.njit(cache=True, nogil=True)
-def _evaluate(
-    degree, x, lower, upper, scale, coef, polynomials, prior, floor, begin, mean, variance
-):
-    """Means and variances inside the domain, written from ``begin``; counts those outside."""
-    k = len(degree)
-    outputs = coef.shape[0]
-    last = coef.shape[1] - 1
-    both = variance.shape[0] > 0
-    outside = 0
-    for n in range(x.shape[0]):
-        if x[n] < lower or x[n] > upper:
-            outside += 1
-            continue
-        t = (x[n] - lower) * scale
-        c = min(int(t), last)
-        s = t - c
-        for o in range(outputs):
-            value = coef[o, c, k]
-            for j in range(k - 1, -1, -1):
-                value = value * s + coef[o, c, j]
-            mean[o, begin + n] = value
-        if both:
-            value = polynomials[c, 2 * k]
-            for j in range(2 * k - 1, -1, -1):
-                value = value * s + polynomials[c, j]
-            variance[begin + n] = max(prior - value, floor)
-    return outside
-
-
-@numba.njit(cache=True, nogil=True)
-def _horner(marker, x, lower, scale, polynomials, values, magnitudes):
-    """Evaluate the cells' polynomials at x, and the sums of their absolute terms."""
-    top = len(marker)
-    last = polynomials.shape[0] - 1
-    for n in range(x.shape[0]):
-        t = (x[n] - lower) * scale
-        c = min(int(t), last)
-        s = t - c
-        value = polynomials[c, top]
-        terms = abs(value)
-        for j in range(top - 1, -1, -1):
-            value = value * s + polynomials[c, j]
-            terms = terms * s + abs(polynomials[c, j])
-        values[n] = value
-        magnitudes[n] = terms

@@ -1,7 +1,82 @@
-"""Polynomials in several variables, one for every cell of a grid."""
+"""Polynomials of one variable and of several, one for every cell of a grid."""
 
 import numba
 import numpy as np
+
+from asvgp.linalg.unrolled import maximum, unrolled
+
+
+@numba.njit(cache=True, nogil=True)
+def evaluate_line(
+    markers, x, lower, upper, scale, coef, polynomials, prior, floor, begin, mean, variance
+):
+    """Write means and variances of points inside the domain from ``begin`` on.
+
+    ``coef`` (outputs, cells, k + 1) holds the means; ``polynomials`` (cells, 2k + 1) is what
+    the data take off the prior's variance, which leaves ``floor`` at least. ``variance`` is
+    filled where it has entries. Returns the number of points outside.
+    """
+    last = coef.shape[1] - 1
+    both = variance.shape[0] > 0
+    outside = 0
+    for n in range(x.shape[0]):
+        if x[n] < lower or x[n] > upper:
+            outside += 1
+            continue
+        t = (x[n] - lower) * scale
+        c = int(t)
+        if c > last:
+            c = last
+        s = t - c
+        for o in range(coef.shape[0]):
+            mean[o, begin + n] = _mean(markers, o, c, s, coef)
+        if both:
+            value = prior - _square(markers, c, s, polynomials)
+            variance[begin + n] = value if value > floor else floor
+    return outside
+
+
+@unrolled
+def _mean(markers, o, c, s, coef) -> float:
+    (degree,) = map(len, markers)
+    value = coef[o, c, degree]
+    for j in range(degree - 1, -1, -1):
+        value = value * s + coef[o, c, j]
+    return value
+
+
+@unrolled
+def _square(markers, c, s, polynomials) -> float:
+    """Evaluate a polynomial of twice the degree."""
+    (degree,) = map(len, markers)
+    value = polynomials[c, 2 * degree]
+    for j in range(2 * degree - 1, -1, -1):
+        value = value * s + polynomials[c, j]
+    return value
+
+
+@numba.njit(cache=True, nogil=True)
+def evaluate_terms(markers, x, lower, scale, polynomials, values, magnitudes):
+    """Evaluate the cells' polynomials at x, and the sums of their absolute terms."""
+    last = polynomials.shape[0] - 1
+    for n in range(x.shape[0]):
+        t = (x[n] - lower) * scale
+        c = int(t)
+        if c > last:
+            c = last
+        _terms(markers, n, c, t - c, polynomials, values, magnitudes)
+
+
+@unrolled
+def _terms(markers, n, c, s, polynomials, values, magnitudes):
+    (degree,) = map(len, markers)
+    value = terms = 0.0
+    for j in range(degree, -1, -1):
+        entry = polynomials[c, j]
+        value = value * s + entry
+        terms = terms * s + maximum(entry, 0.0 - entry)
+    values[n] = value
+    magnitudes[n] = terms
 
 
 @numba.njit(cache=True, nogil=True)
