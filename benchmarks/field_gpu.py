@@ -16,7 +16,7 @@ from asvgp.basis import Grid
 from asvgp.kernels import Matern12, Matern32
 from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import lower_bound
-from asvgp.model.devices import engine_for
+from asvgp.model.devices import device_for
 from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
 from asvgp.posterior.points import Points
@@ -64,7 +64,7 @@ def square(device, points, functions):
     for warm in (True, False):
         cells = 48 if warm else functions - 2
         some = slice(0, 20_000) if warm else slice(None)
-        engine = engine_for(device)
+        engine = device_for(device)
         clock = Clock(engine)
         grids = (Grid(0.0, 1.0, cells),) * 2
         stats = Statistics.from_data(X[some], y[some], grids, (2, 2))
@@ -98,7 +98,7 @@ def cube(device, functions, degree):
     rng = np.random.default_rng(2)
     X = rng.uniform(0.0, 1.0, (2_000_000, 3))
     y = waves(X, 8.0 / functions, count=100) + 0.1 * rng.standard_normal(len(X))
-    engine = engine_for(device)
+    engine = device_for(device)
     grids = (Grid(0.0, 1.0, functions - degree),) * 3
     stats = Statistics.from_data(X, y, grids, (degree,) * 3)
     plan = Plan((0, 1, 2), grids, (degree,) * 3, (0,), ((degree,) * 3,), ((0, 0, 0),))

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from asvgp import Constant, GPRegressor, Linear, Matern12, Matern32, Matern52
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.model import memory
-from asvgp.model.memory import NotEnoughMemory, Room, fitting_cells
+from asvgp.model.memory import MemoryBudget, NotEnoughMemory, fitting_cells
 from asvgp.policies import MEMORY
 from asvgp.runtime.memory import as_bytes, in_words
 
@@ -552,7 +552,7 @@ def test_long_work_is_announced(monkeypatch, capsys):
     GPRegressor(Matern32(0.5), num_basis=10, progress=True, **FIXED).fit(X, y)
     text = capsys.readouterr().err
     assert "2 inputs, 100 splines and 0 columns" in text
-    assert "s a bound" in text
+    assert "s per bound" in text
     GPRegressor(Matern32(0.5), num_basis=10, progress=False, **FIXED).fit(X, y)
     assert capsys.readouterr().err == ""
 
@@ -564,4 +564,4 @@ def test_rooms_of_other_devices():
     assert torch is not None
     for engine in (Cpu(), Batched("cpu")):
         assert engine.rate > 1e8
-        assert Room(None, engine).limit == pytest.approx(0.8 * engine.memory)
+        assert MemoryBudget(None, engine).limit == pytest.approx(0.8 * engine.memory)

@@ -21,7 +21,7 @@ from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import both_bounds, lower_bound
 from asvgp.model.chain import ChainEngine
-from asvgp.model.devices import engine_for
+from asvgp.model.devices import device_for
 from asvgp.model.engine import Engine, Factored
 from asvgp.model.grid import GridEngine
 from asvgp.model.prior import Prior
@@ -152,7 +152,7 @@ def grid(name: str, device: str = "cpu") -> Twin:
             powers = (powers[:, :, None] * power[:, None, :]).reshape(len(A), -1)
         return np.sum(tables[..., flat, :] * powers, axis=-1)
 
-    engine = GridEngine(kernel, plan, case.stats(X, y, w), engine_for(device))
+    engine = GridEngine(kernel, plan, case.stats(X, y, w), device_for(device))
     return Twin(
         engine,
         lambda y: engine.with_statistics(case.stats(X, y, w)),

@@ -17,7 +17,7 @@ from asvgp.basis import Grid
 from asvgp.linalg.multifrontal import disk
 from asvgp.model import memory
 from asvgp.model.devices import Cpu
-from asvgp.model.memory import NotEnoughMemory, Room, plan_need
+from asvgp.model.memory import MemoryBudget, NotEnoughMemory, plan_need
 from asvgp.model.plan import Plan
 from asvgp.runtime.memory import in_words
 
@@ -112,7 +112,7 @@ def test_files_of_another_size_are_let_go(files):
 
 def test_what_goes_to_disk_is_announced():
     said: list[str] = []
-    Room(LIMIT, Cpu(), said.append).require(PLAN, KERNEL)
+    MemoryBudget(LIMIT, Cpu(), said.append).require(PLAN, KERNEL)
     (text,) = said
     assert f"{in_words(NEED.rest)} of {in_words(LIMIT)}" in text
     assert text.endswith(f"the factor, {in_words(NEED.disk / 2)}, goes to disk")

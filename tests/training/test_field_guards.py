@@ -21,7 +21,7 @@ from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.model.axis import Axis
 from asvgp.model.devices import Cpu
 from asvgp.model.grid import GridEngine
-from asvgp.model.memory import Room, plan_bytes
+from asvgp.model.memory import MemoryBudget, plan_bytes
 from asvgp.model.plan import Plan
 from asvgp.model.prior import Prior
 from asvgp.policies import MEMORY
@@ -318,9 +318,9 @@ def test_announced_seconds_are_the_operations_at_the_rate_of_the_device():
     said: list[str] = []
     kernel = Matern12(0.3, dim=0) * Matern12(0.3, dim=1) * Matern12(0.3, dim=2)
     plan = cube(20)
-    Room(1e12, Slow(), said.append).require(plan, kernel)
+    MemoryBudget(1e12, Slow(), said.append).require(plan, kernel)
     (text,) = said
-    words = re.search(r"([\d,]+) Gflop or about ([\d.]+) s a bound", text)
+    words = re.search(r"([\d,]+) Gflop or about ([\d.]+) s per bound", text)
     assert words is not None
     cost = plan.tree(kernel).cost()
     flops = cost.factor_flops + cost.inverse_flops
@@ -328,7 +328,7 @@ def test_announced_seconds_are_the_operations_at_the_rate_of_the_device():
     assert float(words[2]) == pytest.approx(flops / (MEMORY.efficiency * 1e7), abs=0.051)
     said.clear()
     Slow.rate = 1e15  # nobody has to be told of a moment
-    Room(1e12, Slow(), said.append).require(plan, kernel)
+    MemoryBudget(1e12, Slow(), said.append).require(plan, kernel)
     assert said == []
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.kernels import Kernel
-from asvgp.model.devices import engine_for
+from asvgp.model.devices import device_for
 from asvgp.policies import MEMORY
 from asvgp.runtime.checks import finite_range
 from asvgp.runtime.memory import as_bytes, physical_memory
@@ -39,7 +39,7 @@ def check_settings(estimator) -> None:
     if not (isinstance(device, str) and (device in ("cpu", "torch") or device.startswith("cuda"))):
         raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}.")
     if device != "cpu":
-        engine_for(device)
+        device_for(device)
     as_bytes(estimator.memory_limit)
     if not (estimator.progress == "auto" or isinstance(estimator.progress, bool)):
         raise ValueError(f"progress must be 'auto', True or False, got {estimator.progress!r}.")

@@ -66,10 +66,10 @@ def lower_bound(factored: Factored, objective: str = "elbo") -> Bound:
     gradient[:-1], slopes[:-1], slopes[-1] = forms.gradient, d_missed, 0.0
     # alpha' G alpha / noise = b' alpha / noise - alpha' K alpha
     gradient[-1] = 0.5 * (
-        outputs * (forms.freedom - stats.count) + squares - explained - forms.energy
+        -outputs * stats.count + outputs * forms.freedom + squares - explained - forms.energy
     )
     if objective == "elbo":
-        gradient -= (0.5 * outputs / noise) * slopes
+        gradient -= 0.5 * outputs * slopes / noise
         gradient[-1] += 0.5 * outputs * missed / noise
     return Bound(elbo, fit, missed, gradient, slopes)
 

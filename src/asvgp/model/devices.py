@@ -180,12 +180,12 @@ def _rate(name: str) -> float:
 Device = Cpu | Batched
 
 
-def engine_for(device: str) -> Cpu | Batched:
+def device_for(device: str) -> Cpu | Batched:
     """The engine of a device: "cpu", "cuda", "cuda:1", or "torch" for torch on the CPU.
 
     Examples
     --------
-    >>> engine_for("cpu").name
+    >>> device_for("cpu").name
     'cpu'
     """
     if device == "cpu":

@@ -79,9 +79,7 @@ class GridEngine:
         self.outputs = len(statistics.squares)
         self.centring = Centring(statistics.column_centre, statistics.centre, kernel.intercept)
         self.precision = _precisions(kernel, plan, statistics)
-        self._effects_prior, self._effects_pull, self._constant = self.centring.prior(
-            self.precision
-        )
+        self.effects_prior, self._effects_pull, self._constant = self.centring.prior(self.precision)
         self._last: Remembered[Solution] = Remembered()
         self._prior: GridPrior | None = None
 
@@ -164,7 +162,7 @@ class GridEngine:
         if not self.plan.columns:
             return np.empty((0, 0))
         blocks = [smooth.matrix for smooth in prior.smooths]
-        return np.asarray(block_diag(*blocks, self._effects_prior))
+        return np.asarray(block_diag(*blocks, self.effects_prior))
 
     def solve(self, factor: Factor, right: Array) -> Array:
         """Return ``P^-1`` times right-hand sides, (size, n)."""
@@ -235,14 +233,14 @@ class GridFactored:
         engine, plan, prior = self.engine, self.engine.plan, self.prior
         gradient = np.zeros(len(self.kernel.parameters))
         trace, energy = 0.0, 0.0
+        if plan.effects:
+            inverse = self._inverse_sums.columns[-plan.effects :, -plan.effects :]
+            trace = float(np.sum(engine.effects_prior * inverse))
+            energy = engine.centring.energy(engine.precision, self.mean[-plan.effects :])
         for number, part in self._component_forms.items():
             trace += part.trace
             energy += part.energy
             gradient[prior.parameters(number)] = part.gradient
-        if plan.effects:
-            inverse = self._inverse_sums.columns[-plan.effects :, -plan.effects :]
-            trace += float(np.sum(engine._effects_prior * inverse))
-            energy += engine.centring.energy(engine.precision, self.mean[-plan.effects :])
         return Forms(engine.size - trace, energy, gradient)
 
     @cached_property

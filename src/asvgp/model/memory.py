@@ -1,4 +1,4 @@
-"""Memory and time of a model of several inputs, before they are spent."""
+"""Memory and time of a model of several inputs, estimated before they are spent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from asvgp.basis import Grid
 from asvgp.kernels import Kernel
 from asvgp.linalg.multifrontal.disk import free_disk
-from asvgp.model.devices import Batched, Cpu
+from asvgp.model.devices import Batched, Cpu, Device
 from asvgp.model.levels import coarsened, first_coarsening
 from asvgp.model.plan import Plan
 from asvgp.policies import MEMORY
@@ -30,11 +30,11 @@ class Need(NamedTuple):
     Attributes
     ----------
     memory : float
-        All of it in memory.
+        With everything in memory.
     rest : float
-        What of that is left in memory while the factors are on disk.
+        Bytes left in memory if the factors are on disk.
     disk : float
-        What those take there, two of them; zero where they cannot be.
+        Bytes of two factors on disk; zero where they cannot be there.
     """
 
     memory: float
@@ -42,27 +42,26 @@ class Need(NamedTuple):
     disk: float = 0.0
 
     def spills(self, limit: float) -> bool:
-        """Whether the factors do not fit in so much memory, and all else does."""
+        """Return whether the factors do not fit in ``limit`` bytes, while everything else does."""
         return self.disk > 0.0 and self.rest <= limit < self.memory
 
 
 def plan_bytes(
-    plan: Plan, kernel: Kernel, engine: Cpu | Batched | None = None, limit: float = inf
+    plan: Plan, kernel: Kernel, device: Device | None = None, limit: float = inf
 ) -> float:
-    """Memory that bounds and a posterior on a plan take, if all of it is in memory."""
-    return plan_need(plan, kernel, engine, limit).memory
+    """Return the memory that bounds and a posterior on a plan take, all of it in memory."""
+    return plan_need(plan, kernel, device, limit).memory
 
 
-def plan_need(
-    plan: Plan, kernel: Kernel, engine: Cpu | Batched | None = None, limit: float = inf
-) -> Need:
-    """What bounds and a posterior on a plan take at their peak, the sums included.
+def plan_need(plan: Plan, kernel: Kernel, device: Device | None = None, limit: float = inf) -> Need:
+    """Estimate the peak of bounds and a posterior on a plan, including the statistics.
 
-    Two factors are held while the upper bound is computed; what leaves are made of comes in
-    chunks. What a posterior keeps of the inverse, for derivatives and single terms, is not on
-    the device. Far beyond ``limit`` it is a lower bound, found without looking at the elimination.
+    Two factors are held while the upper bound is computed; the elements of leaves come in
+    chunks. The part of the inverse that a posterior keeps, for derivatives and single terms, is
+    not on the device. Far beyond ``limit``, the result is a lower bound that is cheap to compute,
+    without the symbolic elimination.
     """
-    engine = engine or Cpu()
+    device = device or Cpu()
     columns = plan.columns
     alone = 8.0 * MEMORY.dense_copies * columns**2
     if not plan.inputs:
@@ -73,33 +72,35 @@ def plan_need(
     if least > limit and (least > 2.0 * limit or columns > MEMORY.many_columns):
         return Need(least, least)
     tree = plan.tree(kernel)
-    ranges = [[own.length for own in term] for term in tree.leaf_ranges]
-    block = sum(prod(lengths) for lengths in ranges) + columns
+    block = sum(prod(range_.length for range_ in term) for term in tree.leaf_ranges) + columns
     sums = 4 * cells * prod(2 * k + 1 for k in plan.powers) + cross
-    batched = isinstance(engine, Batched)
+    batched = isinstance(device, Batched)
     cost, leaves = tree.cost(padded=batched), len(tree.leaves) * block**2
-    kept = 0 if batched else len(tree.leaves) * (block - columns) * block
+    inverse = 0 if batched else len(tree.leaves) * (block - columns) * block
     factors = max(cost.factor_peak, cost.inverse_peak) + cost.factor_nonzeros
-    chunks = 3 * min(engine.chunk, leaves)
-    total = 8.0 * (factors + (3 if batched else 1) * leaves + kept + chunks + sums)
+    chunks = 3 * min(device.chunk, leaves)
+    total = 8.0 * (factors + (3 if batched else 1) * leaves + inverse + chunks + sums)
     if batched:
         return Need(MEMORY.batched_overhead * total, MEMORY.batched_overhead * total)
     rest = total - 8.0 * (cost.factor_held + cost.factor_nonzeros)
     return Need(total, rest, 16.0 * cost.factor_held)
 
 
+# ------------------------------------------------------------ joint covariances
+
+
 def joint_step(points: int, functions: int) -> int:
-    """How many columns of a joint covariance are computed at a time."""
+    """Return how many columns of a joint covariance to compute at a time."""
     return int(min(max(8, min(MEMORY.right_hand_sides // max(functions, 1), 512)), max(points, 1)))
 
 
 def copies(outputs: int) -> float:
-    """Matrices there are of a covariance, which is repeated for each of several outputs."""
+    """Return how many matrices a covariance takes, which is repeated for each output."""
     return 1.0 if outputs == 1 else 1.0 + outputs
 
 
 def joint_bytes(points: int, functions: int, matrices: float = 1.0) -> float:
-    """Memory that a joint covariance takes: so many matrices of its size, and a few columns."""
+    """Return the memory that a joint covariance takes: ``matrices`` of it, and a few columns."""
     columns = joint_step(points, functions) * (5.0 * functions + 6.0 * points)
     return 8.0 * (matrices * float(points) ** 2 + columns)
 
@@ -107,16 +108,14 @@ def joint_bytes(points: int, functions: int, matrices: float = 1.0) -> float:
 def require_joint(
     what: str, points: int, functions: int, limit: float | None, matrices: float = 1.0
 ) -> None:
-    """An error where a joint covariance does not fit in a limit, or in this machine."""
+    """Raise `NotEnoughMemory` if a joint covariance does not fit in a limit, or in this machine."""
     name = "memory_limit"
     if limit is None:
         name, limit = "the limit, 80 % of what this machine has,", MEMORY.share * physical_memory()
     needed = joint_bytes(points, functions, matrices)
     if needed <= limit:
         return
-    most = bisect_right(
-        range(points), limit, key=lambda some: joint_bytes(some, functions, matrices)
-    )
+    most = bisect_right(range(points), limit, key=lambda n: joint_bytes(n, functions, matrices))
     fewer = f"{most - 1} points would fit" if most > 1 else "Raise memory_limit"
     raise NotEnoughMemory(
         f"{what} of {points} points needs about {in_words(needed)}, and {name} is "
@@ -125,16 +124,19 @@ def require_joint(
     )
 
 
-class Room:
-    """How much memory there is, and what fits in it.
+# ------------------------------------------------------------ the limit
+
+
+class MemoryBudget:
+    """The memory limit of a model, and which plans fit in it.
 
     Parameters
     ----------
     limit : float, optional
-        Bytes; by default four fifths of what the machine, or the GPU, has.
-    engine : Cpu or Batched
+        Bytes; by default four fifths of the memory of the machine, or of the GPU.
+    device : Cpu or Batched
     announce : callable, optional
-        Told what long work will take, before it begins.
+        Called with a message before long work begins.
     auto : bool
         Whether the number of basis functions is automatic.
     """
@@ -142,23 +144,23 @@ class Room:
     def __init__(
         self,
         limit: float | None,
-        engine: Cpu | Batched,
+        device: Device,
         announce: Callable[[str], None] | None = None,
         auto: bool = False,
     ):
-        self.engine, self.announce, self.auto = engine, announce, auto
+        self.device, self.announce, self.auto = device, announce, auto
         self.given = limit is not None
-        self.limit = engine.limit = MEMORY.share * engine.memory if limit is None else limit
+        self.limit = device.limit = MEMORY.share * device.memory if limit is None else limit
         self.notes: list[str] = []
 
     @cached_property
     def disk(self) -> float:
-        """Bytes there are on disk, before anything of this model is there."""
+        """Free bytes on disk, before anything of this model is there."""
         return free_disk()
 
     def fits(self, plan: Plan, kernel: Kernel) -> bool:
-        """Whether a plan does, with its factors in memory."""
-        return plan_bytes(plan, kernel, self.engine, self.limit) <= self.limit
+        """Return whether a plan fits with its factors in memory."""
+        return plan_bytes(plan, kernel, self.device, self.limit) <= self.limit
 
     def stopped(self) -> None:
         """Note, once, that a finer grid was not tried."""
@@ -170,107 +172,97 @@ class Room:
             self.notes.append(note)
 
     def check(self, plan: Plan, kernel: Kernel) -> Need:
-        """What a plan takes; an error where that fits neither in memory nor on disk."""
-        need = plan_need(plan, kernel, self.engine, self.limit)
+        """Return what a plan takes; raise if it fits neither in memory nor on disk."""
+        need = plan_need(plan, kernel, self.device, self.limit)
         if need.memory > self.limit and not (need.spills(self.limit) and need.disk <= self.disk):
             self.refuse("This model needs", need, plan, kernel)
         return need
 
     def require(self, plan: Plan, kernel: Kernel) -> None:
-        """An error where a plan does not fit; else, what it will take, if it is much."""
+        """Raise if a plan does not fit; else announce what it will take, if that is much."""
         need = self.check(plan, kernel)
         if self.announce is None or not plan.inputs:
             return
         cost = plan.tree(kernel).cost()
         flops = cost.factor_flops + cost.inverse_flops
-        seconds = flops / (MEMORY.efficiency * self.engine.rate)
+        seconds = flops / (MEMORY.efficiency * self.device.rate)
         spills = need.spills(self.limit)
         if seconds > MEMORY.announced_seconds or spills:
             counts = " + ".join(f"{count:,}" for count in plan.counts(kernel))
             self.announce(
                 f"{len(plan.inputs)} inputs, {counts} splines and {plan.columns} columns: "
                 f"{in_words(need.rest if spills else need.memory)} of {in_words(self.limit)}, "
-                f"{flops / 1e9:,.0f} Gflop or about {seconds:.1f} s a bound" + spilled(need, spills)
+                f"{flops / 1e9:,.0f} Gflop or about {seconds:.1f} s per bound"
+                + spilled(need, spills)
             )
 
     def smaller(self, plan: Plan, kernel: Kernel) -> Plan | None:
-        """The plan with as many cells as fit: fewer along the inputs of products, if they do."""
-        found = self._on_wider_cells(plan, kernel) if plan.inputs else None
-        share = 1.0
-        while found is None and share * max((g.cells for g in plan.smooth_grids), default=0) > 4.0:
-            share *= 0.93
-            less = replace(
-                plan,
-                grids=_scaled(plan.grids, share),
-                smooth_grids=_scaled(plan.smooth_grids, share, 4),
-            )
-            found = less if self.fits(less, kernel) else None
-        return found
+        """Return the plan on wider cells, so that it fits; None if that is impossible.
 
-    def _on_wider_cells(self, plan: Plan, kernel: Kernel) -> Plan | None:
-        """The plan with fewer cells along every input of the main block."""
-        if not self.fits(replace(plan, grids=_scaled(plan.grids, 0.0)), kernel):
-            return None
-        inputs, cells = len(plan.grids), prod(grid.cells for grid in plan.grids)
+        If possible, only the inputs of the main block get wider cells; otherwise the smooths too.
+        """
 
-        def scaled(share: float) -> Plan:
+        def main(share: float) -> Plan:
             return replace(plan, grids=_scaled(plan.grids, share))
 
-        # What a cell takes grows slowly with their number: seen on a grid that is small enough.
-        share = min(
-            1.0, (MEMORY.sample_cells / (1.0 + plan.columns / 200.0) / cells) ** (1.0 / inputs)
-        )
-        sample = scaled(share)
-        each = (
-            1.15
-            * plan_bytes(sample, kernel, self.engine)
-            / prod(grid.cells for grid in sample.grids)
-        )
-        if each * cells * share**inputs <= self.limit:
-            share = min(0.95, (self.limit / (each * cells)) ** (1.0 / inputs))
-        while share * max(grid.cells for grid in plan.grids) >= 1.0:
-            less = scaled(share)
-            if self.fits(less, kernel):
-                return less
-            share *= 0.93
+        def everything(share: float) -> Plan:
+            return replace(main(share), smooth_grids=_scaled(plan.smooth_grids, share, 4))
+
+        for scaled in (main, everything) if plan.inputs else (everything,):
+            if not self.fits(scaled(0.0), kernel):
+                continue
+            share = self._first_share(plan, kernel) if scaled is main else 0.93
+            while not self.fits(scaled(share), kernel):
+                share *= 0.93
+            return scaled(share)
         return None
 
-    def begun(self, plan: Plan, kernel: Kernel) -> Plan:
-        """An automatic plan on which training can begin: with fewer cells where it must."""
+    def _first_share(self, plan: Plan, kernel: Kernel) -> float:
+        """Estimate how many cells per input fit, as a share of the plan's.
+
+        The bytes per cell grow slowly with the number of cells, so that a sample shows them.
+        """
+        inputs, cells = len(plan.grids), prod(grid.cells for grid in plan.grids)
+        few = MEMORY.sample_cells / (1.0 + plan.columns / 200.0)
+        share = min(1.0, (few / cells) ** (1.0 / inputs))
+        sample = replace(plan, grids=_scaled(plan.grids, share))
+        count = prod(grid.cells for grid in sample.grids)
+        per_cell = 1.15 * plan_bytes(sample, kernel, self.device) / count
+        if per_cell * cells * share**inputs > self.limit:
+            return share
+        return min(0.95, (self.limit / (per_cell * cells)) ** (1.0 / inputs))
+
+    def starting_plan(self, plan: Plan, kernel: Kernel) -> Plan:
+        """Return an automatic plan whose first stage fits, on wider cells where necessary."""
 
         def first(plan: Plan) -> Plan:
             return coarsened(plan, first_coarsening(plan)) if plan.inputs else plan
 
-        def few(plan: Plan) -> bool:
-            return (
-                max((grid.cells for grid in plan.smooth_grids), default=0)
-                <= MEMORY.least_smooth_cells
-            )
-
-        while not self.fits(first(plan), kernel) and not few(plan):
+        while not self.fits(first(plan), kernel):
+            most = max((grid.cells for grid in plan.smooth_grids), default=0)
+            if most <= MEMORY.least_smooth_cells:
+                self.stopped()
+                return self.smaller(first(plan), kernel) or plan
             plan = replace(plan, smooth_grids=_scaled(plan.smooth_grids, 0.5, 4))
-        if self.fits(first(plan), kernel):
-            return plan
-        self.stopped()
-        return self.smaller(first(plan), kernel) or plan
+        return plan
 
     def refuse(self, what: str, need: Need, plan: Plan, kernel: Kernel) -> None:
-        """Raise, with the numbers and what to change."""
+        """Raise `NotEnoughMemory`, with the numbers and what to change."""
         less = self.smaller(plan, kernel)
-        where = "the GPU" if self.engine.name.startswith("cuda") else "this machine"
+        where = "the GPU" if self.device.name.startswith("cuda") else "this machine"
         limit = "memory_limit" if self.given else f"the limit, 80 % of what {where} has,"
         advice = "Take fewer basis functions"
         if less is not None:
-            advice = f"num_basis={less.num_basis(kernel)} would fit"
+            advice = f"num_basis={less.num_basis(kernel, min)} would fit"
         if not self.auto:
             advice += "; num_basis='auto' keeps to the limit"
         raise NotEnoughMemory(
             f"{what} about {in_words(need.memory)}, and {limit} is {in_words(self.limit)}."
-            f"{self._elsewhere(need)} {advice}."
+            f"{self._why_not_on_disk(need)} {advice}."
         )
 
-    def _elsewhere(self, need: Need) -> str:
-        """Why the factors are not put on disk."""
+    def _why_not_on_disk(self, need: Need) -> str:
+        """Say why the factors are not put on disk."""
         if not need.disk:
             return ""
         words = (
@@ -288,26 +280,26 @@ class Room:
 
 
 def spilled(need: Need, spills: bool) -> str:
-    """Words on where the factor is, if not in memory."""
+    """Say where the factor is, if not in memory."""
     return f"; the factor, {in_words(need.disk / 2.0)}, goes to disk" if spills else ""
 
 
 def _scaled(grids: Sequence[Grid], share: float, least: int = 1) -> tuple[Grid, ...]:
-    """Grids of fewer cells."""
+    """Return grids with a share of the cells, at least ``least`` of them."""
     return tuple(Grid(g.lower, g.upper, max(least, int(share * g.cells))) for g in grids)
 
 
 def fitting_cells(
     cells: Sequence[int], main: int, needed: Callable[[Sequence[int]], float], limit: float
 ) -> list[int]:
-    """Halve the cells of an automatic grid until its sums take at most ``limit`` bytes.
+    """Halve the cells of an automatic grid until its statistics take at most ``limit`` bytes.
 
-    Those of the first ``main`` inputs, and where there are few left, those of the smooths.
+    The first ``main`` inputs are halved first, and when few of their cells are left, the smooths.
     """
     out = list(cells)
     while needed(out) > limit and max(out) > 8:
-        big = max(out[:main], default=0)
-        which = range(main) if big > 16 else range(main, len(out))
+        finest = max(out[:main], default=0)
+        which = range(main) if finest > 16 else range(main, len(out))
         if not len(which):
             which = range(main)
         for i in which:

@@ -1,10 +1,11 @@
 """The structure of a model over several inputs: what couples what, and how finely.
 
-Chosen once for a kernel and a grid; hyperparameters do not enter.
+A plan is chosen once for a kernel and its grids; values of hyperparameters do not enter.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
@@ -16,28 +17,29 @@ from asvgp.model.axis import Axis
 
 @dataclass(frozen=True)
 class Plan:
-    """Which terms live on the main block's grid, with which splines; the rest are columns.
+    """The terms of the main block with their splines, and the global columns.
 
     Attributes
     ----------
     inputs : tuple of int
-        Columns of X that make the main block; none for an additive model.
+        Columns of X that make the main block; empty for an additive model.
     grids : tuple of Grid
-        Their finest cells.
+        The finest cells along each of these inputs.
     powers : tuple of int
-        The largest degree along each.
+        The largest degree along each of these inputs.
     terms : tuple of int
-        Numbers of the kernel's terms on the main block.
-    degrees, levels : tuples, a tuple of int a term
-        Of the splines along every input of the block, zero where a term is constant.
+        Numbers of the kernel's components in the main block.
+    degrees, levels : tuples, with one tuple of int per term
+        Degrees and levels of the splines along every input of the block, zero where a term is
+        constant. Cells of level l are ``2**l`` finest cells wide.
     smooths : tuple of int
-        Numbers of the kernel's terms that are columns, each over an input of its own.
+        Numbers of the kernel's components that are columns, each over an input of its own.
     smooth_grids : tuple of Grid
     smooth_degrees : tuple of int
     effects : int
         Number of fixed effects, the last columns.
     names : tuple of str, optional
-        Of all columns of X, for messages.
+        Names of all columns of X, for messages.
     """
 
     inputs: tuple[int, ...]
@@ -65,39 +67,41 @@ class Plan:
 
     @property
     def functions(self) -> tuple[int, ...]:
-        """Number of splines along every input, of the term that has most; then the smooths."""
+        """Number of splines along every input of the finest term, and of every smooth."""
         along = []
         for d, grid in enumerate(self.grids):
             pairs = [(k[d], level[d]) for k, level in zip(self.degrees, self.levels, strict=True)]
             along.append(max(-(-grid.cells // 2**level) + k for k, level in pairs if k))
         return (*along, *self.smooth_counts)
 
-    def num_basis(self, kernel: Kernel) -> tuple[int, ...]:
-        """Return numbers of basis functions as a user gives them: one per input of the splines.
+    def num_basis(
+        self, kernel: Kernel, combine: Callable[[int, int], int] = max
+    ) -> tuple[int, ...]:
+        """Return the numbers of basis functions as users give them: one per input, by column.
 
-        In the order of the columns of X. Of several smooths over one column, the largest counts,
-        as in the attribute ``num_basis_``.
+        Several smooths over one input may have different numbers, while a user gives one for all
+        of them: with `max` as ``combine`` no smooth gets fewer functions than in this plan, with
+        `min` none gets more.
         """
-        over = [kernel.components[term].factors[0].dim for term in self.smooths]
-        along = [grid.cells + k for grid, k in zip(self.grids, self.powers, strict=True)]
-        counts: dict[int, int] = {}
-        pairs = zip((*self.inputs, *over), (*along, *self.smooth_counts), strict=True)
-        for column, count in pairs:
-            counts[column] = max(count, counts.get(column, 0))
+        pairs = zip(self.inputs, self.grids, self.powers, strict=True)
+        counts = {column: grid.cells + degree for column, grid, degree in pairs}
+        for number, count in zip(self.smooths, self.smooth_counts, strict=True):
+            column = self._process(kernel, number).dim
+            counts[column] = combine(count, counts.get(column, count))
         return tuple(counts[column] for column in sorted(counts))
 
     def column(self, number: int) -> int | str:
-        """A column of X as the user knows it."""
+        """Return the name of a column of X, or its number where there are no names."""
         return number if self.names is None else self.names[number]
 
     def axes(self, kernel: Kernel) -> list[list[Axis]]:
-        """The main block's terms with a kernel's hyperparameters."""
+        """Return the axes of every term of the main block, with a kernel's hyperparameters."""
         out = []
         for term, degrees, levels in zip(self.terms, self.degrees, self.levels, strict=True):
-            factors = {factor.dim: factor for factor in kernel.components[term].factors}
+            processes = {process.dim: process for process in kernel.components[term].factors}
             out.append(
                 [
-                    Axis(factors.get(column), grid, degree, level, power)
+                    Axis(processes.get(column), grid, degree, level, power)
                     for column, grid, degree, level, power in zip(
                         self.inputs, self.grids, degrees, levels, self.powers, strict=True
                     )
@@ -106,21 +110,21 @@ class Plan:
         return out
 
     def smooth_axes(self, kernel: Kernel) -> list[Axis]:
-        """The smooths with a kernel's hyperparameters."""
+        """Return the axis of every smooth, with a kernel's hyperparameters."""
         return [
-            Axis(self._only(kernel, term), grid, degree, 0, degree)
-            for term, grid, degree in zip(
+            Axis(self._process(kernel, number), grid, degree, 0, degree)
+            for number, grid, degree in zip(
                 self.smooths, self.smooth_grids, self.smooth_degrees, strict=True
             )
         ]
 
     @staticmethod
-    def _only(kernel: Kernel, term: int) -> Component:
-        (factor,) = kernel.components[term].factors
-        return factor
+    def _process(kernel: Kernel, number: int) -> Component:
+        (process,) = kernel.components[number].factors
+        return process
 
     def spaces(self, kernel: Kernel) -> tuple[Space, ...]:
-        """The terms' functions as the elimination sees them."""
+        """Return the terms' functions as the elimination sees them."""
         return tuple(
             Space(
                 tuple(None if axis.process is None else axis.degree for axis in axes),
@@ -130,10 +134,10 @@ class Plan:
         )
 
     def tree(self, kernel: Kernel) -> Tree:
-        """The symbolic phase."""
+        """Return the symbolic elimination."""
         cells = tuple(grid.cells for grid in self.grids)
         return symbolic(cells, self.spaces(kernel), self.columns)
 
     def counts(self, kernel: Kernel) -> list[int]:
-        """Number of functions of each term of the main block."""
+        """Return the number of functions of each term of the main block."""
         return [prod(axis.count for axis in axes) for axes in self.axes(kernel)]

@@ -24,7 +24,7 @@ from asvgp.kernels import SHO, Constant, Linear, Matern12, Matern32, Matern52, M
 from asvgp.kernels.algebra import Sum
 from asvgp.kernels.base import Unset
 from asvgp.kernels.product import Product
-from asvgp.model.devices import Cpu, engine_for
+from asvgp.model.devices import Cpu, device_for
 from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
 from asvgp.posterior.chain import ChainPosterior
@@ -270,7 +270,7 @@ class Decoder:
     def _engine(self):
         """That of the model's device, or the CPU where this machine has none such."""
         try:
-            return engine_for(self.device())
+            return device_for(self.device())
         except ValueError:
             return Cpu()
 

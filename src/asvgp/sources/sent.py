@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from sklearn.base import clone
 
-from asvgp.model.devices import engine_for
+from asvgp.model.devices import device_for
 from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
 from asvgp.posterior.chain import ChainPosterior
@@ -51,7 +51,7 @@ class Sent:
         """The model, ready to predict."""
         settings, data, fit, shape, known = cast(Any, self.state)
         if isinstance(shape, Plan):
-            assembly = GridEngine(fit.kernel, shape, data.stats, engine_for(settings.device))
+            assembly = GridEngine(fit.kernel, shape, data.stats, device_for(settings.device))
             posterior: Any = GridPosterior.restored(fit.kernel, fit.noise, assembly, known)
         else:
             posterior = ChainPosterior.restored(fit.kernel, fit.noise, data.stats, shape, known)

@@ -15,10 +15,10 @@ from asvgp.data.validation import check_domain
 from asvgp.diagnostics.facts import Facts, field_facts
 from asvgp.diagnostics.verdict import stopped_short
 from asvgp.kernels import Constant, Kernel, in_time
-from asvgp.model.devices import engine_for
+from asvgp.model.devices import device_for
 from asvgp.model.effects import near_means
 from asvgp.model.levels import levels_by_digits, scale_of
-from asvgp.model.memory import Need, Room, copies, fitting_cells, require_joint
+from asvgp.model.memory import MemoryBudget, Need, copies, fitting_cells, require_joint
 from asvgp.model.plan import Plan
 from asvgp.policies import DATA, MEMORY
 from asvgp.posterior.grid import GridPosterior
@@ -41,10 +41,12 @@ from asvgp.training.schedule_field import FieldSchedule
 SAMPLE_MATRICES = 6.0  # of all pairs of points: the covariance, its root, and LAPACK's work
 
 
-def _room(estimator) -> Room:
+def _room(estimator) -> MemoryBudget:
     """The memory that an estimator may use."""
     auto, announce = isinstance(estimator.num_basis, str), Progress(estimator.progress).announce
-    return Room(as_bytes(estimator.memory_limit), engine_for(estimator.device), announce, auto)
+    return MemoryBudget(
+        as_bytes(estimator.memory_limit), device_for(estimator.device), announce, auto
+    )
 
 
 class Field:
@@ -250,8 +252,8 @@ class Field:
         kernel = self.layout.kernel
         if isinstance(estimator.num_basis, str):
             cells = fitting_cells(cells, main, needed, MEMORY.sums_share * room.limit)
-            begun = room.begun(plan(cells), kernel)
-            return [grid.cells for grid in (*begun.grids, *begun.smooth_grids)]
+            start = room.starting_plan(plan(cells), kernel)
+            return [grid.cells for grid in (*start.grids, *start.smooth_grids)]
         if needed(cells) > room.limit:
             alone = Need(needed(cells), needed(cells))
             room.refuse("The statistics alone need", alone, plan(cells), kernel)
@@ -366,7 +368,7 @@ class Field:
         auto = isinstance(estimator.num_basis, str) and estimator.num_basis == "auto"
         plan = self.plan(estimator, stats)
         room = _room(estimator)
-        schedule = FieldSchedule(problem, stats, plan, auto, room.engine, room)
+        schedule = FieldSchedule(problem, stats, plan, auto, room.device, room)
         fitted = fit(schedule, trained=estimator.optimizer is not None, warm=warm)
         ends = fitted.posterior.plan.grids  # pyright: ignore[reportAttributeAccessIssue]
         if auto and self._cut_short(stats, ends):

@@ -32,7 +32,7 @@ from asvgp.model.levels import (
     scale_of,
     widths_by_digits,
 )
-from asvgp.model.memory import Room
+from asvgp.model.memory import MemoryBudget
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
 from asvgp.posterior.grid import GridPosterior
@@ -66,7 +66,7 @@ class FieldSchedule:
     auto : bool
         True to choose the resolution; otherwise it ends on the plan's grids.
     device : Cpu or Batched, optional
-    room : Room, optional
+    room : MemoryBudget, optional
         The memory that may be used.
     """
 
@@ -77,7 +77,7 @@ class FieldSchedule:
         plan: Plan,
         auto: bool,
         device: Device | None = None,
-        room: Room | None = None,
+        room: MemoryBudget | None = None,
     ):
         stats = problem.centred(stats)
         self.problem, self.stats, self.plan, self.auto = problem, stats, plan, auto
