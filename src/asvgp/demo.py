@@ -1,4 +1,4 @@
-"""The main job on an embedded default: ``python -m asvgp.demo``.
+"""Demonstrate the main job on generated data: ``python -m asvgp.demo``.
 
 Two million points of a multi-scale series with gaps: a slow drift, a daily wave and fast
 bursts, sampled irregularly over a year. Fit, forecast past the end, check against points
@@ -24,7 +24,7 @@ NOISE = 0.25
 
 
 def truth(t: Array) -> Array:
-    """The noise-free series at times in days."""
+    """Return the noise-free series at times in days."""
     rng = np.random.default_rng(7)
     drift = sum(
         a * np.sin(2 * np.pi * t / p + s)
@@ -43,7 +43,7 @@ def truth(t: Array) -> Array:
 
 @dataclass
 class Series:
-    """Times, observations and a mask of the points kept from the fit."""
+    """Times, observations and a mask of the points held out of the fit."""
 
     t: Array
     y: Array
@@ -51,7 +51,7 @@ class Series:
 
 
 def generate(n: int, seed: int = 0) -> Series:
-    """Irregular, gappy, noisy samples of `truth`; one in twenty held out."""
+    """Return irregular, gappy, noisy samples of `truth`; one in twenty is held out."""
     rng = np.random.default_rng(seed)
     t = np.sort(rng.uniform(0.0, DAYS, int(1.085 * n) + 100))
     for start, end in GAPS:
@@ -61,7 +61,7 @@ def generate(n: int, seed: int = 0) -> Series:
 
 
 def run(n: int = 2_000_000, picture: str | None = "demo.png", seed: int = 0) -> dict[str, float]:
-    """Generate, fit, check, print a table, draw; returns the numbers of the table."""
+    """Generate data, fit, check, print a table and draw; return the numbers of the table."""
     clock = [time.perf_counter()]
 
     def lap() -> float:
@@ -108,7 +108,7 @@ def run(n: int = 2_000_000, picture: str | None = "demo.png", seed: int = 0) -> 
 
 
 def draw(gp: GPRegressor, t: Array, y: Array, path: str) -> None:
-    """The series at three zooms: a year, the days about a gap, the forecast past the end."""
+    """Draw the series at three zooms: a year, the days about a gap, and the forecast."""
     try:
         import matplotlib
 
@@ -140,7 +140,7 @@ def draw(gp: GPRegressor, t: Array, y: Array, path: str) -> None:
 
 
 def main() -> None:
-    """Command line of the demonstration."""
+    """Run the command line of the demonstration."""
     parser = argparse.ArgumentParser(description="Fit, forecast and draw a long series.")
     parser.add_argument("--points", type=int, default=2_000_000, help="observations (2,000,000)")
     parser.add_argument("--picture", default="demo.png", help="where to draw (demo.png)")

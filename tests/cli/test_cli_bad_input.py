@@ -212,7 +212,7 @@ def test_predictions_that_cannot_be(folder):
         (("--at", "1600-01-01:2200-01-01:1ms"), ""),
         (("--at", "0:1:0.1"), "fitted to times"),
         (("--at", "place=3"), "no input 'place'"),
-        (("--at", "2024-01-01T00:00Z"), "Time zone"),
+        (("--at", "2024-01-01T00:00Z"), "time zone"),
         (("--at", "2024-01-01", "--at", "2024-01-02"), "given twice"),
     ]
     for arguments, said in cases:

@@ -125,7 +125,7 @@ def test_leaving_out_explains_correlations_below_zero():
     assert found.level == FINE
     assert "since each is predicted with the help of the other" in found.answer
     each = gp.summary().degrees_of_freedom / 1500
-    assert f"{each:.2g} degrees of freedom an observation" in found.answer
+    assert f"{each:.2g} degrees of freedom per observation" in found.answer
     # What the inverse of the covariance says, which is exact.
     precision = np.linalg.inv(kernel(x) + 0.0004 * np.eye(1500))
     scale = np.sqrt(np.diag(precision))

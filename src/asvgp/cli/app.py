@@ -1,4 +1,4 @@
-"""The group of commands: which there are, and what becomes of errors."""
+"""The group of commands, and the exit codes that errors become."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class App(click.Group):
     """Commands that are imported when they are called, and errors in plain sentences."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All commands, in the order of use."""
+        """Return the names of all commands, in the order of use."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """One command."""
+        """Return one command."""
         home = COMMANDS.get(cmd_name)
         return None if home is None else getattr(import_module(home), cmd_name)
 
@@ -69,7 +69,7 @@ class App(click.Group):
 
 
 def end_on_termination() -> None:
-    """Let a request to end be an exit, which leaves no half-written file."""
+    """Turn a request to end (SIGTERM) into an exit, which leaves no half-written file."""
 
     def leave(number, _frame) -> None:
         sys.exit(128 + number)
@@ -93,5 +93,5 @@ def app() -> None:
     Data are read in one pass from Parquet, CSV, Feather, NumPy, NetCDF and Zarr files, of any
     size; the model is one file, whose size follows from its basis functions, not from the data.
 
-    Exit codes: 0 fine, 1 an error of data or model, 2 of usage, 130 after Ctrl-C.
+    Exit codes: 0 success, 1 error in data or model, 2 wrong usage, 130 after Ctrl-C.
     """

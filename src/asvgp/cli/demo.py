@@ -1,4 +1,4 @@
-"""``asvgp demo``: the main job on data of its own."""
+"""``asvgp demo``: the main job on generated data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asvgp.cli.values import OutputFile
 
 
 @click.command(
-    short_help="The main job on data of its own.",
+    short_help="Demonstrate the main job on generated data.",
     epilog=examples("asvgp demo", "asvgp demo --points 100000 --picture series.png"),
 )
 @click.option(

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and tables written row by row into them."""
+"""Files written whole or not at all, and tables written into them row by row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from asvgp.sources.convert import arrow
 
 @contextmanager
 def written(path: str) -> Iterator[BinaryIO]:
-    """A file written whole or not at all; for ``-``, standard output."""
+    """Open a file that is written whole or not at all; for ``-``, standard output."""
     if path == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -24,7 +24,7 @@ def written(path: str) -> Iterator[BinaryIO]:
 
 
 class TableWriter:
-    """Rows in portions, as Parquet, CSV or Feather.
+    """Writer of rows in portions, as Parquet, CSV or Feather.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class TableWriter:
         self.rows, self.columns = 0, ()
 
     def write(self, columns: Mapping[str, Any]) -> None:
-        """More rows: the same columns every time."""
+        """Write more rows, with the same columns every time."""
         pa = arrow()
         table = pa.table({name: _column(values) for name, values in columns.items()})
         if self.writer is None:
@@ -78,7 +78,7 @@ class TableWriter:
 
 
 def _column(values: Any):
-    """A column as Arrow has it, plain: CSV and Parquet know no dictionaries of both kinds."""
+    """Return a column as a plain Arrow array: CSV cannot hold dictionaries."""
     pa = arrow()
     if not isinstance(values, pa.Array | pa.ChunkedArray):
         values = pa.array(values)

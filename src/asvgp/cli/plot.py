@@ -43,21 +43,23 @@ KINDS = ("auto", "series", "map", "components", *NEED_DATA, "resolution", "bound
 @weight_option
 @noise_option
 @width_option
-@click.option("--interval", type=Span(), help="What to show, of a series or components.")
+@click.option("--interval", type=Span(), help="Interval to show, for series and components.")
 @click.option(
     "--forecast",
     type=NumberOrDuration(),
-    help="How far to go beyond the end of the data, of a series or components: 7d. With "
+    help="How far to go beyond the end of the data, for series and components: 7d. With "
     "--interval, whichever ends later.",
 )
 @click.option(
     "--level", type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True), default=0.95
 )
-@click.option("--include-noise", is_flag=True, help="The band of new observations; of a series.")
+@click.option("--include-noise", is_flag=True, help="Draw the band of new observations (series).")
 @click.option(
-    "--held-out", is_flag=True, help="DATA are not those of the fit; of check and the like."
+    "--held-out",
+    is_flag=True,
+    help="DATA are not those of the fit (check, residuals, calibration).",
 )
-@click.option("--output-number", type=int, help="Which of several targets, from 0.")
+@click.option("--output-number", type=int, help="Number of the target to draw, from 0.")
 @click.option("--dpi", type=click.IntRange(20, 1200), default=150, show_default=True)
 @click.option(
     "-o",
@@ -109,7 +111,7 @@ def plot(
         options |= {"interval": interval, "level": level}
         options |= {"forecast": 0.0 if forecast is None else forecast}
     elif interval is not None or forecast is not None:
-        raise click.UsageError("--interval and --forecast are of series and components.")
+        raise click.UsageError("--interval and --forecast are for series and components.")
     if kind == "series":
         options |= {"include_noise": include_noise, "width": given.get("width")}
     if kind in NEED_DATA:
@@ -127,7 +129,7 @@ def plot(
 
 
 def draw(kind: str, gp, X, y, options: dict, output: str, dpi: int) -> None:
-    """One picture into a file."""
+    """Draw one picture into a file."""
     import matplotlib.pyplot as plt
 
     from asvgp import plot as pictures

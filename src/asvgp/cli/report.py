@@ -39,7 +39,7 @@ from asvgp.cli.values import ColumnName, OutputFile
 )
 @common
 def report(session: Session, model, data, target, weight, noise_variance, width, output) -> None:
-    """Write a page about MODEL that stands alone: what was fitted, and is it good.
+    """Write a self-contained page about MODEL: what was fitted, and whether it is good.
 
     With DATA it also has residuals and calibration; their columns are read into memory. --json
     answers with the findings: question, verdict, words, and the number that decides.

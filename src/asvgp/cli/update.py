@@ -34,7 +34,10 @@ from asvgp.cli.values import ColumnName, OutputFile
 @noise_option
 @width_option
 @click.option(
-    "-o", "--output", type=OutputFile(), help="Where the new model goes; by default over MODEL."
+    "-o",
+    "--output",
+    type=OutputFile(),
+    help="Where to write the new model; by default it replaces MODEL.",
 )
 @common
 def update(session: Session, model, data, target, weight, noise_variance, width, output) -> None:

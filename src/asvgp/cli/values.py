@@ -16,7 +16,7 @@ class KernelText(click.ParamType):
     name = "kernel"
 
     def convert(self, value, param, ctx):
-        """The kernel."""
+        """Return the kernel."""
         from asvgp.kernels.text import parse_kernel
 
         if not isinstance(value, str):
@@ -27,7 +27,7 @@ class KernelText(click.ParamType):
             self.fail(str(error), param, ctx)
 
     def shell_complete(self, ctx, param, incomplete):
-        """Names of kernels."""
+        """Return the names of kernels."""
         from click.shell_completion import CompletionItem
 
         from asvgp.kernels.text import PARTS
@@ -41,7 +41,7 @@ class NumBasis(click.ParamType):
     name = "auto|N|N,N"
 
     def convert(self, value, param, ctx):
-        """What `GPRegressor` takes."""
+        """Return the value that `GPRegressor` takes."""
         if not isinstance(value, str) or value == "auto":
             return value
         try:
@@ -57,7 +57,7 @@ class Span(click.ParamType):
     name = "A,B"
 
     def convert(self, value, param, ctx):
-        """A pair."""
+        """Return a pair."""
         if not isinstance(value, str):
             return value
         ends = value.split(",")
@@ -65,7 +65,7 @@ class Span(click.ParamType):
             lower, upper = (number_or_time(end) for end in ends)
         except ValueError:
             self.fail(
-                f"{value!r} is no pair of numbers or times, as in 0,10 or 2024-01-01,2024-02-01."
+                f"{value!r} is not a pair of numbers or times: write 0,10 or 2024-01-01,2024-02-01."
             )
         return lower, upper
 
@@ -76,7 +76,7 @@ class NumberOrDuration(click.ParamType):
     name = "number|duration"
 
     def convert(self, value, param, ctx):
-        """A float, or the duration."""
+        """Return a float or a duration."""
         if not isinstance(value, str):
             return value
         try:
@@ -91,7 +91,7 @@ class ColumnName(click.ParamType):
     name = "column"
 
     def shell_complete(self, ctx, param, incomplete):
-        """The columns of the files that were named before."""
+        """Return the columns of the files named before."""
         from click.shell_completion import CompletionItem
 
         # An option that still lacks its value leaves the arguments before it unread.
@@ -100,7 +100,7 @@ class ColumnName(click.ParamType):
 
 
 class OutputFile(click.ParamType):
-    """A file to write, of one of some endings, in a folder that exists."""
+    """A file to write, with one of several endings, in a folder that exists."""
 
     name = "file"
 
@@ -108,7 +108,7 @@ class OutputFile(click.ParamType):
         self.endings = endings
 
     def convert(self, value, param, ctx):
-        """The path as it was given."""
+        """Return the path as it was given."""
         path = Path(value)
         if not path.parent.is_dir():
             self.fail(f"there is no folder {str(path.parent)!r}.", param, ctx)
@@ -121,14 +121,14 @@ class OutputFile(click.ParamType):
         return value
 
     def shell_complete(self, ctx, param, incomplete):
-        """Files."""
+        """Let the shell complete files."""
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(incomplete, type="file")]
 
 
 def column_names(paths) -> list[str]:
-    """The columns of those paths that are tables."""
+    """Return the columns of those paths that are tables."""
     from asvgp.sources.source import scan
 
     found: dict[str, None] = {}
@@ -139,7 +139,7 @@ def column_names(paths) -> list[str]:
 
 
 def number_or_time(text: str) -> Any:
-    """A float, a datetime64, or where there is an offset, a datetime.
+    """Return a float, a datetime64, or a datetime if there is an offset.
 
     Examples
     --------
@@ -160,12 +160,12 @@ def number_or_time(text: str) -> Any:
         return aware
     found = np.datetime64(text.strip())
     if np.isnat(found):
-        raise ValueError(f"{text!r} is no time.")
+        raise ValueError(f"{text!r} is not a time.")
     return found
 
 
 def number_or_duration(text: str) -> Any:
-    """A float, or a duration.
+    """Return a float or a duration.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 Every function takes a fitted `GPRegressor` first, draws into ``ax`` where that is given and into
 a new figure where not, and returns the axes. Two million observations draw in under a
 second, because they are reduced to what the pixels can show; zooming in a window evaluates the
-model anew. Colours are told apart by everyone, and follow light and dark styles.
+model again. Everyone can tell the colours apart, and they follow light and dark styles.
 
 matplotlib is imported when something is drawn, not before.
 

@@ -83,7 +83,7 @@ def bound(gp, *, ax=None):
 
 
 def draw_bounds(ax, view: View) -> None:
-    """The bounds and the evidence of the splines, one under the other."""
+    """Draw the bounds and the evidence of the splines, one under the other."""
     gp, each, colours = view.gp, _observations(view), palette(ax)
     rows = [
         ("upper bound", gp.evidence_upper_bound_ / each),
@@ -119,7 +119,10 @@ def _observations(view: View) -> int:
 
 
 def functions(view: View, num_basis) -> int:
-    """Basis functions of a resolution: a grid's multiply, those of smooths beside it add."""
+    """Return the number of basis functions of a resolution.
+
+    The numbers along the inputs of a grid multiply; those of smooths beside it add.
+    """
     if isinstance(num_basis, int | np.integer):
         return int(num_basis)
     main = len(view.layout.inputs)
@@ -127,12 +130,12 @@ def functions(view: View, num_basis) -> int:
 
 
 def draw_levels(ax, view: View) -> None:
-    """Bounds per observation against the number of basis functions, or step by step."""
+    """Draw bounds per observation against the number of basis functions, or step by step."""
     colours, each, levels = palette(ax), _observations(view), view.gp.resolution_
     counts = [functions(view, level.num_basis) for level in levels]
     lower = np.array([level.elbo for level in levels]) / each
     upper = np.array([level.upper_bound for level in levels]) / each
-    # Numbers that grow as they do for one input are an axis; others are no order.
+    # Numbers that grow as they do for one input make an axis; otherwise steps are counted.
     growing = all(after >= _GROWTH * before for before, after in pairwise(counts))
     x = np.array(counts if growing else range(1, len(counts) + 1))
     ax.plot(x, lower, "o-", ms=4, lw=1.2, color=colours.model, label="lower bound", zorder=3)
@@ -166,7 +169,7 @@ def draw_levels(ax, view: View) -> None:
 
 
 def _short(count: int) -> str:
-    """A number in three digits."""
+    """Return a number in three digits."""
     for size, unit in ((10**6, "M"), (10**3, "k")):
         if count >= size:
             return f"{count / size:.3g} {unit}"
@@ -174,7 +177,7 @@ def _short(count: int) -> str:
 
 
 def _limit(ax, lower, upper) -> bool:
-    """Limits that show the rise of the lower bound; whether the upper one is inside.
+    """Set limits that show the rise of the lower bound; return True if the upper one is inside.
 
     The upper bound is cautious, and more so with every observation: where it is far above, its
     last value is written instead.

@@ -63,7 +63,7 @@ def calibration(
 
 
 def draw_coverage(ax, z: Array) -> None:
-    """Observed against nominal share of observations in central bands."""
+    """Draw the observed against the nominal share of observations in central bands."""
     colours, n = palette(ax), len(z)
     level = np.linspace(0.0, 1.0, 201)
     touched = np.sort(erf(np.abs(z) / 2.0**0.5))  # level of the band that each just touches
@@ -89,7 +89,7 @@ def draw_coverage(ax, z: Array) -> None:
 
 
 def draw_transforms(ax, z: Array) -> None:
-    """Histogram of the predictive distribution's probabilities of what was observed."""
+    """Draw the histogram of the predictive distribution's probabilities of the observations."""
     colours, n = palette(ax), len(z)
     edges = np.linspace(0.0, 1.0, _BINS + 1)
     counts, _ = np.histogram(ndtr(z), edges)

@@ -38,7 +38,7 @@ class Input(NamedTuple):
 
     @property
     def label(self) -> str:
-        """For an axis."""
+        """Label of an axis."""
         if self.axis is None:
             return "x" if self.name is None else self.name
         name = "time" if self.name is None else self.name
@@ -55,12 +55,12 @@ class Input(NamedTuple):
             return ZoneInfo("UTC")
 
     def shown(self, x) -> Array:
-        """Numbers as matplotlib has them: times are days since its epoch."""
+        """Return numbers as matplotlib takes them: times are days since its epoch."""
         x = np.asarray(x, dtype=float)
         return x if self.axis is None else self._origin + x / _DAY
 
     def unshown(self, x) -> Array:
-        """The reverse."""
+        """Return the numbers that `shown` turned into those of matplotlib."""
         x = np.asarray(x, dtype=float)
         return x if self.axis is None else (x - self._origin) * _DAY
 
@@ -72,7 +72,7 @@ class Input(NamedTuple):
         return float(date2num(self.axis.origin))
 
     def read(self, values, name: str) -> Array:
-        """Places that a user wrote, as numbers."""
+        """Return places that a user gave, as numbers."""
         if self.axis is not None:
             return self.axis.to_seconds(list(values), name=name)
         try:
@@ -84,7 +84,7 @@ class Input(NamedTuple):
         return numbers
 
     def interval(self, given, forecast) -> tuple[float, float]:
-        """What to show: the domain or what was asked for, and a forecast beyond the domain."""
+        """Return the ends to show: those given or of the domain, with a forecast beyond it."""
         ahead = self._length(forecast)
         if given is None:
             return self.lower, self.upper + ahead
@@ -118,7 +118,7 @@ class Input(NamedTuple):
         side.set_label_text(self.label)
 
     def number(self, value: float) -> str:
-        """A place along the axis, in words."""
+        """Return a place along the axis as text."""
         if self.axis is None:
             return f"{value:.4g}"
         seconds = (self.upper - self.lower) > 1000.0

@@ -28,7 +28,7 @@ def series(
 ):
     """Draw the posterior mean and band of a model of one input, with observations if given.
 
-    The model is evaluated at two points a pixel; where its knots are closer than that, at all of
+    The model is evaluated at two points per pixel; where its knots are closer than that, at all of
     them, and each column of pixels shows the range of the mean and the whole of the band, so that
     no peak is lost. Where there are more observations than pixels can show, each column of pixels
     shows their range, and the central 90 % of them darker: no outlier is lost, and none passes for

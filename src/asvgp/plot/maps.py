@@ -73,7 +73,7 @@ def map(
     if what not in ("both", "mean", "std"):
         raise ValueError(f"what must be 'both', 'mean' or 'std', got {what!r}.")
     if len(view.inputs) < 2:
-        raise ValueError("plot.map is of models of two or more inputs: use plot.series.")
+        raise ValueError("plot.map is for models of two or more inputs: use plot.series.")
     across, up = sides(view, over, at)
     columns = values = None
     if X is not None or y is not None:
@@ -121,12 +121,12 @@ class Surface(NamedTuple):
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Of the colours of the mean."""
+        """Limits of the colours of the mean."""
         return float(self.mean.min()), float(self.mean.max())
 
 
 def evaluate(view: View, across: Input, up: Input, held, ax, component=None) -> Surface:
-    """The model, or one of its components, about once a pixel of some axes."""
+    """Evaluate the model, or one of its components, about once per pixel of some axes."""
     counts = [min(n, _MOST) for n in pixels(ax)]
     places = [
         side.lower + (np.arange(n) + 0.5) * ((side.upper - side.lower) / n)
@@ -140,7 +140,7 @@ def evaluate(view: View, across: Input, up: Input, held, ax, component=None) -> 
 
 
 def draw_surface(ax, surface: Surface, of_std: bool, limits) -> Any:
-    """An image of the mean or the standard deviation."""
+    """Draw an image of the mean or the standard deviation."""
     ends = [(side.lower, side.upper) for side in (surface.across, surface.up)]
     extent = [*surface.across.shown(ends[0]), *surface.up.shown(ends[1])]
     if of_std:  # from zero, so that differences look as large as they are
@@ -160,7 +160,7 @@ def draw_surface(ax, surface: Surface, of_std: bool, limits) -> Any:
 
 
 def sides(view: View, over, at) -> tuple[Input, Input]:
-    """The inputs along the horizontal and the vertical."""
+    """Return the inputs along the horizontal and the vertical."""
     known = {view.naming(c): c for c in view.inputs} | {c: c for c in view.inputs}
     if over is not None:
         if isinstance(over, str) or len(over) != 2 or any(c not in known for c in over):
@@ -199,12 +199,12 @@ def panel_size(across: Input, up: Input, aspect=None) -> tuple[float, float]:
 
 
 def map_names(view: View) -> list[str]:
-    """The inputs, for messages."""
+    """Return the names of the inputs, for messages."""
     return [repr(view.naming(column)) for column in view.inputs]
 
 
 def _aspect(across: Input, up: Input) -> Any:
-    """Units of the vertical per unit of the horizontal, where that means something."""
+    """Return the units of the vertical per unit of the horizontal, if that means something."""
     if across.axis is not None or up.axis is not None:
         return "auto"
     names = [(place.name or "").lower() for place in (across, up)]
@@ -216,7 +216,7 @@ def _aspect(across: Input, up: Input) -> Any:
 
 
 def _near(view: View, columns, values: Array, held):
-    """Observations within a knot spacing of the slice, linear effects taken to it."""
+    """Return observations within a knot spacing of the slice, with linear effects moved to it."""
     keep = ~np.isnan(values)
     for column, value in held.items():
         if column in view.inputs:
@@ -226,7 +226,7 @@ def _near(view: View, columns, values: Array, held):
 
 
 def _joined(limits: tuple[float, float], values: Array) -> tuple[float, float]:
-    """Colours for mean and observations together; a few outliers may saturate."""
+    """Return colour limits for mean and observations together; a few outliers may saturate."""
     if len(values) == 0:
         return limits
     low, high = np.quantile(values, [0.01, 0.99])
@@ -234,7 +234,7 @@ def _joined(limits: tuple[float, float], values: Array) -> tuple[float, float]:
 
 
 def _observations(ax, across: Input, up: Input, columns, values, limits, grid) -> Any:
-    """Observations as dots, or as averages of small rectangles; empty ones stay empty."""
+    """Draw observations as dots, or as averages of small rectangles; empty ones stay empty."""
     a, b = columns[across.column], columns[up.column]
     colours = palette(ax)
     ax.set_facecolor(colours.pale)

@@ -1,4 +1,4 @@
-"""What to look at first."""
+"""Six panels to look at first."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def check(
 
 
 def _draw_fit(ax, view: View, left: Residuals, X, y, width, held_out: bool) -> None:
-    """The series, the map, or of more inputs what was observed against its prediction."""
+    """Draw the series, the map, or for more inputs the observations against their predictions."""
     if len(view.inputs) == 1:
         series(view.gp, X, y, width=width, output=view.output, ax=ax)
         ax.get_legend().remove()  # there is no room for it

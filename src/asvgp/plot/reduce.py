@@ -1,4 +1,4 @@
-"""Many points as what one column of pixels can show of them.
+"""Reduction of many points to what a column of pixels can show.
 
 A picture is a few hundred columns wide. Of the points that fall on one column, drawing all shows
 their range and hides everything else under ink. Here every column gets its extremes, so that no
@@ -25,7 +25,7 @@ _CHUNK = 1 << 16
 
 
 class Columns(NamedTuple):
-    """What every column of pixels holds; NaN where it holds nothing.
+    """Points of every column of pixels; NaN where it holds none.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ def reduce_columns(x, y, start: float, stop: float, columns: int, share: float =
 
 @numba.njit(cache=True, nogil=True)
 def _extremes(x, y, start, stop, columns, cell, count, parts):
-    """Counts, first, last, least and greatest of every column; the column of every point."""
+    """Find count, first, last, least and greatest of each column, and the column of each point."""
     scale = columns / (stop - start)
     first, last, low, high = parts[0], parts[1], parts[2], parts[3]
     least, most = np.empty(columns), np.empty(columns)
@@ -121,7 +121,7 @@ def _extremes(x, y, start, stop, columns, cell, count, parts):
 
 @numba.njit(cache=True, nogil=True)
 def _together(y, cell, place, out):
-    """The points of every column next to each other, those of column c from ``place[c]`` on."""
+    """Put the points of every column next to each other, those of column c from ``place[c]`` on."""
     for n in range(y.shape[0]):
         c = cell[n]
         if c >= 0:
@@ -156,9 +156,9 @@ def outline(
     lower: float = 0.0,
     spacing: float = 0.0,
 ) -> Outline:
-    """A curve at two points a column; where it is finer, its extremes and those of its band.
+    """Return a curve at two points per column; where it is finer, its extremes and its band's.
 
-    A curve with knots so close that two points a column might miss something is evaluated at
+    A curve with knots so close that two points per column might miss something is evaluated at
     the knots and between them, up to a million places. Of every column its least and its
     greatest point are kept, and the band reaches from the least of its lower edge to the
     greatest of its upper one.
@@ -170,7 +170,7 @@ def outline(
     start, stop : float
     columns : int
     factor : float
-        Half width of the band in standard deviations.
+        Half the width of the band in standard deviations.
     lower, spacing : float
         One of the knots, and the distance between them; zero for curves without.
 

@@ -1,4 +1,4 @@
-"""What a model leaves unexplained: standardised residuals from four sides."""
+"""Standardised residuals, drawn in four ways."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def residuals(
 def standardised(
     view: View, X, y, held_out=False, sample_weight=None, noise_variance=None, width=None
 ) -> Residuals:
-    """Residuals of the data a model was fitted to, each without itself, or of new data."""
+    """Return residuals of the data of the fit, each predicted without itself, or of new data."""
     columns, observed = view.data(X, y)
     if held_out:
         if width is not None:
@@ -118,7 +118,7 @@ def standardised(
 
 
 def draw_residuals(ax, view: View, left: Residuals) -> None:
-    """Over x; of models of several inputs, over the prediction."""
+    """Draw residuals over x, or over the prediction for models of several inputs."""
     place, x = view.abscissa(left.columns, left.mean)
     cloud = Cloud(ax, place, x, left.z, "residuals")
     start, stop = float(np.min(x)), float(np.max(x))
@@ -132,7 +132,7 @@ def draw_residuals(ax, view: View, left: Residuals) -> None:
 
 
 def draw_histogram(ax, z: Array) -> None:
-    """Against the standard normal density, on which the outermost bins are open."""
+    """Draw the histogram of residuals against the standard normal; the outermost bins are open."""
     colours = palette(ax)
     edges = np.linspace(-4.5, 4.5, 46)
     counts, _ = np.histogram(np.clip(z, -4.49, 4.49), edges)
@@ -157,7 +157,7 @@ def draw_histogram(ax, z: Array) -> None:
 
 
 def draw_quantiles(ax, z: Array) -> None:
-    """Quantiles against the normal's, with what chance allows each of them."""
+    """Draw quantiles of residuals against the normal's, with what chance allows each of them."""
     colours, n = palette(ax), len(z)
     # All of the tails, and of the middle what a line needs.
     steps = np.unique(np.concatenate([np.arange(min(n, 50)), np.geomspace(1, n, 200).astype(int)]))

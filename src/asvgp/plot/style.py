@@ -18,7 +18,7 @@ Colour = tuple[float, float, float]
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot, imported now."""
+    """Return matplotlib.pyplot, imported now."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -46,17 +46,17 @@ class Palette(NamedTuple):
 
     @property
     def model(self) -> str:
-        """Of posterior means and their bands."""
+        """Colour of posterior means and their bands."""
         return self.terms[0]
 
     @property
     def expected(self) -> str:
-        """Of what a right model would show."""
+        """Colour of what a right model would show."""
         return self.terms[1]
 
 
 def palette(ax) -> Palette:
-    """Colours that stand out from the ground of some axes."""
+    """Return colours that stand out from the ground of some axes."""
     pyplot()
     from matplotlib import rcParams
     from matplotlib.colors import to_rgb, to_rgba
@@ -79,7 +79,7 @@ def palette(ax) -> Palette:
 
 @contextmanager
 def panels(ax, rows: int, columns: int, size: tuple[float, float], **options) -> Iterator[Any]:
-    """The axes to draw into, (rows, columns): those given, or a new figure's.
+    """Provide the axes to draw into, (rows, columns): those given, or a new figure's.
 
     A figure made here is closed again where drawing fails.
     """
@@ -105,37 +105,37 @@ def panels(ax, rows: int, columns: int, size: tuple[float, float], **options) ->
 
 
 def titled(ax, text: str) -> None:
-    """A panel's title, at its left, in as many lines as its width asks for."""
+    """Set a panel's title, at its left, in as many lines as its width needs."""
     width = max(24, pixels(ax)[0] // 7)  # characters of about seven pixels
     lines = textwrap.fill(text.replace(" = ", "\xa0=\xa0"), width)  # values stay with their names
     ax.set_title(lines.replace("\xa0", " "), loc="left", fontsize="medium")
 
 
 def legend(ax, **options) -> None:
-    """A small legend."""
+    """Draw a small legend."""
     ax.legend(fontsize="small", framealpha=0.8, markerscale=1.5, **options).set_gid(_OURS)
 
 
 def colour_bar(ax, image, label: str = "") -> None:
-    """A colour bar as high as the axes are, whatever their aspect."""
+    """Draw a colour bar as high as the axes are, whatever their aspect."""
     bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0.0, 0.04, 1.0)))
     bar.set_label(label)
 
 
 def legend_is_ours(ax) -> bool:
-    """Whether axes have a legend, and nobody has made another since."""
+    """Return True if axes have a legend, and nobody has made another since."""
     found = ax.get_legend()
     return found is not None and found.get_gid() == _OURS
 
 
 def pixels(ax) -> tuple[int, int]:
-    """Columns and rows of pixels that axes have, about."""
+    """Return about how many columns and rows of pixels axes have."""
     box = ax.get_window_extent()
     return tuple(int(n) for n in np.clip(np.rint([box.width, box.height]), 64, 4096))  # pyright: ignore[reportReturnType]
 
 
 def band_factor(level) -> float:
-    """Standard deviations on either side of the mean that hold a share of the probability."""
+    """Return the half width, in standard deviations, of the band that holds a probability."""
     from scipy.special import ndtri
 
     try:
@@ -148,5 +148,5 @@ def band_factor(level) -> float:
 
 
 def percent(level: float) -> str:
-    """A share as people write it."""
+    """Return a share in per cent."""
     return f"{100.0 * level:.4g} %"

@@ -42,7 +42,7 @@ def components(
         Values of the other inputs for products of three or more; by default the middle of their
         domains.
     ax : array of Axes, optional
-        One a term.
+        One for each term.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def components(
 
 
 def terms(view: View, columns) -> list[tuple]:
-    """Number, term, and what it is over: an input, a pair of them, or a column's number."""
+    """Return number, term, and its inputs: one input, a pair, or the number of a column."""
     kernel, named, out = view.layout.kernel, view.gp.kernel_, []
     for number, (own, part) in enumerate(zip(kernel.components, named.components, strict=True)):
         dims = [factor.dim for factor in own.factors]
@@ -121,7 +121,7 @@ def terms(view: View, columns) -> list[tuple]:
 
 
 def _of_term(view: View, number: int, over: Input, held, x):
-    """Mean and standard deviation of a component, or (counted from -1 down) of an effect."""
+    """Return mean and standard deviation of a component, or (counted from -1 down) of an effect."""
     if number < 0:
         return view.effect(-1 - number, x)
     wide = {column: np.full(len(x), value) for column, value in held.items()}
@@ -143,7 +143,7 @@ def _map(ax, view: View, number: int, over: tuple[Input, Input], held) -> None:
 
 
 def _effect(ax, view: View, part, column: int, columns, factor: float) -> None:
-    """A linear effect over the range of its column in the data."""
+    """Draw a linear effect over the range of its column in the data."""
     values = columns[column]
     x = np.linspace(float(np.min(values)), float(np.max(values)), 101)
     number = [getattr(e, "dim", None) for e in view.layout.kernel.effects].index(column)
@@ -156,7 +156,7 @@ def _effect(ax, view: View, part, column: int, columns, factor: float) -> None:
 
 
 def _rug(ax, over: Input, columns) -> None:
-    """A bar at the foot where there are data."""
+    """Draw a bar at the foot where there are data."""
     if columns is None:
         return
     count = pixels(ax)[0]

@@ -1,4 +1,4 @@
-"""What follows the limits of its axes: curves with bands, and clouds of observations."""
+"""Curves with bands and clouds of observations that follow the limits of their axes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CENTRAL = 0.9  # of a column's observations, drawn darker than their range
 
 
 class Curve:
-    """A mean and its band, at two points a pixel; where it is finer, its range a pixel.
+    """A mean and its band, at two points per pixel; where it is finer, its range per pixel.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Curve:
         self.band: Any = None
 
     def draw(self, start: float, stop: float) -> None:
-        """Draw, or draw anew, between two places."""
+        """Draw, or redraw, between two places."""
         place, columns = self.place, pixels(self.ax)[0]
         found = outline(
             self.evaluate, start, stop, columns, self.factor, place.lower, place.spacing
@@ -68,7 +68,7 @@ class Curve:
 
 
 class Cloud:
-    """Observations: each a dot where they are few, their range and bulk a pixel where many.
+    """Observations: dots where they are few, their range and bulk per pixel where they are many.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Cloud:
         self.bulk: Any
 
     def draw(self, start: float, stop: float) -> None:
-        """Draw, or draw anew, between two places."""
+        """Draw, or redraw, between two places."""
         columns = pixels(self.ax)[0]
         found = reduce_columns(self.x, self.y, start, stop, columns, _CENTRAL)
         # By what is crowded where there is something, so that gaps do not make dots of the rest.
@@ -114,7 +114,7 @@ class Cloud:
         self.bulk.set_label("_" if few else f"central {percent(_CENTRAL)} of them")
 
     def _begin(self, edges: Array, found) -> Any:
-        """The artists, and what they make of the limits of y; the dots are returned."""
+        """Make the artists, so that they take part in the limits of y; return the dots."""
         colours = palette(self.ax)
         # The outline keeps a column whose observations are all alike from vanishing.
         style: dict[str, Any] = {"baseline": found.low, "fill": True, "lw": 0.5}

@@ -1,4 +1,4 @@
-"""Is it good? One finding a question, in words with numbers, the worst first."""
+"""Findings about a fit: one for each question, in words with numbers, the worst first."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Finding:
 
 
 class Neighbours(NamedTuple):
-    """How residuals of one output go with those near them.
+    """Correlation of the residuals of one output with those near them.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Neighbours(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What there is to judge a fit by.
+    """Evidence to judge a fit by.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Evidence(NamedTuple):
 def gather(
     view: View, summary: Summary, left: LeaveOneOut | None, columns: Mapping[int, Array]
 ) -> Evidence:
-    """Residuals of the data where they were given, else those that the statistics hold.
+    """Return residuals of the data if they are given, otherwise those from the statistics.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _along(view: View, z: Array, places: Mapping[int, Array]) -> tuple[str, floa
 
 
 def findings(view: View, summary: Summary, evidence: Evidence) -> list[Finding]:
-    """All questions answered, the worst first; of equals, in the order of importance."""
+    """Return the answers to all questions, the worst first, then in the order of importance."""
     found = [
         *_residuals(evidence),
         _basis(view, summary),
@@ -164,7 +164,7 @@ def findings(view: View, summary: Summary, evidence: Evidence) -> list[Finding]:
 
 
 def headline(found: list[Finding]) -> str:
-    """The findings in a sentence."""
+    """Return the findings in a sentence."""
     problems = sum(f.level == PROBLEM for f in found)
     looks = sum(f.level == LOOK for f in found)
     if not problems and not looks:
@@ -180,7 +180,7 @@ def headline(found: list[Finding]) -> str:
 
 
 def _residuals(evidence: Evidence) -> list[Finding]:
-    """Bands and structure of the worst output."""
+    """Judge the bands and the structure left over, for the worst output."""
     bands = "Are the bands as wide as they should be?"
     structure = "Is there structure left in the residuals?"
     why = (
@@ -214,7 +214,7 @@ def _residuals(evidence: Evidence) -> list[Finding]:
 
 
 def _width_level(found: Calibration) -> int:
-    """How far a band is from what it says, as chance and use allow."""
+    """Return the level for how far bands are from what they say, beyond chance."""
     n = found.count
     spread = 4.0 * (2.0 / n) ** 0.5
     off95 = abs(found.coverage[0.95] - 0.95)
@@ -238,7 +238,7 @@ def _of_bands(found: Calibration, cells: bool) -> str:
 
 
 def _structure(evidence: Evidence, question: str) -> Finding:
-    """Of the worst output."""
+    """Judge the structure left in the residuals of the worst output."""
     judged = [_of_neighbours(one, evidence, question) for one in evidence.neighbours]
     worst = max(range(len(judged)), key=lambda o: (judged[o].level, -o))
     where = f" Output {worst} is the worst of {len(judged)}." if len(judged) > 1 else ""
@@ -246,7 +246,7 @@ def _structure(evidence: Evidence, question: str) -> Finding:
 
 
 def _of_neighbours(near: Neighbours, evidence: Evidence, question: str) -> Finding:
-    """Correlation of neighbours, and whether that is more than leaving out makes it.
+    """Judge the correlation of neighbours, beyond what leaving out itself causes.
 
     Of a right model, left-out residuals at i and j have the correlation
     ``-c_ij / sqrt((1 - h_i) (1 - h_j))`` with ``c_ij`` the posterior covariance of f there over
@@ -277,7 +277,7 @@ def _of_neighbours(near: Neighbours, evidence: Evidence, question: str) -> Findi
             " Leaving out makes neighbours negatively correlated, since each is predicted with "
             f"the help of the other; a model with {shown(evidence.leverage, 2)} degrees of freedom "
         )
-        text += f"{'a cell' if evidence.left is None else 'an observation'} has "
+        text += f"{'per cell' if evidence.left is None else 'per observation'} has "
         text += f"up to about {fixed(lowest)} from that."
         # The leverages differ from place to place, and with them what leaving out does.
         if first < lowest - max(_SLACK, 2.0 * chance):
@@ -290,7 +290,7 @@ def _of_neighbours(near: Neighbours, evidence: Evidence, question: str) -> Findi
 
 
 def _explained(evidence: Evidence) -> Finding:
-    """How much of y the model accounts for, and whether the rest is noise."""
+    """Judge how much of y the model accounts for, and whether the rest is noise."""
     explained, ratio = evidence.rest
     worst = int(np.nanargmin(explained)) if np.isfinite(explained).any() else 0
     part, left = float(explained[worst]), float(ratio[worst])
@@ -317,7 +317,7 @@ def _basis(view: View, summary: Summary) -> Finding:
         answer += basis.verdict[1:] + ". "
     answer += (
         f"The splines miss {share(basis.missed_share)} of the prior variance at the data, which "
-        f"costs {shown(basis.penalty, 2)} nats an observation (below {VERDICT.enough} is enough); "
+        f"costs {shown(basis.penalty, 2)} nats per observation (below {VERDICT.enough} is enough); "
         "twice "
         f"the resolution would regain {shown(basis.gain, 2)}."
     )
@@ -353,7 +353,7 @@ def _training(view: View, summary: Summary) -> Finding:
 
 
 def _determined(summary: Summary) -> Finding:
-    """Whether the data determine the hyperparameters."""
+    """Judge whether the data determine the hyperparameters."""
     question = "Do the data determine the hyperparameters?"
     rows = summary.hyperparameters
     named = [f"{row['component']} {row['name']}" for row in rows]
@@ -377,17 +377,17 @@ def _determined(summary: Summary) -> Finding:
 
 
 def _some(names: list[str], most: int = 3) -> str:
-    """A few names of many."""
+    """Return a few names of many."""
     more = len(names) - most
     return listed([*names[:most], f"{more} more"] if more > 0 else names)
 
 
 def _resolved(view: View) -> Finding:
-    """The shortest length of every process, in knots."""
+    """Judge the shortest lengthscale of all processes, in knot spacings."""
     least, name = min(view.lengths())
     level = FINE if least >= 4.0 else LOOK if least >= 1.0 else PROBLEM
     text = (
-        f"The shortest length, of component {name}, is {shown(float(least), 3)} knot spacings "
+        f"The shortest lengthscale, of component {name}, is {shown(float(least), 3)} knot spacings "
         "(4 or more is good; of oscillators, a quarter period)."
     )
     if level == PROBLEM:
@@ -405,7 +405,7 @@ def _missing(summary: Summary) -> Finding:
 
 
 def _known(view: View) -> list[Finding]:
-    """Stretches of which the data say next to nothing."""
+    """Find stretches about which the data say next to nothing."""
     if not view.is_line:
         return []
     place, grid = view.line, view.posterior.grid

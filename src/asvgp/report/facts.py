@@ -1,4 +1,4 @@
-"""What was fitted, as prose and tables: the facts are those of `asvgp.diagnostics.summary`."""
+"""The facts of `asvgp.diagnostics.summary` as prose and tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OBJECTIVES = {
 
 
 def lead(view: View, summary: Summary, target: str) -> Html:
-    """The first paragraph."""
+    """Return the first paragraph."""
     inputs = inputs_named(view)
     what = target if summary.outputs == 1 else f"{summary.outputs} outputs"
     missing = f" ({summary.missing:,} more had no value)" if summary.missing else ""
@@ -40,13 +40,13 @@ def lead(view: View, summary: Summary, target: str) -> Html:
 
 
 def inputs_named(view: View) -> str:
-    """The inputs in a few words."""
+    """Return the inputs in a few words."""
     names = [place.name or place.label for place in view.inputs.values()]
     return listed(names) if len(names) <= 3 else f"{len(names)} inputs"
 
 
 def _effect_names(view: View) -> list[str]:
-    """The fixed effects, as a kernel's text has them."""
+    """Return the names of the fixed effects, as in the text of a kernel."""
     return [
         f"Linear({effect.dim})" if isinstance(effect, Linear) else "Constant"
         for effect in view.gp.kernel_.effects
@@ -54,7 +54,7 @@ def _effect_names(view: View) -> list[str]:
 
 
 def hyperparameters(summary: Summary) -> Html:
-    """Trained values with their uncertainty, in the units of the data."""
+    """Return a table of trained values with their uncertainty, in the units of the data."""
     rows, owner = [], None
     for row in summary.hyperparameters:
         interval = ""
@@ -78,7 +78,7 @@ def hyperparameters(summary: Summary) -> Html:
 
 
 def effects(summary: Summary) -> Html:
-    """Coefficients of the fixed effects."""
+    """Return a table of the coefficients of the fixed effects."""
     rows = [
         (
             row["name"].replace("'", ""),
@@ -92,7 +92,7 @@ def effects(summary: Summary) -> Html:
 
 
 def fit(view: View, summary: Summary) -> Html:
-    """The size of the model, the bounds and the time it took."""
+    """Return a list of the size of the model, the bounds and the time it took."""
     each = summary.observations * summary.outputs
     counts = summary.num_basis if isinstance(summary.num_basis, tuple) else (summary.num_basis,)
     many = " each" if len(summary.components) > 1 and len(counts) == 1 else ""
@@ -117,11 +117,11 @@ def fit(view: View, summary: Summary) -> Html:
         ("Training", summary.convergence.split(";")[0]),
         (
             "Lower bound",
-            f"{shown(summary.elbo, 7)} nats, {shown(summary.elbo / each, 5)} an observation",
+            f"{shown(summary.elbo, 7)} nats, {shown(summary.elbo / each, 5)} per observation",
         ),
     ]
     if np.isfinite(gap):
-        upper = f"{shown(summary.evidence_upper_bound, 7)} nats, {shown(gap / each, 3)} an "
+        upper = f"{shown(summary.evidence_upper_bound, 7)} nats, {shown(gap / each, 3)} per "
         pairs.append(("Upper bound", f"{upper}observation above the lower"))
     times = [f"{stage} {seconds:.2f} s" for stage, seconds in summary.timings.items()]
     pairs.append(("Time", ", ".join(times)))

@@ -43,7 +43,7 @@ _NO_PICTURES = "Pictures need matplotlib, which was not installed: pip install '
 
 
 class Report(NamedTuple):
-    """A page, and what it finds.
+    """A page and its findings.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Report(NamedTuple):
     findings: list[Finding]
 
     def write(self, path) -> None:
-        """Put the page into a file, whole or not at all."""
+        """Write the page to a file, whole or not at all."""
         with replacing(path, "report") as stream:
             stream.write(self.text.encode("utf-8"))
 
@@ -83,11 +83,11 @@ def write_report(
     gp : GPRegressor
         Fitted.
     path : str or path-like
-        Of the page; a file that is there is replaced.
+        Path of the page; a file that is there is replaced.
     X, y : optional
         The data it was fitted to, or some of them, as in `GPRegressor.leave_one_out`: every
-        observation is then predicted without itself. Without them the fit is judged by what the
-        statistics in the model say. Of a source y is None or names the target; it is read whole.
+        observation is then predicted without itself. Without them the fit is judged by the
+        statistics in the model. For a source, y is None or names the target; it is read whole.
     title : str, optional
     sample_weight, noise_variance, width : optional
         As they were given to `GPRegressor.fit`.
@@ -95,7 +95,7 @@ def write_report(
     Returns
     -------
     Path
-        Of the page.
+        Path of the page.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def write_report(
 def compose(
     gp, X=None, y=None, title=None, sample_weight=None, noise_variance=None, width=None
 ) -> Report:
-    """The page that `write_report` writes."""
+    """Return the page that `write_report` writes."""
     view = view_of(gp, 0)
     summary = gp.summary()
     left = data = None

@@ -1,4 +1,4 @@
-"""What the statistics alone say of a fit, where there are no data to look at.
+"""Residuals from the statistics alone, for reports without data.
 
 The mean of y in a cell is an observation of the average of f over the data there, with the noise
 variance over the weight. Leaving it out is the leave-one-out of
@@ -35,9 +35,9 @@ class CellMeans(NamedTuple):
     x : ndarray of shape (cells,)
         Mean input of the data.
     mean : ndarray of shape (outputs, cells)
-        Of y, as observed.
+        Mean of y, as observed.
     z : ndarray of shape (outputs, cells)
-        What that differs by from its prediction without it, in standard deviations.
+        Difference to the prediction without this cell, in standard deviations.
     covariates : ndarray of shape (cells, columns)
         Means of the columns of linear effects.
     """
@@ -49,7 +49,7 @@ class CellMeans(NamedTuple):
 
 
 def cell_means(posterior: ChainPosterior) -> CellMeans:
-    """Compare the means of cells with what the rest of the statistics predicts of them."""
+    """Compare the means of cells with what the rest of the statistics predicts for them."""
     stats, model, grid = posterior.stats, posterior.model, posterior.grid
     seen = np.flatnonzero(stats.moments[:, 0] > 0.0)
     weight = stats.moments[seen, 0]
@@ -73,7 +73,7 @@ def cell_means(posterior: ChainPosterior) -> CellMeans:
 
 
 class Remainder(NamedTuple):
-    """What is left of y, per output.
+    """Variance of y that the model explains, and the rest, per output.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Remainder(NamedTuple):
 
 
 def remainder(posterior: ChainPosterior | GridPosterior, freedom: float) -> Remainder:
-    """Sums of squares of the residuals, from the statistics.
+    """Compute the sums of squares of the residuals from the statistics.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def remainder(posterior: ChainPosterior | GridPosterior, freedom: float) -> Rema
 
 
 def _of_line(posterior: ChainPosterior) -> Array:
-    """``|y - mean|**2``, weighted: y less its effects of other columns, less polynomials."""
+    """Return ``|y - mean|**2``, weighted: y less its effects of other columns, less polynomials."""
     stats, model, effects = posterior.stats, posterior.model, posterior.effects
     outputs, size = len(stats.squares), stats.degree + 1
     polynomials = by_power(posterior.coefficients[:outputs], model.power, size)
@@ -135,7 +135,7 @@ def _of_line(posterior: ChainPosterior) -> Array:
 
 
 def _of_field(posterior: GridPosterior) -> Array:
-    """The same of a field: a polynomial a cell, and columns beside them."""
+    """Return ``|y - mean|**2`` for several inputs: one polynomial per cell, with columns beside."""
     stats, plan = posterior.stats, posterior.plan
     beta = posterior.columns.copy()  # (columns, outputs); the sums are of centred y
     beta[len(beta) - plan.effects :] -= posterior.engine.centring.offset

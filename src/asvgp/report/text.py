@@ -24,12 +24,12 @@ class Html(str):
 
 
 def safe(value) -> str:
-    """Anything as text between tags or quotes."""
+    """Return anything as text between tags or quotes."""
     return value if isinstance(value, Html) else escape(str(value), quote=True)
 
 
 def tag(name: str, *content, **attributes) -> Html:
-    """An element; content is escaped where it is no markup.
+    """Return an element; content that is not markup is escaped.
 
     Examples
     --------
@@ -43,12 +43,12 @@ def tag(name: str, *content, **attributes) -> Html:
 
 
 def joined(parts: Iterable) -> Html:
-    """Pieces of a page, one a line."""
+    """Return pieces of a page, one per line."""
     return Html("\n".join(safe(part) for part in parts))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence], numbers: Sequence[int] = ()) -> Html:
-    """A table that may be wider than a phone; ``numbers`` are columns set to the right."""
+    """Return a table that may be wider than a phone; ``numbers`` are columns set to the right."""
     sides = ["right" if column in numbers else "left" for column in range(len(head))]
 
     def row(cells, name: str) -> Html:
@@ -60,7 +60,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence], numbers: Sequence[int] 
 
 
 def shown(value, digits: int = 5) -> str:
-    """A number, a duration or a time as people read it.
+    """Return a number, a duration or a time as people read it.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def shown(value, digits: int = 5) -> str:
 
 
 def _rounded(value: float, digits: int) -> str:
-    """So many digits; in thousands where that is a number people write."""
+    """Return a number with so many digits; with separators of thousands up to a billion."""
     if not np.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "not known"
     text = f"{value:.{digits}g}"
@@ -100,7 +100,7 @@ def _rounded(value: float, digits: int) -> str:
 
 
 def fixed(value: float, digits: int = 2) -> str:
-    """A number with so many decimals, and no zero below zero.
+    """Return a number with so many decimals; zero has no sign.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def fixed(value: float, digits: int = 2) -> str:
 
 
 def _time(text: str) -> str:
-    """Without the zeros at its end."""
+    """Return the text of a time without the zeros at its end."""
     day, _, clock = text.partition(" ")
     clock = clock.rstrip("0").rstrip(".") if "." in clock else clock
     if clock in ("", "00:00:00"):
@@ -121,7 +121,7 @@ def _time(text: str) -> str:
 
 
 def at(place: Input, value: float) -> str:
-    """A place along an input, as people write it."""
+    """Return a place along an input, as people write it."""
     if place.axis is None:
         span = max(place.upper - place.lower, 1e-300)
         digits = 3 - int(np.floor(np.log10(span)))
@@ -135,14 +135,14 @@ def at(place: Input, value: float) -> str:
 
 
 def share(value: float) -> str:
-    """A share in per cent, however small."""
+    """Return a share in per cent, however small."""
     if value == 0.0 or 0.001 <= value <= 0.999 or value >= 1.0:
         return f"{100.0 * value:.3g} %"
     return f"{_rounded(100.0 * value, 2 if value < 0.5 else 4)} %"
 
 
 def counted(number: int, what: str, many: str | None = None) -> str:
-    """A number of things.
+    """Return a number of things.
 
     Examples
     --------
@@ -153,6 +153,6 @@ def counted(number: int, what: str, many: str | None = None) -> str:
 
 
 def listed(parts: Sequence[str]) -> str:
-    """Things in a sentence."""
+    """Return a list of things as part of a sentence."""
     parts = [str(part) for part in parts]
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]

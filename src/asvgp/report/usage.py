@@ -1,4 +1,4 @@
-"""How to use a model, as code that runs once it is saved."""
+"""Code that uses a saved model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FILE = "model.asvgp"
 
 
 def usage(view: View) -> Html:
-    """Python and shell, to be copied."""
+    """Return code for Python and the shell, to be copied."""
     return joined(
         [
             tag(
@@ -34,7 +34,7 @@ def _code(text: str) -> Html:
 
 
 def shell() -> str:
-    """Commands."""
+    """Return commands for the shell."""
     return "\n".join(
         [
             f"asvgp info {_FILE}",
@@ -45,7 +45,7 @@ def shell() -> str:
 
 
 def python(view: View) -> str:
-    """Lines that load the model and ask it something inside its domain."""
+    """Return lines that load the model and ask it something inside its domain."""
     lines, X = _inputs(view)
     single = view.is_line and view.line.axis is None and not view.layout.linear
     more = ["import asvgp", "", f'gp = asvgp.load("{_FILE}")', *lines]
@@ -72,7 +72,7 @@ def python(view: View) -> str:
 
 
 def _inputs(view: View) -> tuple[list[str], str]:
-    """Lines that make two rows of X, and its name."""
+    """Return lines that make two rows of X, and its name."""
     names = view.layout.names
     width = view.gp.n_features_in_
     columns = [view.inputs.get(column) for column in range(width)]
@@ -97,7 +97,7 @@ def _inputs(view: View) -> tuple[list[str], str]:
 
 
 def _ends(place: Input | None) -> tuple[float, float]:
-    """Two places inside the domain, in few digits; of covariates, any."""
+    """Return two places inside the domain in few digits, or any values for covariates."""
     if place is None:
         return 0.0, 1.0
     span = place.upper - place.lower
@@ -107,7 +107,7 @@ def _ends(place: Input | None) -> tuple[float, float]:
 
 
 def _two(place: Input | None, frame: bool = False) -> str:
-    """Two values of a column, as code."""
+    """Return two values of a column, as code."""
     low, high = _ends(place)
     if place is None or place.axis is None:
         return f"[{low!r}, {high!r}]"

@@ -124,7 +124,7 @@ function draw(figure) {
     cursor: { y: false, drag: { x: false, y: false }, points: { show: false }, bind: { dblclick: () => null } },
     scales: { x: { time: Boolean(data.zone) } },
     axes: [
-      { ...look, label: data.label, values: data.zone ? TIMES : numbers },
+      { ...look, label: data.label, space: 70, values: data.zone ? TIMES : numbers },
       { ...look, label: data.target, values: numbers, size: room },
     ],
     series: [{}, ...seen, line, { ...line, width: 0 }, { ...line, width: 0 }],
