@@ -195,12 +195,11 @@ class View:
 
     def require_line(self, what: str, instead: str) -> None:
         """Raise an error for models of several inputs."""
-        if not self.is_line:
-            names = ", ".join(self.naming(column) for column in self.inputs)
-            raise ValueError(
-                f"plot.{what} is for models of one input, this one has {len(self.inputs)} "
-                f"({names}): {instead}."
-            )
+        names = ", ".join(self.naming(column) for column in self.inputs)
+        raise ValueError(
+            f"plot.{what} is for models of one input, this one has {len(self.inputs)} "
+            f"({names}): {instead}."
+        )
 
     # ------------------------------------------------------------ columns
 
@@ -321,6 +320,9 @@ class LineView(View):
 
     is_line = True
     neighbour = "lag (observations)"
+
+    def require_line(self, what: str, instead: str) -> None:
+        """Accept the model."""
 
     def _axes(self) -> list[TimeAxis | None]:
         """Return the time axis."""

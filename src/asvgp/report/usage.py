@@ -47,9 +47,9 @@ def shell() -> str:
 def python(view: View) -> str:
     """Return lines that load the model and ask it something inside its domain."""
     lines, X = _inputs(view)
-    single = view.is_line and view.line.axis is None and not view.layout.linear
+    numbers = view.gp.n_features_in_ == 1 and view.line.axis is None
     more = ["import asvgp", "", f'gp = asvgp.load("{_FILE}")', *lines]
-    if view.gp._seen().targets is None:
+    if view.target_names is None:
         more += [
             f"mean, std = gp.predict({X}, return_std=True)",
             f"parts = gp.predict({X}, components=True)[1]  # every component's mean and std",
@@ -63,7 +63,7 @@ def python(view: View) -> str:
         f"draws = gp.sample_y({X}, 10, random_state=0)  # joint samples of f",
         "print(gp.summary())",
     ]
-    if single:
+    if numbers:
         low, high = view.line.lower, view.line.upper
         more.insert(-1, f"total = gp.integrate({low!r}, {high!r})  # of f, over an interval")
     imports = [line for line in more if line.startswith("import ")]
