@@ -65,7 +65,10 @@ class Case:
         )
 
     def assembly(self) -> GridEngine:
-        return GridEngine(self.kernel, self.plan, self.stats(*self.data()))
+        return self.assembly_of(*self.data())
+
+    def assembly_of(self, X, y, w) -> GridEngine:
+        return GridEngine(self.kernel, self.plan, self.stats(X, y, w))
 
     def prior(self, X, Y=None, kernel=None):
         """Dense covariance, the effects' included."""

@@ -48,7 +48,10 @@ def check_order(posterior: OfComponents, order: int, component: int | None) -> i
             advice = f"take a smoother kernel in its place, such as {_SMOOTHER[order]}"
         smooth = [i for i, other in enumerate(components) if other.order >= order]
         if component is None and smooth:
-            advice += f", or take posterior_.predict(x, component={smooth[0]}, order={order})"
+            advice += (
+                f", or ask for component {smooth[0]} alone, "
+                f"posterior_.predict(x, component={smooth[0]}, order={order})"
+            )
         raise ValueError(
             f"The derivative of order {order} of f does not exist: {name} has {known}, and beyond "
             f"that its variance is infinite. Remedy: {advice}."

@@ -69,4 +69,6 @@ def integrate(
     if average:
         return mean, spread
     volumes = posterior.volumes(lower, upper)
-    return mean * volumes, spread * (np.outer(volumes, volumes) if covariance else volumes**2)
+    if spread.size:
+        spread = spread * (np.outer(volumes, volumes) if covariance else volumes**2)
+    return mean * volumes, spread

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -48,7 +49,8 @@ class LinePoints(NamedTuple):
         return self.x if self.width is None else self.x + 0.5 * self.width
 
 
-class Points(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Points:
     """Places in several inputs.
 
     Attributes
@@ -69,5 +71,5 @@ class Points(NamedTuple):
         """Return some of them."""
         return Points(self.main[rows], self.smooths[rows], self.effects[rows])
 
-    def __len__(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __len__(self) -> int:
         return len(self.main)
