@@ -1,8 +1,8 @@
 """Thresholds of the automatic choices, each with its unit, its reason and its measurement.
 
 There is one frozen dataclass for each kind of choice, and one instance of it that the library
-uses: `DATA`, `LINE`, `FIELD`, `PILOT`, `MEMORY`, `VERDICT`. Tolerances of the linear algebra
-stay beside the code that they belong to. `table` lists everything.
+uses: `DATA`, `START`, `LINE`, `FIELD`, `PILOT`, `MEMORY`, `VERDICT`. Tolerances of the linear
+algebra stay beside the code that they belong to. `table` lists everything.
 
 Examples
 --------
@@ -38,6 +38,29 @@ class DataPolicy:
         "From here on an automatic grid is sized without looking at all rows, so that a stream "
         "and an array of the same rows get the same grid.",
         "docs/saving.md: files of one input below and above this number",
+    )
+
+
+@dataclass(frozen=True)
+class StartPolicy:
+    """Starting values of training, for any number of inputs."""
+
+    least_noise: float = _policy(
+        1e-6, "variance of y, with several inputs its mean square", "A start has at least this."
+    )
+    much_noise: float = _policy(
+        0.3, "mean square of y", "A second start: lengths too short for the cells look like noise."
+    )
+    shared_cells: float = _policy(
+        0.2,
+        "share of the data beyond the first of a cell",
+        "With more, the noise is estimated within cells, otherwise between neighbouring ones.",
+    )
+    revived_share: float = _policy(
+        0.3,
+        "prior variance",
+        "On a finer grid, a component of a sum is tried as it was given, with this variance.",
+        "CHANGELOG 0.1.0: a cycle too short for the first cells is not taken for noise",
     )
 
 
@@ -427,6 +450,7 @@ class VerdictPolicy:
 
 
 DATA = DataPolicy()
+START = StartPolicy()
 LINE = LinePolicy()
 FIELD = FieldPolicy()
 PILOT = PilotPolicy()
@@ -448,6 +472,7 @@ def table() -> list[Row]:
     """Return all thresholds."""
     policies = {
         "DATA": DATA,
+        "START": START,
         "LINE": LINE,
         "FIELD": FIELD,
         "PILOT": PILOT,

@@ -15,7 +15,7 @@ from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import Bound, upper_bound
 from asvgp.model.chain import ChainEngine
 from asvgp.model.prior import data_variance
-from asvgp.policies import LINE
+from asvgp.policies import LINE, START
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.statistics import Statistics
 from asvgp.training.climb import climb
@@ -219,7 +219,7 @@ def _revived(warm: State, given: Sum) -> list[Sum]:
     """
     options: list[Sum] = []
     for i, part in enumerate(given.components):
-        for variance in (warm.noise, 0.3 * warm.kernel.prior_variance):
+        for variance in (warm.noise, START.revived_share * warm.kernel.prior_variance):
             parts = list(warm.kernel.components)
             parts[i] = part.replace_free({"variance": variance})
             options.append(given.replace_parts(parts))

@@ -17,14 +17,9 @@ from asvgp.basis import Array, Grid
 from asvgp.kernels import Kernel, Product, Sum
 from asvgp.likelihoods import Gaussian
 from asvgp.model.effects import Design, ridge
-from asvgp.policies import FIELD, LINE
+from asvgp.policies import FIELD, LINE, START
 from asvgp.statistics import Statistics
 from asvgp.training.problem import State
-
-_LEAST_NOISE = 1e-6  # of the variance of y, for a start
-_MUCH_NOISE = 0.3  # of the mean square of y, for another start
-_SHARED_CELLS = 0.2  # share of the data beyond the first of a cell, to tell the scatter in cells
-
 
 # ------------------------------------------------------------ estimates, for any number of inputs
 
@@ -58,7 +53,7 @@ def noise_estimate(stats: Statistics) -> float:
     inputs = len(stats.grids)
     if not inputs:
         return FIELD.unknown_noise * power
-    lowest = _LEAST_NOISE * (weight * signal_spread(stats) if inputs == 1 else power)
+    lowest = START.least_noise * (weight * signal_spread(stats) if inputs == 1 else power)
     return float(np.clip(scatter(stats)[0], lowest, power))
 
 
@@ -73,7 +68,7 @@ def scatter(stats: Statistics) -> tuple[float, float]:
     weight, sums = stats.cell_weights, stats.targets[(..., *([0] * inputs))]
     occupied = weight > 0.0
     freedom = stats.count - int(np.count_nonzero(occupied))
-    if freedom >= _SHARED_CELLS * stats.count and freedom > 0:
+    if freedom >= START.shared_cells * stats.count and freedom > 0:
         total = stats.squares.sum() - np.sum(sums[:, occupied] ** 2 / weight[occupied])
     else:
         if inputs == 1:
@@ -136,7 +131,7 @@ def line_starts(
         spacing, span = stats.grid.spacing, stats.grid.upper - stats.grid.lower
         shortest = min(2.0 * spacing, span / 4.0)
         lengths = np.geomspace(shortest, span / 2.0, LINE.start_lengths).tolist()
-        noises.append(_MUCH_NOISE * power * mean_weight(stats))
+        noises.append(START.much_noise * power * mean_weight(stats))
     kernels = [kernel, *kernel.candidates(lengths, spectral_peaks(stats), power)]
     return _with_noises(kernels, noises, noise)
 
@@ -212,7 +207,7 @@ def field_starts(
         kernels.append(_with_lengths(kernel, forwards, shape, share))
         if backwards != forwards:
             kernels.append(_with_lengths(kernel, backwards, shape, share))
-    estimates = [noise_estimate(plain), _MUCH_NOISE * power * mean_weight(stats)]
+    estimates = [noise_estimate(plain), START.much_noise * power * mean_weight(stats)]
     return _with_noises(kernels, estimates, noise)
 
 

@@ -1,0 +1,131 @@
+"""The objective of training: states at which P cannot be factored, sums of engines, prices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from asvgp import LBFGS, Matern32
+from asvgp.basis import Grid
+from asvgp.kernels import Kernel
+from asvgp.likelihoods import Gaussian
+from asvgp.model.chain import ChainEngine
+from asvgp.model.engine import Engine
+from asvgp.model.grid import GridEngine
+from asvgp.model.plan import Plan
+from asvgp.statistics import Statistics
+from asvgp.training.climb import climb, ranked
+from asvgp.training.nearby import Nearby, field_limits
+from asvgp.training.objective import Objective
+from asvgp.training.optimise import Report, maximise
+from asvgp.training.problem import Problem, State
+from asvgp.training.schedule_line import line_limits
+
+CELLS = 12
+
+
+class Brittle:
+    """An engine that cannot factor P at lengthscales above a limit."""
+
+    def __init__(self, engine: Engine, limit: float):
+        self.engine, self.limit, self.failed = engine, limit, 0
+        self.kernel, self.statistics = engine.kernel, engine.statistics
+        self.size, self.outputs = engine.size, engine.outputs
+
+    def factor(self, kernel: Kernel, likelihood, remember: bool = True):
+        if kernel.values[0] > self.limit:
+            self.failed += 1
+            raise np.linalg.LinAlgError("P is not positive definite")
+        return self.engine.factor(kernel, likelihood, remember)
+
+    def with_statistics(self, statistics):
+        return Brittle(self.engine.with_statistics(statistics), self.limit)
+
+
+def line(objective: str = "elbo"):
+    """Problem, engine and limits of one input."""
+    x = np.random.default_rng(0).uniform(0.0, 1.0, 200)
+    y = np.sin(9.0 * x) + 0.1 * np.random.default_rng(1).standard_normal(200)
+    problem = Problem(Matern32(0.2), None, 2, objective, LBFGS())
+    stats = Statistics.from_data(x, y, Grid(0.0, 1.0, CELLS), 2)
+    return problem, ChainEngine(problem.kernel, stats, 2), line_limits(problem, stats, stats)
+
+
+def field(objective: str = "elbo"):
+    """Problem, engine and limits of two inputs."""
+    X = np.random.default_rng(0).uniform(0.0, 1.0, (300, 2))
+    y = np.sin(6.0 * X[:, 0]) * np.cos(5.0 * X[:, 1])
+    y += 0.1 * np.random.default_rng(1).standard_normal(300)
+    grids = (Grid(0.0, 1.0, CELLS),) * 2
+    plan = Plan((0, 1), grids, (2, 2), (0,), ((2, 2),), ((0, 0),))
+    kernel = Matern32(0.2, dim=0) * Matern32(0.2, dim=1)
+    problem = Problem(kernel, None, (2, 2), objective, LBFGS())
+    stats = Statistics.from_data(X, y, grids, (2, 2))
+    return problem, GridEngine(kernel, plan, stats), field_limits(problem, plan, stats)
+
+
+def states(kernel: Kernel, lengths) -> list[State]:
+    """The kernel with several lengthscales."""
+    name = kernel.parameters[0]
+    return [State(kernel.replace_free({name: length}), Gaussian(0.05)) for length in lengths]
+
+
+@pytest.mark.parametrize("model", [line, field])
+class TestUnfactorable:
+    def test_it_is_left_out_of_the_ranking(self, model):
+        problem, engine, limits = model()
+        objective = Objective(problem, [Brittle(engine, 0.5)], limits)
+        order = ranked(objective, states(problem.kernel, (2.0, 0.1, 0.3)))
+        assert len(order) == 2
+        assert all(state.kernel.values[0] < 0.5 for state in order)
+        assert objective.evaluations == 2
+
+    def test_training_ends_at_a_state_that_can_be_factored(self, model):
+        problem, engine, limits = model()
+        free = Objective(problem, [engine], limits)
+        (start,) = states(problem.kernel, (0.1,))
+        maximise(free, start, problem.settings)
+        assert free.best[1] is not None
+        limit = 0.9 * free.best[1].kernel.values[0]
+        brittle = Brittle(engine, limit)
+        objective = Objective(problem, [brittle], limits)
+        state, report = climb(objective, [start], problem.settings, 1, Report())
+        assert brittle.failed
+        assert state.kernel.values[0] <= limit
+        assert np.isfinite(report.objective)
+        assert report.objective < free.best[0]
+
+    def test_it_is_worse_than_all_that_are_known(self, model):
+        problem, engine, limits = model()
+        objective = Objective(problem, [Brittle(engine, 0.5)], limits)
+        good, bad = states(problem.kernel, (0.2, 2.0))
+        known = objective.value(objective.bound(good))
+        failed = objective.bound(bad)
+        assert objective.value(failed) < known
+        assert not failed.gradient.any()
+
+    def test_it_is_an_error_where_there_is_nothing_else(self, model):
+        problem, engine, limits = model()
+        objective = Objective(problem, [Brittle(engine, 0.01)], limits)
+        starts = states(problem.kernel, (0.1, 0.2))
+        with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+            climb(objective, starts, problem.settings, 1, Report())
+
+
+@pytest.mark.parametrize("model", [line, field])
+@pytest.mark.parametrize("kind", ["elbo", "evidence"])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_the_slope_is_the_derivative(model, kind, parts):
+    """Of the sum over engines, in units of the step, the price included."""
+    problem, engine, limits = model(kind)
+    price = None
+    if kind == "evidence" and isinstance(engine, GridEngine):
+        price = Nearby(0.01, (0.01, 0.01)).price(problem.kernel, engine.plan, 1)
+        assert price.prices.any()
+    objective = Objective(problem, [engine] * parts, limits, price, step=0.5)
+    theta = objective.encode(State(problem.kernel, Gaussian(0.02)))
+    _, slope = objective.slope(theta)
+    for i in range(len(theta)):
+        shift = 1e-4 * np.eye(len(theta))[i]
+        high, low = objective.slope(theta + shift)[0], objective.slope(theta - shift)[0]
+        assert slope[i] == pytest.approx((high - low) / 2e-4, rel=1e-5, abs=1e-5)
