@@ -39,6 +39,14 @@ class DataPolicy:
         "and an array of the same rows get the same grid.",
         "docs/saving.md: files of one input below and above this number",
     )
+    mean_rows: int = _policy(
+        4096, "rows", "A mean to be taken off y, so that digits are kept, is guessed from these."
+    )
+    wide_prior: float = _policy(
+        1e6,
+        "variance that the data suggest",
+        "Default prior variance of a fixed effect: too wide to matter.",
+    )
 
 
 @dataclass(frozen=True)
@@ -156,6 +164,18 @@ class LinePolicy:
     unknown_noise: float = _policy(
         0.1, "mean square of y", "Start of the noise where all points share one cell."
     )
+
+    # Knots that cut none of the intervals that y is averaged over
+    finest_lattice: float = _policy(
+        1e-4, "shortest interval", "A lattice of their ends that is finer is none."
+    )
+    widest_lattice: float = _policy(
+        4.0, "longest interval", "Knots farther apart would fit by coincidence."
+    )
+    lattice_tries: int = _policy(
+        1000, "distances", "So many distances of knots are tried, from the widest interval on."
+    )
+    fewest_uncut_cells: int = _policy(8, "cells", "Fewer are not worth having.")
 
 
 @dataclass(frozen=True)
@@ -390,6 +410,9 @@ class MemoryPolicy:
     right_hand_sides: int = _policy(
         1 << 23, "doubles", "Right-hand sides of a joint covariance that are solved at a time."
     )
+    most_joint_draws: int = _policy(
+        2000, "points", "Joint draws factor the covariance of all points; more take too long."
+    )
     sample_cells: float = _policy(
         250_000.0, "cells", "On such a grid the elimination is looked at quickly."
     )
@@ -441,6 +464,17 @@ class VerdictPolicy:
         "scatter + noise",
         "A note if the splines miss more: standard deviations are mostly that.",
     )
+    clear_errors: float = _policy(
+        4.0, "standard errors", "A deviation of the calibration is reported beyond so many,"
+    )
+    clear_moment: float = _policy(
+        0.05, "mean, variance or correlation of residuals", "and beyond this,"
+    )
+    clear_coverage: float = _policy(0.01, "share of the data", "or this of a band.")
+    unlikely: float = _policy(
+        1e-4, "p-value", "Residuals are not normal if the Kolmogorov-Smirnov test says so,"
+    )
+    clear_distance: float = _policy(0.02, "distance of distributions", "and beyond this.")
     rising: float = _policy(
         0.5,
         "nats",

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erf, kolmogorov, ndtr, ndtri
 
+from asvgp.policies import VERDICT
+
 _LEVELS = (0.50, 0.80, 0.95, 0.99)
 _FAR = float(ndtri(0.995) / ndtri(0.75))  # medians of its size that 1 % of a normal lies beyond
 
@@ -114,15 +116,15 @@ def calibration(z, x=None) -> Calibration:
     distance = float(max((np.arange(1, n + 1) / n - pit).max(), (pit - np.arange(n) / n).max()))
     # Stephens' correction makes the limiting distribution good for any n.
     p_value = float(kolmogorov((n**0.5 + 0.12 + 0.11 / n**0.5) * distance))
-    reach = {level: 4.0 * error for level, error in errors.items()}
+    reach = {level: VERDICT.clear_errors * error for level, error in errors.items()}
     # The middle is narrower than predicted, and what lies outside far from it is too much for
     # a normal that fits the middle.
     size = np.abs(values)
     beyond = float(np.mean(size > _FAR * np.median(size)))
     heavy = (
-        coverage[0.50] > 0.50 + max(0.01, reach[0.50])
+        coverage[0.50] > 0.50 + max(VERDICT.clear_coverage, reach[0.50])
         and coverage[0.99] < 0.99
-        and beyond > 0.01 + max(0.01, reach[0.99])
+        and beyond > 0.01 + max(VERDICT.clear_coverage, reach[0.99])
     )
     largest = float(size.max())
     notes = []
@@ -132,21 +134,21 @@ def calibration(z, x=None) -> Calibration:
             f"band covers {coverage[0.99]:.1%}, and the largest is {largest:.3g} standard "
             "deviations: outliers, or noise that is not normal or not the same everywhere"
         )
-    elif abs(variance - 1.0) > max(0.05, 4.0 * (2.0 / n) ** 0.5):
+    elif abs(variance - 1.0) > max(VERDICT.clear_moment, VERDICT.clear_errors * (2.0 / n) ** 0.5):
         larger, why = "smaller", "noise too large"
         if variance > 1.0:
             larger, why = "larger", "noise too small or kernel too smooth"
         notes.append(f"residuals are {larger} than predicted (variance {variance:.2f}): {why}")
-    if abs(mean) > max(0.05, 4.0 * n**-0.5):
+    if abs(mean) > max(VERDICT.clear_moment, VERDICT.clear_errors * n**-0.5):
         notes.append(f"predictions are off by {mean:+.2f} standard deviations on average")
     off = [
         f"{level:.0%} band covers {share:.1%}"
         for level, share in coverage.items()
-        if abs(share - level) > max(0.01, reach[level])
+        if abs(share - level) > max(VERDICT.clear_coverage, reach[level])
     ]
     if off and not heavy:
         notes.append(", ".join(off))
-    if autocorrelation > max(0.05, 4.0 * n**-0.5):
+    if autocorrelation > max(VERDICT.clear_moment, VERDICT.clear_errors * n**-0.5):
         notes.append(
             f"neighbours are correlated ({autocorrelation:.2f}): there is structure left that "
             "kernel or basis does not resolve"
@@ -159,7 +161,7 @@ def calibration(z, x=None) -> Calibration:
             f"{which} beyond {limit:.1f} standard deviations, the largest at "
             f"{largest:.3g}: outliers, or tails that are not normal"
         )
-    if p_value < 1e-4 and distance > 0.02 and not notes:
+    if p_value < VERDICT.unlikely and distance > VERDICT.clear_distance and not notes:
         notes.append(f"residuals are not normal (Kolmogorov-Smirnov p = {p_value:.1g})")
     return Calibration(
         n,

@@ -23,10 +23,8 @@ from asvgp.basis import Array
 from asvgp.kernels import Constant, Effect, Kernel
 from asvgp.model.elimination import Elimination
 from asvgp.model.prior import ChainPrior
+from asvgp.policies import DATA
 from asvgp.statistics import Statistics
-
-WIDE = 1e6  # prior variance of a coefficient, in units of what the data suggest
-_ROWS = 4096  # from which a mean is guessed
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +81,7 @@ def near_means(columns: Sequence[Array]) -> Array:
     """A number near the mean of each column, from some of its rows; zero if all are missing."""
     out = np.zeros(len(columns))
     for i, column in enumerate(columns):
-        some = np.asarray(column[:: max(1, len(column) // _ROWS)], dtype=float)
+        some = np.asarray(column[:: max(1, len(column) // DATA.mean_rows)], dtype=float)
         some = some[np.isfinite(some)]
         out[i] = some.mean() if len(some) else 0.0
     return out
@@ -227,7 +225,7 @@ def prior_precisions(
     # An intercept at the origin of columns that vary little far from it can be large.
     constant = np.arange(len(scales)) == kernel.intercept
     lever = 1.0 + np.sum(np.where(constant, 0.0, (means + centres) ** 2 / scales))
-    widths = WIDE * power * np.where(constant, lever, 1.0 / scales)
+    widths = DATA.wide_prior * power * np.where(constant, lever, 1.0 / scales)
     given = [effect.variance for effect in kernel.effects]
     return np.array([1.0 / (w if v is None else v) for v, w in zip(given, widths, strict=True)])
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.policies import MEMORY
 from asvgp.posterior.posterior import Places, Posterior
-
-MAX_EXACT = 2000  # points whose joint covariance is factored
 
 
 def sample(
@@ -46,10 +45,10 @@ def sample(
     """
     mean, _ = posterior.predict(points, variance=False)
     n, samples, rng = mean.shape[1], sample_count(n_samples), generator(random_state)
-    if n > MAX_EXACT:
+    if n > MEMORY.most_joint_draws:
         raise ValueError(
             f"An exact joint sample at {n} points would factor a {n} x {n} matrix; the limit is "
-            f"{MAX_EXACT} points. Evaluate sample_paths(...) at them."
+            f"{MEMORY.most_joint_draws} points. Evaluate sample_paths(...) at them."
         )
     root = posterior.covariance_root(posterior.covariance(points))
     return mean[:, :, None] + root @ rng.standard_normal((len(mean), n, samples))

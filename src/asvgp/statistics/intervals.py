@@ -14,17 +14,13 @@ from math import ceil, floor
 import numpy as np
 
 from asvgp.basis import Array, Grid
-from asvgp.policies import halvings
+from asvgp.policies import LINE, halvings
 from asvgp.runtime.parallel import each_chunk
 from asvgp.times import Duration, TimeAxis
 
 # Distance, in cells or in shortest intervals, that rounding may move an end by. The polynomials of
 # neighbouring cells differ by its (k + 1)-th power that far from their knot.
 TOLERANCE = 1e-6
-_FINEST = 1e-4  # spacing of the finest lattice, in shortest intervals
-_TRIES = 1000  # distances of knots to try, beginning with the widest interval
-_FEW = 8  # cells that are too few to be worth having
-_WIDEST = 4.0  # largest distance of knots, in longest intervals: beyond, a fit is coincidence
 
 
 def cut(x: Array, width: Array, grid: Grid) -> Array:
@@ -61,7 +57,7 @@ def aligned_grid(x: Array, width: Array, lower: float, upper: float, most: int) 
     if unit is None:
         return None
     spacing, offset = _spacing(*(_whole(v / unit) for v in (x - origin, width)))
-    if not spacing or unit * spacing > _WIDEST * float(width.max()):
+    if not spacing or unit * spacing > LINE.widest_lattice * float(width.max()):
         return None  # where intervals fit by chance, such wide cells tell too little about f
     spacing *= max(1, ceil((upper - lower) / (unit * spacing * most) - TOLERANCE))
     first = floor(((lower - origin) / unit - offset) / spacing + TOLERANCE)
@@ -85,7 +81,7 @@ def aligned_cells(x: Array, width: Array, lower: float, upper: float, most: int)
         return None
     points = round((upper - lower) / unit)
     finest = min(most, points // round(float(width.max()) / unit))
-    for cells in range(finest, min(_FEW, finest) - 1, -1):
+    for cells in range(finest, min(LINE.fewest_uncut_cells, finest) - 1, -1):
         if points % cells == 0 and not len(cut(x, width, Grid(lower, upper, cells))):
             return cells
     return None
@@ -105,7 +101,7 @@ def _unit(places: Array, width: Array) -> float | None:
     shortest = float(width[width < (1.0 + TOLERANCE) * width.min()].mean())
     lengths = np.concatenate([places, width])
     unit = shortest
-    while unit > _FINEST * shortest:
+    while unit > LINE.finest_lattice * shortest:
         count = np.rint(lengths / unit)
         exact = float(count @ lengths / (count @ count))
         if np.abs(lengths - exact * count).max() <= TOLERANCE * shortest:
@@ -132,8 +128,8 @@ def _spacing(start: Array, length: Array) -> tuple[int, int]:
     codes = codes[np.append(True, np.diff(codes) > 0)]
     start, length = np.divmod(codes, widest + 1)
     sample = slice(None, None, max(1, len(codes) // 1000))  # most distances fail on these already
-    largest = max(widest, 2 * end // min(_FEW, len(codes)))
-    for spacing in [*range(widest, widest + _TRIES), int(np.gcd.reduce(start))]:
+    largest = max(widest, 2 * end // min(LINE.fewest_uncut_cells, len(codes)))
+    for spacing in [*range(widest, widest + LINE.lattice_tries), int(np.gcd.reduce(start))]:
         if widest <= spacing <= largest and len(_uncut(start[sample], length[sample], spacing)):
             free = _uncut(start, length, spacing)
             if len(free):
