@@ -28,9 +28,9 @@ def boxes(
 ) -> list[Statistics]:
     """Return the statistics of boxes, on cells ``coarsening`` times as wide.
 
-    They are spread over the domain, hold data, and are always the same. There are none of a
-    small field, nor where columns other than constants are among the effects: their sums
-    are not kept cell by cell.
+    The boxes are spread over the domain, hold data, and are always the same. The list is empty
+    for a small field, and if there are smooths or effects other than constants, whose sums are
+    not kept cell by cell.
     """
     D = len(plan.inputs)
     if (
@@ -80,8 +80,8 @@ def _squares(stats: Statistics) -> np.ndarray:
     means = np.divide(sums**2, weight, out=np.zeros_like(sums), where=weight > 0.0)
     rest = np.maximum(stats.squares - means.reshape(len(sums), -1).sum(axis=1), 0.0)
     # Weights of observations beyond the first of a cell, which alone has no scatter.
-    own = stats.weight / stats.count
-    more = np.maximum(weight - own, 0.0)
+    one = stats.weight / stats.count
+    more = np.maximum(weight - one, 0.0)
     share = more / max(more.sum(), 1e-300)
     return means + rest.reshape(-1, *([1] * len(stats.grids))) * share
 
@@ -89,8 +89,8 @@ def _squares(stats: Statistics) -> np.ndarray:
 def _cut(stats: Statistics, squares, box: tuple[slice, ...], weight: float) -> Statistics:
     """Return the statistics on a box of cells, as if it were all there is."""
     grids = tuple(
-        Grid(0.0, own.spacing * (part.stop - part.start), part.stop - part.start)
-        for own, part in zip(stats.grids, box, strict=True)
+        Grid(0.0, grid.spacing * (part.stop - part.start), part.stop - part.start)
+        for grid, part in zip(stats.grids, box, strict=True)
     )
     targets, share = stats.targets[(slice(None), *box)], weight / stats.weight
     first = [0] * len(box)
