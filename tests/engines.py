@@ -7,7 +7,7 @@ from asvgp.likelihoods import Gaussian
 from asvgp.model import bound
 from asvgp.model.bound import Bound
 from asvgp.model.chain import ChainEngine, ChainFactored
-from asvgp.model.effects import estimate
+from asvgp.model.chain_effects import estimate
 from asvgp.model.elimination import eliminate
 from asvgp.model.engine import Engine
 

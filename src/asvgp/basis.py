@@ -127,6 +127,14 @@ def taylor_shift(degree: int) -> Array:
     return np.array([[float(comb(j, i)) for j in range(degree + 1)] for i in range(degree)])
 
 
+def by_power(values: Array, powers: Array, size: int | None = None) -> Array:
+    """Add up the last axis by the power of s that an entry multiplies."""
+    out = np.zeros((*values.shape[:-1], size or int(powers.max()) + 1))
+    for i, power in enumerate(powers):
+        out[..., power] += values[..., i]
+    return out
+
+
 @lru_cache
 def bspline_coefficients(degree: int) -> Array:
     """Row ``j``: monomial coefficients on a cell of the j-th B-spline alive there.

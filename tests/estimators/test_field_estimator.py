@@ -158,7 +158,7 @@ def test_a_front_that_fails_is_explained_and_nothing_is_lost(fitted, monkeypatch
     monkeypatch.setattr("asvgp.model.devices.CpuFactor", fail)
     message = (
         r"not positive definite.*noise variance 0.01. term 1 \(Matern32.*12 splines of degree 2 "
-        r"along input 0, lengthscale 0.5 = .* cells; 10 splines.*coarser num_basis"
+        r"along input 0, lengthscale 0.5 = .* cells; 10 splines.*smaller num_basis"
     )
     with pytest.raises(np.linalg.LinAlgError, match=message):
         gp.fit(X, y)

@@ -13,7 +13,7 @@ from asvgp import SHO, Constant, GPRegressor, Linear, Matern32, Matern52
 from asvgp.basis import Grid
 from asvgp.data.columns import Table, match
 from asvgp.kernels import Kernel
-from asvgp.model.effects import Design, estimate
+from asvgp.model.chain_effects import Design, estimate
 from asvgp.model.prior import ChainPrior
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.chain_paths import continued, draw_paths, mean_spline

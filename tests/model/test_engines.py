@@ -353,3 +353,9 @@ def test_estimators_are_freed_without_the_garbage_collector(inputs, effects):
         held = [weakref.ref(part) for part in (gp, gp.stats_, gp.posterior_)]
         del gp
         assert [ref() for ref in held] == [None] * 3
+
+
+def test_one_number_for_several_smooths_over_one_input():
+    case = CASES["smooths over one column"]  # with 10 and 12 functions
+    assert case.plan.num_basis(case.kernel) == (10, 10, 12)
+    assert case.plan.num_basis(case.kernel, min) == (10, 10, 10)

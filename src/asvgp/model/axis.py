@@ -11,9 +11,16 @@ from functools import cached_property, lru_cache
 import numpy as np
 from scipy import sparse
 
-from asvgp.basis import Array, Grid, bspline_coefficients, log_jacobian, pair_columns, rescaling
+from asvgp.basis import (
+    Array,
+    Grid,
+    bspline_coefficients,
+    by_power,
+    log_jacobian,
+    pair_columns,
+    rescaling,
+)
 from asvgp.kernels import Component
-from asvgp.model.effects import by_power
 from asvgp.model.prior import Prior
 
 
@@ -23,7 +30,7 @@ class Axis:
     Parameters
     ----------
     process : Component or None
-        Of variance one; None for a term that is constant along the input.
+        A process of variance one; None for a term that is constant along the input.
     grid : Grid
         The finest cells.
     degree : int
@@ -58,13 +65,13 @@ class Axis:
 
     @cached_property
     def prior(self) -> Prior:
-        """The process on the splines' own cells."""
+        """K of the process on the cells of its splines, in Taylor coefficients."""
         assert self.process is not None
         return Prior(self.process, self.grid, self.degree)
 
     @cached_property
     def covariances(self) -> Array:
-        """Prior covariance of the Taylor coefficients on the splines' cells, K inverted."""
+        """Prior covariances of the Taylor coefficients on the cells of the splines."""
         return self.prior.covariances()
 
     @property
@@ -88,7 +95,7 @@ class Axis:
 
     @cached_property
     def matrix(self) -> sparse.csr_array:
-        """K, banded."""
+        """K as a banded sparse matrix."""
         element, boundary = self.blocks
         cells = self.grid.cells
         if self.process is None:
@@ -140,7 +147,10 @@ class Axis:
         return out.ravel()
 
     def trace(self, moments: Array) -> tuple[float, Array]:
-        """``tr(K^-1 G)`` of moments along this input, and its derivatives but for the variance."""
+        """Return ``tr(K^-1 G)`` of moments along this input, and its derivatives.
+
+        There is one derivative for every hyperparameter but the variance.
+        """
         moments = moments.reshape(self.fine.cells, -1)
         if self.process is None:
             return float(moments[:, 0].sum()), np.empty(0)
@@ -154,7 +164,7 @@ class Axis:
         return trace, d_trace[:-1]
 
     def banded_trace(self, gram: Array) -> tuple[float, Array]:
-        """The same of G itself, (count, count), in the functions of the splines' own cells.
+        """Return `trace` of G itself, (count, count), of the functions of these splines.
 
         Every product of two functions is counted on the first cell where both are alive, and
         from there by the cell's Taylor coefficients. K, which may be all but singular where a
@@ -178,9 +188,9 @@ class Axis:
 
 @lru_cache(maxsize=64)
 def _pattern(cells: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where blocks over the functions of every cell go in a sparse matrix.
+    """Return the pattern of a sparse matrix that is a sum of one block per cell.
 
-    Its columns, where its rows begin, and the place of every entry of the blocks.
+    These are its column indices, its row pointers, and the place of every entry of the blocks.
     """
     size, count = degree + 1, cells + degree
     rows = np.arange(cells)[:, None, None] + np.arange(size)[:, None]

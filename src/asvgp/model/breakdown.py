@@ -15,32 +15,33 @@ from asvgp.model.plan import Plan
 def not_positive_definite(
     plan: Plan, kernel: Kernel, noise: float, error: NotPositiveDefinite
 ) -> np.linalg.LinAlgError:
-    """What broke, at which resolution and lengthscales, and what to do."""
-    pivots = np.asarray(getattr(error, "pivots", ()), dtype=int)
-    failed = getattr(error, "failed", None)
-    if failed is None and len(pivots):
-        failed = pivots[0]
+    """Return an error that names the term that failed, its resolution, and what to change."""
+    failed = error.failed
+    if failed is None and len(error.pivots):
+        failed = error.pivots[0]
     edges = np.cumsum([0, *plan.counts(kernel), *plan.smooth_counts])
     terms = place = len(edges) - 1
     if failed is not None:
         place = int(np.searchsorted(edges, failed, "right")) - 1
     return np.linalg.LinAlgError(
         f"The posterior precision is not positive definite to rounding, at noise variance "
-        f"{noise:.4g}. " + explained(plan, kernel, [place] if place < terms else list(range(terms)))
+        f"{noise:.4g}. " + advice(plan, kernel, [place] if place < terms else list(range(terms)))
     )
 
 
-def explained(plan: Plan, kernel: Kernel, which: list[int]) -> str:
-    """Of some terms: functions, lengthscales in cells, and what to do about them."""
-    axes, owners = all_axes(plan, kernel), [*plan.terms, *plan.smooths]
+def advice(plan: Plan, kernel: Kernel, numbers: list[int]) -> str:
+    """Describe terms by their functions and lengthscales in cells, and say what to change.
+
+    ``numbers`` count the terms of the main block first, then the smooths.
+    """
+    axes, components = all_axes(plan, kernel), [*plan.terms, *plan.smooths]
     words, shorter = [], []
-    for number in which:
-        part = kernel.components[owners[number]]
+    for number in numbers:
         sides = []
-        longest = longest_in_cells(axis.degree for axis in axes[number] if axis.process is not None)
-        for axis in axes[number]:
-            if axis.process is None:
-                continue
+        varying = [axis for axis in axes[number] if axis.process is not None]
+        longest = longest_in_cells(axis.degree for axis in varying)
+        for axis in varying:
+            assert axis.process is not None
             name, value = axis.process.parameters[0], axis.process.values[0]
             column = plan.column(axis.process.dim)
             sides.append(
@@ -50,17 +51,17 @@ def explained(plan: Plan, kernel: Kernel, which: list[int]) -> str:
             limit = 0.5 * longest * (axis.fine.upper - axis.fine.lower)
             if value > limit:
                 shorter.append(f"{limit:.3g} along input {column!r}")
-        label = repr(renamed(part, plan.names))
-        words.append(f"term {owners[number] + 1} ({label}): {'; '.join(sides)}")
-    advice = "take a coarser num_basis, 'auto', or bounds on the lengthscale."
+        label = repr(renamed(kernel.components[components[number]], plan.names))
+        words.append(f"term {components[number] + 1} ({label}): {'; '.join(sides)}")
+    remedy = "use a smaller num_basis, 'auto', or bounds on the lengthscale."
     if shorter:
-        advice = (
-            "on this domain such a process is all but a polynomial. Take a lengthscale of at "
+        remedy = (
+            "on this domain such a process is almost a polynomial. Use a lengthscale of at "
             f"most {', '.join(shorter)}, or Linear() and Constant() in its place."
         )
     return (
         f"{'. '.join(words)}. The longer a lengthscale is in cells, the more digits are lost: "
-        + advice
+        + remedy
     )
 
 

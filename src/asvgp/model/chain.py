@@ -6,11 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
-from asvgp.basis import Array
+from asvgp.basis import Array, by_power
 from asvgp.kernels import Kernel
 from asvgp.linalg.chain import elimination as loops
 from asvgp.linalg.chain import sweep
-from asvgp.model.effects import Design, Estimate, by_power, estimate
+from asvgp.model.chain_effects import Design, Estimate, estimate
 from asvgp.model.elimination import Elimination, eliminate
 from asvgp.model.engine import Forms, Likelihood, Remembered
 from asvgp.model.prior import ChainPrior

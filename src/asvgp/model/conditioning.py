@@ -1,9 +1,9 @@
-"""How many digits an elimination leaves, and words for when they are too few.
+"""How many digits an elimination leaves, and notes where they are too few.
 
 The squared norm of a long process is stiffer along rough functions than along smooth ones, by
 about the product over inputs of (lengthscale in cells)**(2 nu), if nu is its smoothness. P has
-to hold both, so what is smooth is known to rounding times that ratio: bounds and predictions
-are good to no more.
+to hold both, so that smooth directions are known to rounding times that ratio, and bounds and
+predictions are no better.
 """
 
 from __future__ import annotations
@@ -13,34 +13,39 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.kernels import Component, Matern12, Matern32, Matern52, Matern72
 from asvgp.kernels.labels import renamed
-from asvgp.model.breakdown import all_axes, explained
+from asvgp.model.axis import Axis
+from asvgp.model.breakdown import advice, all_axes
 from asvgp.model.grid import GridFactored
 from asvgp.model.levels import longest_in_cells, marginal_moments
 from asvgp.model.plan import Plan
 from asvgp.policies import VERDICT
 
 _EPS = float(np.finfo(float).eps)
+_ROUGHER: dict[type[Component], type[Component]] = {
+    Matern72: Matern52,
+    Matern52: Matern32,
+    Matern32: Matern12,
+}
 
 
 def relative_errors(factored: GridFactored) -> Array:
-    """Estimate how well the coefficients of every term are known, beside rounding alone.
+    """Estimate the relative errors of the coefficients of every term, due to rounding.
 
-    From one more solution: a random right-hand side has its part of the softest direction.
-    Terms of the main block first, then the smooths.
+    The estimate takes one more solution, for a random right-hand side: it has a part along the
+    softest direction. Terms of the main block come first, then the smooths.
     """
-    engine, plan, kernel = factored.engine, factored.engine.plan, factored.kernel
-    axes = all_axes(plan, kernel)
-    counts = [int(np.prod([axis.count for axis in own])) for own in axes]
+    engine, plan, prior = factored.engine, factored.engine.plan, factored.prior
     right = np.random.default_rng(0).choice([-1.0, 1.0], (engine.size, 1))
     right[engine.size - plan.effects :] = 0.0
     solved = factored.solve(right)[:, 0]
-    out, first = np.empty(len(axes)), 0
-    for i, (own, count) in enumerate(zip(axes, counts, strict=True)):
-        stiffest = np.prod([float(np.abs(axis.matrix.data).max()) for axis in own])
-        softest = np.sqrt(np.mean(solved[first : first + count] ** 2))
-        variance = kernel.components[(*plan.terms, *plan.smooths)[i]].variance
-        out[i] = _EPS * stiffest * softest / variance
-        first += count
+    parts = [(term.axes, term) for term in prior.terms]
+    parts += [([smooth.axis], smooth) for smooth in prior.smooths]
+    out, first = np.empty(len(parts)), 0
+    for i, (axes, part) in enumerate(parts):
+        stiffest = np.prod([float(np.abs(axis.matrix.data).max()) for axis in axes])
+        softest = np.sqrt(np.mean(solved[first : first + part.size] ** 2))
+        out[i] = _EPS * stiffest * softest / part.variance
+        first += part.size
     return out
 
 
@@ -55,65 +60,70 @@ def check_digits(factored: GridFactored, refuse: bool) -> list[str]:
     if errors[worst] > VERDICT.no_digits and refuse:
         raise np.linalg.LinAlgError(
             f"Rounding leaves no digit of the posterior, at noise variance {factored.noise:.4g}. "
-            + explained(plan, kernel, [worst])
+            + advice(plan, kernel, [worst])
         )
     if errors[worst] > VERDICT.few_digits:
         return [
             f"bounds and predictions are good to about {errors[worst]:.0e} only. "
-            + explained(plan, kernel, [worst]).rstrip(".")
+            + advice(plan, kernel, [worst]).rstrip(".")
         ]
     return []
 
 
-def fewer_than_asked(asked: Plan, factored: GridFactored) -> list[str]:
-    """Return notes on terms with fewer splines than asked for, where that costs the bound much."""
+def fewer_than_requested(requested: Plan, factored: GridFactored) -> list[str]:
+    """Return notes on terms with fewer splines than requested, where that costs the bound much."""
     engine, kernel = factored.engine, factored.kernel
     plan, stats, notes = engine.plan, engine.statistics, []
-    wanted, used = all_axes(asked, kernel), all_axes(plan, kernel)
+    requested_axes, used_axes = all_axes(requested, kernel), all_axes(plan, kernel)
     missed = factored.missed(derivatives=False)[0]
     moments = marginal_moments(stats)
-    for number, term in enumerate((*plan.terms, *plan.smooths)):
+    for number, component in enumerate((*plan.terms, *plan.smooths)):
         sides, lost, other = [], 0.0, ""
-        for d, (full, own) in enumerate(zip(wanted[number], used[number], strict=True)):
-            if own.process is None or own.count >= full.count:
+        pairs = zip(requested_axes[number], used_axes[number], strict=True)
+        for d, (full, axis) in enumerate(pairs):
+            if axis.process is None or axis.count >= full.count:
                 continue
-            along = missed[term]
-            if number < len(plan.terms):  # of what is missed, this input's part
-                share = 1.0 - own.trace(moments[d])[0] / stats.weight
-                along = kernel.components[term].variance * stats.weight * share
+            along = missed[component]
+            if number < len(plan.terms):  # the part of it that is missed along this input
+                share = 1.0 - axis.trace(moments[d])[0] / stats.weight
+                along = kernel.components[component].variance * stats.weight * share
             cost = along / (2.0 * factored.noise * stats.count)
             if cost < VERDICT.nearly_enough:
                 continue
-            lost, other = lost + cost, other or rougher(own.process)
-            name, value = own.process.parameters[0], own.process.values[0]
-            sides.append(
-                f"{own.count} in place of {full.count} along input "
-                f"{plan.column(own.process.dim)!r}, where {name} {value:.4g} = "
-                f"{value / own.grid.spacing:.3g} of their cells"
-            )
+            lost, other = lost + cost, other or rougher(axis.process)
+            sides.append(_side(plan, axis, full.count))
         if sides:
-            label = repr(renamed(kernel.components[term], plan.names))
-            longest = longest_in_cells(
-                axis.degree for axis in used[number] if axis.process is not None
-            )
+            label = repr(renamed(kernel.components[component], plan.names))
+            varying = [axis for axis in used_axes[number] if axis.process is not None]
+            longest = longest_in_cells(axis.degree for axis in varying)
             notes.append(
-                f"term {term + 1} ({label}) has fewer splines than num_basis asks for: "
-                f"{'; '.join(sides)}. With more than about {longest:.2g} cells a lengthscale "
-                "rounding leaves too few digits of such a term; that costs the bound "
+                f"term {component + 1} ({label}) has fewer splines than num_basis asks for: "
+                f"{'; '.join(sides)}. With more than about {longest:.2g} cells per lengthscale, "
+                "rounding leaves too few digits of such a term; this costs the bound "
                 f"{lost:.2g} nats per datum"
                 + (f", and a rougher kernel, {other}, can have them" if other else "")
             )
     return notes
 
 
+def _side(plan: Plan, axis: Axis, requested: int) -> str:
+    """Describe the splines of a term along one input, beside the number requested."""
+    assert axis.process is not None
+    name, value = axis.process.parameters[0], axis.process.values[0]
+    return (
+        f"{axis.count} in place of {requested} along input {plan.column(axis.process.dim)!r}, "
+        f"where {name} {value:.4g} = {value / axis.grid.spacing:.3g} of their cells"
+    )
+
+
 def rougher(process: Component) -> str:
-    """Which kernel leaves more digits on fine cells, in words; none where there is none."""
-    below = {Matern72: Matern52, Matern52: Matern32, Matern32: Matern12}.get(type(process))  # pyright: ignore[reportArgumentType]
+    """Name a kernel that leaves more digits on fine cells; an empty string if there is none."""
+    below = _ROUGHER.get(type(process))
     return f"as {below.__name__} in place of {type(process).__name__}" if below else ""
 
 
 def wide_deviations(missed: float, scatter: float, noise: float) -> list[str]:
-    """A note where predictive variances are mostly what the splines miss."""
+    """Return a note if predictive variances are mostly the variance that the splines miss."""
     if missed <= VERDICT.wide_deviations * (scatter + noise):
         return []
     return [

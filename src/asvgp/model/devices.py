@@ -1,4 +1,4 @@
-"""Where the work on leaves and fronts is done: LAPACK on the CPU, or torch on a GPU."""
+"""Devices for the work on leaves and fronts: LAPACK on the CPU, or torch on a GPU."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Factor(Protocol):
 
 
 class Cpu:
-    """NumPy arrays, and a front at a time."""
+    """NumPy arrays on the CPU, one front at a time."""
 
     name = "cpu"
     limit: float | None = None  # bytes of memory beyond which factors go to disk
@@ -52,25 +52,25 @@ class Cpu:
         self.disk = DiskSpace()
 
     def __reduce__(self):
-        """Scratch memory is not worth keeping."""
+        """Pickle without the scratch memory."""
         return Cpu, ()
 
     def move(self, array: Array) -> DeviceArray:
-        """A NumPy array to the device."""
+        """Copy a NumPy array to the device."""
         return array
 
     def back(self, array: DeviceArray) -> Array:
-        """An array of the device to NumPy."""
+        """Copy an array of the device to NumPy."""
         return array
 
     def zeros(self, shape: tuple[int, ...]) -> DeviceArray:
-        """Zeros on the device."""
+        """Return zeros on the device."""
         return np.zeros(shape)
 
     def factor(
         self, tree: Tree, elements: Callable[[int, int], DeviceArray], on_disk: bool
     ) -> Factor:
-        """P, factored."""
+        """Factor P, whose leaf elements come from ``elements(start, stop)``."""
         panels = self.disk if on_disk else None
         return CpuFactor(tree, elements, workspace=self.workspace, panels=panels)
 
@@ -85,17 +85,17 @@ class Cpu:
 
     @property
     def memory(self) -> float:
-        """Bytes there are."""
+        """Bytes of memory in all."""
         return physical_memory()
 
     @property
     def rate(self) -> float:
-        """Operations a second that a product of matrices reaches."""
+        """Operations per second that a product of matrices reaches."""
         return _rate("cpu")
 
 
 class Batched:
-    """Tensors of torch, all fronts of a level at a time."""
+    """Tensors of torch, all fronts of a level at a time, on a GPU or on the CPU."""
 
     limit: float | None = None  # bytes
 
@@ -106,28 +106,28 @@ class Batched:
         self.device = torch.device(name)
 
     def __reduce__(self):
-        """Modules do not pickle."""
+        """Pickle without the module of torch."""
         return Batched, (self.name,)
 
     def move(self, array: Array) -> DeviceArray:
-        """A NumPy array to the device."""
+        """Copy a NumPy array to the device."""
         array = np.ascontiguousarray(array)
         if array.dtype == np.int32:  # torch indexes with 64 bits
             array = array.astype(np.int64)
         return self.torch.as_tensor(array, device=self.device)
 
     def back(self, array: DeviceArray) -> Array:
-        """An array of the device to NumPy."""
+        """Copy an array of the device to NumPy."""
         return array.cpu().numpy() if hasattr(array, "cpu") else array
 
     def zeros(self, shape: tuple[int, ...]) -> DeviceArray:
-        """Zeros on the device."""
+        """Return zeros on the device."""
         return self.torch.zeros(shape, dtype=self.torch.float64, device=self.device)
 
     def factor(
         self, tree: Tree, elements: Callable[[int, int], DeviceArray], on_disk: bool
     ) -> Factor:
-        """P, factored; on the device, wherever else it might be."""
+        """Factor P on the device; ``on_disk`` does not matter here."""
         from asvgp.linalg.multifrontal.batched import BatchedFactor
 
         return BatchedFactor(tree, elements, device=self.name)
@@ -143,20 +143,20 @@ class Batched:
 
     @property
     def memory(self) -> float:
-        """Bytes there are."""
+        """Bytes of memory in all."""
         if self.device.type != "cuda":
             return Cpu().memory
         return float(self.torch.cuda.get_device_properties(self.device).total_memory)
 
     @property
     def rate(self) -> float:
-        """Operations a second that a product of matrices reaches."""
+        """Operations per second that a product of matrices reaches."""
         return _rate(self.name)
 
 
 @lru_cache
 def _rate(name: str) -> float:
-    """Measured once for a device, in hundredths of a second."""
+    """Measure the rate of a device, once, in hundredths of a second."""
     size = 512 if not name.startswith("cuda") else 4096
     if name == "cpu":
         a = np.ones((size, size))
@@ -180,8 +180,8 @@ def _rate(name: str) -> float:
 Device = Cpu | Batched
 
 
-def device_for(device: str) -> Cpu | Batched:
-    """The engine of a device: "cpu", "cuda", "cuda:1", or "torch" for torch on the CPU.
+def device_for(device: str) -> Device:
+    """Return the device of a name: "cpu", "cuda", "cuda:1", or "torch" for torch on the CPU.
 
     Examples
     --------

@@ -1,15 +1,15 @@
-"""Leaf elements of P, and what is read off the inverse on the leaves.
+"""Leaf elements of P, and sums and polynomials from the inverse on the leaves.
 
-A leaf is a box of finest cells, an interval along every input. Whatever couples functions
-on it is a sum of products over inputs, so a leaf's element comes from one small table an
-input and interval:
+A leaf is a box of finest cells, an interval along every input. What couples functions on it is a
+sum of products over inputs, so the element of a leaf comes from one small table per input and
+interval:
 
 - ``grams``, (intervals, cells x moments, n x m): moments along the input to the products of
   functions of two terms, G;
 - ``values``, (intervals, cells x powers, n): targets to functions, for the global columns;
 - ``stiffness``, (intervals, n, n): the interval's share of K along the input.
 
-All of it is written for NumPy and torch arrays alike.
+The code works for NumPy and torch arrays alike.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Leaves:
     ----------
     tree : Tree
     terms : list of list of Axis
-        One axis an input, for every term.
+        One axis per input, for every term.
     move : callable
-        Takes a NumPy array to the device; the identity on the CPU.
+        Copies a NumPy array to the device; the identity on the CPU.
     """
 
     def __init__(self, tree: Tree, terms: list[list[Axis]], move: Move | None = None):
@@ -62,7 +62,7 @@ class Leaves:
         }
 
     def _local(self, d: int, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of every finest cell: its interval, its place there, its first function's place."""
+        """Return the interval of every finest cell, its place there, and its first function's."""
         edges = self.tree.leaf_intervals[d]
         cells = np.arange(self.tree.cells[d])
         interval = np.searchsorted(edges, cells, "right") - 1
@@ -70,7 +70,7 @@ class Leaves:
         return interval, cells - edges[interval], first
 
     def _gram(self, d: int, i: int, j: int) -> Array:
-        """Table of one input: moments to products of functions of terms i and j."""
+        """Return a table of one input, from moments to products of functions of two terms."""
         a, b = self.terms[i][d], self.terms[j][d]
         powers = a.powers
         product = np.zeros((a.fine.cells, 2 * powers + 1, a.degree + 1, b.degree + 1))
@@ -90,7 +90,7 @@ class Leaves:
 
     @cached_property
     def values(self) -> list[list[DeviceArray]]:
-        """Tables of every term and input: powers to functions, (intervals, cells x powers, n)."""
+        """Tables from powers to functions by term and input, (intervals, cells x powers, n)."""
         return [[self._values(d, i) for d in range(self.inputs)] for i in range(len(self.terms))]
 
     def _values(self, d: int, i: int) -> DeviceArray:
@@ -103,7 +103,7 @@ class Leaves:
         return self.move(out.reshape(len(out), -1, n))
 
     def stiffness(self, axes: list[list[Axis]]) -> list[list[DeviceArray]]:
-        """Tables of K, of every term and input; every cell of a spline belongs to one interval."""
+        """Return tables of K by term and input; a cell of a spline belongs to one interval."""
         return [
             [self.move(self._stiffness(d, i, axis)) for d, axis in enumerate(term)]
             for i, term in enumerate(axes)
@@ -122,7 +122,7 @@ class Leaves:
         return out
 
     def spline_cells(self, d: int, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Interval of every cell of a term's splines, and the place of its first function."""
+        """Return the interval of every cell of a term's splines, and its first function's place."""
         axis = self.terms[i][d]
         starts = np.arange(axis.grid.cells) << axis.level
         interval = np.searchsorted(self.tree.leaf_intervals[d], starts, "right") - 1
@@ -152,7 +152,7 @@ class Leaves:
     def add_stiffness(
         self, tables: list[list[DeviceArray]], scales, start: int, stop: int, out: DeviceArray
     ) -> None:
-        """Add K of leaves ``start`` to ``stop``: a product over inputs, times a scale, a term."""
+        """Add K of leaves ``start`` to ``stop``: products over inputs, times one scale per term."""
         for i, term in enumerate(tables):
             value = None
             for d, table in enumerate(term):
@@ -163,14 +163,14 @@ class Leaves:
     def polynomials(
         self, blocks: DeviceArray, start: int, stop: int, pair: tuple[int, int]
     ) -> DeviceArray:
-        """``phi_i' Z phi_j`` on the leaves' cells, (leaves, cells x moments, ...)."""
+        """Return ``phi_i' Z phi_j`` on the cells of leaves, (leaves, cells x moments, ...)."""
         value = self._pairs(blocks, *pair)
         for d, table in enumerate(self.grams[pair]):
             value = _apply(permute(table[self.intervals[d][start:stop]], [0, 2, 1]), value)
         return value
 
     def _pairs(self, blocks: DeviceArray, i: int, j: int) -> DeviceArray:
-        """A block of the inverse as (leaves, n_1 m_1, n_2 m_2, ...)."""
+        """Return a block of the inverse as (leaves, n_1 m_1, n_2 m_2, ...)."""
         rows, columns = self.shapes[i], self.shapes[j]
         a, b = self.offsets[i], self.offsets[j]
         value = blocks[:, a : a + prod(rows), b : b + prod(columns)].reshape(-1, *rows, *columns)
@@ -181,24 +181,24 @@ class Leaves:
     def contract(
         self, blocks: DeviceArray, tables: list[list[DeviceArray]], start: int, stop: int
     ) -> list:
-        """The inverse times K along all other inputs: of every term and input, (leaves, n n)."""
+        """Contract the inverse with K along all other inputs, by term and input, (leaves, n n)."""
         out = []
         for i, term in enumerate(tables):
-            whole, own = self._pairs(blocks, i, i), []
+            whole, parts = self._pairs(blocks, i, i), []
             for d in range(self.inputs):
                 value = whole
                 for e in reversed(range(self.inputs)):
                     if e != d:
                         part = term[e][self.intervals[e][start:stop]].reshape(stop - start, -1)
                         value = _contract(value, part, 1 + e)
-                own.append(value)
-            out.append(own)
+                parts.append(value)
+            out.append(parts)
         return out
 
     def expand(
         self, blocks: DeviceArray, tables: list[list[DeviceArray]], start: int, stop: int
     ) -> DeviceArray:
-        """Functions by columns to polynomials by columns, (leaves, cells x powers, ..., C)."""
+        """Turn functions into polynomials, for each column, (leaves, cells x powers, ..., C)."""
         total = 0.0
         for i, term in enumerate(tables):
             a, b = self.offsets[i], self.offsets[i + 1]
@@ -217,7 +217,7 @@ class Leaves:
     def paste(
         self, parts: DeviceArray, start: int, stop: int, powers: list[int], tensor: DeviceArray
     ) -> None:
-        """The reverse of `cut`."""
+        """Write the parts of leaves into an interleaved tensor, which is the reverse of `cut`."""
         where, inside = self._where(start, stop, powers)
         if inside is None:
             tensor[where] = parts
@@ -226,7 +226,10 @@ class Leaves:
             tensor[tuple(index[inside > 0] for index in spread)] = parts[inside > 0]
 
     def cut(self, tensor: DeviceArray, start: int, stop: int, powers: list[int]) -> DeviceArray:
-        """An interleaved tensor's parts on leaves, (leaves, cells x powers, ...), zero-padded."""
+        """Return the parts of an interleaved tensor on leaves, (leaves, cells x powers, ...).
+
+        They are padded with zeros.
+        """
         where, inside = self._where(start, stop, powers)
         out = tensor[where]
         if inside is None:
@@ -234,7 +237,7 @@ class Leaves:
         return out * inside.reshape(*inside.shape, *([1] * (out.ndim - inside.ndim)))
 
     def _where(self, start: int, stop: int, powers: list[int]) -> tuple[tuple, DeviceArray]:
-        """Places of leaves' entries in an interleaved tensor, and 1 where they are no padding."""
+        """Return the places of leaves in an interleaved tensor, and 1 where there is no padding."""
         where, inside = [], None
         for d, (edges, p) in enumerate(zip(self.tree.leaf_intervals, powers, strict=True)):
             place = np.arange(self.lengths[d] * p)
@@ -245,8 +248,8 @@ class Leaves:
             shape[1 + d] = len(place)
             where.append(self.move(np.where(good, index, 0)[interval].reshape(shape)))
             if not good.all():
-                own = self.move(good[interval].reshape(shape).astype(np.int64))
-                inside = own if inside is None else inside * own
+                along = self.move(good[interval].reshape(shape).astype(np.int64))
+                inside = along if inside is None else inside * along
         if inside is not None:
             for index in where:
                 inside = inside + 0 * index
@@ -278,12 +281,12 @@ def _widen(part: DeviceArray, ndim: int) -> DeviceArray:
 
 
 def permute(array: DeviceArray, order: list[int]) -> DeviceArray:
-    """Axes in another order."""
+    """Return an array with its axes in another order."""
     return array.permute(order) if hasattr(array, "permute") else array.transpose(order)
 
 
 def add_rows(total: DeviceArray, rows: DeviceArray, values: DeviceArray) -> None:
-    """``total[rows] += values``, rows repeated."""
+    """Do ``total[rows] += values``, where rows may be repeated."""
     if hasattr(total, "index_add_"):
         total.index_add_(0, rows, values)
     else:

@@ -1,8 +1,8 @@
 """The posterior's chain: P = K + G / noise, factored by the path that is accurate.
 
-Plain elimination is fast; its relative error is at most about ``eps`` times the
-information that the data bring to the state at a knot, in units of the prior's. Data
-farther away than a lengthscale are forgotten by the process, so that this is
+Plain elimination is fast; its relative error is at most about ``eps`` times the information of
+the data on the state at a knot, in units of the prior's. The process forgets data farther away
+than a lengthscale, so that this is
 
     information = variance * (largest weight in a cell) * max(1, lengthscale in cells) / noise.
 
@@ -10,7 +10,7 @@ Up to `CERTAIN` the plain path is good to nine digits whatever the data. Beyond 
 usually still is, and it can be checked: with exact arithmetic tr(P^-1 K) + tr(P^-1 G) /
 noise is the number of basis functions, and what is missing is, to first order, the error
 of log|P| (`Elimination.defect`). Where that is too large, or beyond `HOPELESS`, the
-square-root path is taken, which does not care.
+square-root path is taken, whose accuracy does not depend on it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ class Elimination:
     explained: Array
 
     def means(self, keep: bool = False) -> tuple[Array, Array]:
-        """Sum of ``v v'`` over cells and outputs; coefficients (outputs, cells, n + S) if kept."""
+        """Return the sum of ``v v'`` over cells and outputs, and the means v themselves.
+
+        The latter are (outputs, cells, n + S), or empty unless ``keep``.
+        """
         prior = self.prior
         outputs, cells, _ = self.offset.shape
         size = len(prior.power)
@@ -71,7 +74,7 @@ class Elimination:
         return total, coef
 
     def marginals(self, keep: bool = False) -> tuple[float, Array, Array]:
-        """``tr(P^-1 G)``, the sum of the cell covariances, and all of them if kept."""
+        """Return ``tr(P^-1 G)``, the sum of the cell covariances, and with ``keep`` all of them."""
         prior = self.prior
         size = len(prior.power)
         total = np.zeros((size, size))
@@ -96,14 +99,14 @@ class Elimination:
         return trace, total
 
     def defect(self, noise: float) -> float:
-        """``|tr(P^-1 (K + G / noise)) - M| / M``, zero in exact arithmetic."""
+        """Return ``|tr(P^-1 (K + G / noise)) - M| / M``, zero in exact arithmetic."""
         trace, total = self.sums
         size = self.prior.size
         return abs(self.prior.form(total, self.start_covariance) + trace / noise - size) / size
 
 
 def information(prior: ChainPrior, stats: Statistics, noise: float) -> float:
-    """What the data know of a state, in units of what the prior knows."""
+    """Return the information of the data on a state, in units of the prior's."""
     reach = max(1.0, prior.kernel.memory / prior.grid.spacing)
     return prior.kernel.prior_variance * stats.densest * reach / noise
 
@@ -114,10 +117,10 @@ def eliminate(
     """Factor P and solve for the mean; ``path`` forces "plain" or "square-root"."""
     if path is not None:
         return (_plain if path == "plain" else _square_root)(prior, stats, noise)
-    known = information(prior, stats, noise)
-    if known <= CERTAIN:
+    informed = information(prior, stats, noise)
+    if informed <= CERTAIN:
         return _plain(prior, stats, noise)
-    if known <= HOPELESS:
+    if informed <= HOPELESS:
         try:
             with np.errstate(invalid="ignore"):
                 chain = _plain(prior, stats, noise)
@@ -129,7 +132,7 @@ def eliminate(
 
 
 def _outputs(prior: ChainPrior, stats: Statistics) -> tuple[Array, Array, Array]:
-    """Empty gain, rho and offset."""
+    """Return empty arrays for gain, rho and offset."""
     cells, s, outputs = prior.grid.cells, len(prior.degrees), len(stats.targets)
     gain = np.zeros((cells, s, prior.num_states + s - 1))
     return gain, np.empty((cells, s)), np.empty((outputs, cells, s))

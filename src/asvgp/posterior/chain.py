@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from asvgp.basis import Array, Grid, mean_powers
+from asvgp.basis import Array, Grid, by_power, mean_powers
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
 from asvgp.linalg.cells.polynomial import evaluate_line, evaluate_terms
@@ -24,7 +24,7 @@ from asvgp.linalg.chain.elimination import means, solve
 from asvgp.linalg.unrolled import markers_of
 from asvgp.model.bound import upper_bound
 from asvgp.model.chain import ChainEngine, ChainFactored
-from asvgp.model.effects import Estimate, by_power, own_power
+from asvgp.model.chain_effects import Estimate, input_power
 from asvgp.model.elimination import Elimination
 from asvgp.model.prior import ChainPrior
 from asvgp.posterior.averages import Chain, Pieces
@@ -265,7 +265,7 @@ class ChainPosterior:
         out = np.zeros((len(x), len(self.kernel.effects)))
         columns = iter(() if covariates is None or power else covariates.T)
         for i, effect in enumerate(self.kernel.effects if component is None else ()):
-            own = own_power(self.kernel, effect)
+            own = input_power(self.kernel, effect)
             if own is None:
                 out[:, i] = next(columns, 0.0)
             elif own >= power:

@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from asvgp.basis import Array
-from asvgp.model.effects import by_power
+from asvgp.basis import Array, by_power
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.grid import GridPosterior
 

@@ -17,7 +17,7 @@ from asvgp.data.columns import Layout
 from asvgp.data.inputs import Seen
 from asvgp.data.validation import check_settings
 from asvgp.kernels import Component, Effect, Kernel, Product
-from asvgp.model.effects import Estimate
+from asvgp.model.chain_effects import Estimate
 from asvgp.model.plan import Plan
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.grid import GridPosterior

@@ -17,7 +17,7 @@ import numpy as np
 from asvgp.kernels import Kernel, Sum
 from asvgp.kernels.labels import renamed
 from asvgp.model.bound import Bound, lower_bound
-from asvgp.model.conditioning import check_digits, fewer_than_asked, wide_deviations
+from asvgp.model.conditioning import check_digits, fewer_than_requested, wide_deviations
 from asvgp.model.devices import Cpu, Device
 from asvgp.model.grid import GridEngine
 from asvgp.model.levels import (
@@ -380,7 +380,7 @@ class FieldSchedule:
         report.at_bounds = _by_name(self.problem.kernel, plan.names, report.at_bounds)
         notes += check_digits(posterior.factored, not trained)
         if not self.auto and not report.interrupted:
-            notes += fewer_than_asked(plan, posterior.factored)
+            notes += fewer_than_requested(plan, posterior.factored)
         if self.problem.objective == "evidence" and trained:
             missed = bound.missed / self.stats.count
             notes += wide_deviations(missed, self.nearby.scatter, posterior.noise)

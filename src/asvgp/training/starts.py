@@ -16,7 +16,8 @@ import numpy as np
 from asvgp.basis import Array, Grid
 from asvgp.kernels import Kernel, Product, Sum
 from asvgp.likelihoods import Gaussian
-from asvgp.model.effects import Design, ridge
+from asvgp.model.chain_effects import Design
+from asvgp.model.effects import ridge
 from asvgp.policies import FIELD, LINE, START
 from asvgp.statistics import Statistics
 from asvgp.training.problem import State

@@ -1,0 +1,257 @@
+"""Fixed effects of one input: eliminated last, they cost a few right-hand sides more.
+
+The model is y = Phi w + Z beta + noise with w ~ N(0, K^-1) and beta ~ N(0, T^-1). With
+alpha = P^-1 Phi'Wy / noise, a = P^-1 Phi'WZ / noise, and r = Z - Phi a, the part of the columns of
+Z that the splines leave, the posterior of beta has precision S and mean beta:
+
+    S = T + a'Ka + r'Wr / noise,        S beta = a'K alpha + r'W (y - Phi alpha) / noise,
+
+and w given beta has the mean alpha - a beta. Both are sums of squares, or nearly so, rather
+than the differences they equal: splines can imitate an intercept to many digits, and
+nothing cancels here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from asvgp.basis import Array, by_power
+from asvgp.kernels import Constant, Effect, Kernel
+from asvgp.model.effects import Centring, mean_square, prior_precisions, ridge
+from asvgp.model.elimination import Elimination
+from asvgp.model.prior import ChainPrior
+from asvgp.statistics import Statistics
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The columns Z of a kernel's fixed effects.
+
+    A column is a polynomial on every cell (intercept, slope along the input of the splines), or
+    a covariate, which is known by its sums with the data only.
+
+    Attributes
+    ----------
+    taylor : ndarray of shape (effects, cells, degree + 1)
+        The polynomials, zero for covariates.
+    sums : ndarray of shape (effects, cells, degree + 1)
+        Weighted sums of the covariates times powers of s, zero for the polynomials.
+    products, with_y : ndarray of shape (effects, effects) and (effects, outputs)
+        Weighted products of the covariates with each other and with y.
+    precision : ndarray of shape (effects,)
+        The diagonal of T, for columns as given.
+    centring : Centring
+        Numbers subtracted from y and from each column; with an intercept the model is the same.
+    """
+
+    stats: Statistics
+    taylor: Array
+    sums: Array
+    products: Array
+    with_y: Array
+    precision: Array
+    centring: Centring
+
+    @classmethod
+    def of(cls, kernel: Kernel, stats: Statistics) -> Design | None:
+        """Return the design of a kernel on these statistics, None where it has no effects."""
+        if not kernel.effects:
+            return None
+        intercept = kernel.intercept
+        if intercept is None:  # then nothing may be subtracted
+            stats = stats.recentred(0.0 * stats.centre, 0.0 * stats.column_centre)
+        grid, outputs = stats.grid, len(stats.squares)
+        size = len(kernel.effects)
+        centres = np.zeros(size)
+        shape = (size, grid.cells, stats.degree + 1)
+        taylor, sums = np.zeros(shape), np.zeros(shape)
+        covariate = np.full(size, -1)
+        for i, effect in enumerate(kernel.effects):
+            power = input_power(kernel, effect)
+            if power == 0:
+                taylor[i, :, 0] = 1.0
+            elif power == 1:
+                centres[i] = 0.0 if intercept is None else 0.5 * (grid.lower + grid.upper)
+                taylor[i, :, 0] = grid.knots[:-1] - centres[i]
+                taylor[i, :, 1] = grid.spacing
+            else:
+                covariate[i] = covariate.max() + 1
+                sums[i] = stats.columns[covariate[i]]
+                centres[i] = stats.column_centre[covariate[i]]
+        which = np.flatnonzero(covariate >= 0)
+        products, with_y = np.zeros((size, size)), np.zeros((size, outputs))
+        numbers = covariate[which]
+        products[np.ix_(which, which)] = stats.products[outputs + numbers][:, numbers]
+        with_y[which] = stats.products[:outputs][:, numbers].T
+        centring = Centring(centres, stats.centre, intercept)
+        bare = cls(stats, taylor, sums, products, with_y, np.ones(size), centring)
+        return replace(bare, precision=bare._precisions(kernel))
+
+    def _precisions(self, kernel: Kernel) -> Array:
+        """Return the diagonal of T."""
+        weight = max(self.stats.weight, 1e-300)
+        means = self.targets[:, :, 0].sum(axis=1) / weight
+        squares = np.diag(self.gram) / weight
+        power = mean_square(self.stats)
+        return prior_precisions(kernel, power, means, squares, self.centring.centres)
+
+    @cached_property
+    def targets(self) -> Array:
+        """``Z'W`` times powers of s for every cell, (effects, cells, degree + 1)."""
+        return self.sums + weighted(self.taylor, self.stats)
+
+    @cached_property
+    def augmented(self) -> Statistics:
+        """The statistics with the columns as further right-hand sides."""
+        targets = np.concatenate([self.stats.targets, self.targets])
+        return replace(self.stats, targets=targets)
+
+    @cached_property
+    def gram(self) -> Array:
+        """``Z'WZ``."""
+        return self.inner(self.taylor, self.taylor, self.sums, self.products)
+
+    def inner(self, first: Array, second: Array, sums: Array, products: Array) -> Array:
+        """Return the weighted products of the columns with other vectors.
+
+        ``first`` are polynomials in place of the columns' own. The other vectors have the
+        polynomials ``second``, the ``sums`` of their other parts with powers of s, and the
+        ``products`` of these with the covariates.
+        """
+        rest = _flat(weighted(first, self.stats) + self.sums) @ _flat(second).T
+        return products + _flat(first) @ _flat(sums).T + rest
+
+    @cached_property
+    def residual(self) -> Statistics:
+        """The statistics of y less the part that the columns alone explain, by regression."""
+        stats, outputs = self.stats, len(self.stats.squares)
+        nothing = np.zeros((outputs, *self.taylor.shape[1:]))
+        with_y = self.inner(self.taylor, nothing, stats.targets, self.with_y)
+        beta, squares = ridge(self.gram, with_y, stats.squares)
+        targets = stats.targets - np.einsum("po,pcj->ocj", beta, self.targets)
+        return replace(stats, targets=targets, squares=squares)
+
+
+def input_power(kernel: Kernel, effect: Effect) -> int | None:
+    """Return the power of the splines' input that a column is; None for a covariate."""
+    if isinstance(effect, Constant):
+        return 0
+    inputs = {getattr(component, "dim", None) for component in kernel.components}
+    return 1 if getattr(effect, "dim", None) in inputs else None
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The posterior of the effects' coefficients.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (effects, outputs)
+        Posterior mean, for centred columns; the intercept is that of y as given.
+    root : ndarray of shape (effects, effects)
+        ``root @ root.T`` is the covariance of beta, the same for every output.
+    design : Design
+    coefficients : ndarray of shape (outputs + effects, cells, n + S)
+        The posterior mean of w given the mean of beta, and ``a``.
+    explained : ndarray of shape (outputs,)
+        Reduction of the misfit by the effects, ``beta' S beta``.
+    log_det : float
+        ``log|S| - log|T|``.
+    freedom : float
+        ``tr(S^-1 r'Wr) / noise``: the effects' share of the degrees of freedom.
+    shrunk : float
+        ``beta' T beta``, summed over outputs.
+    """
+
+    beta: Array
+    root: Array
+    design: Design
+    coefficients: Array
+    explained: Array
+    log_det: float
+    freedom: float
+    shrunk: float
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return self.beta.shape[1]
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the coefficients."""
+        return self.root @ self.root.T
+
+    @property
+    def given(self) -> tuple[Array, Array]:
+        """Coefficients of the columns as given, and their covariance."""
+        matrix = self.design.centring.to_given
+        return matrix @ self.beta, matrix @ self.covariance @ matrix.T
+
+    def left(self, means: Array, design: Array) -> Array:
+        """Return ``r`` of linear functionals, (n, effects), from their values of ``a`` and Z."""
+        return design - means[self.outputs :].T
+
+    def mean(self, means: Array, design: Array) -> Array:
+        """Return posterior means of functionals, (outputs, n), of splines and effects together."""
+        return means[: self.outputs] + (design @ self.beta).T
+
+    def variance(self, left: Array) -> Array:
+        """Return what the uncertainty of beta adds to the variances of functionals."""
+        return np.sum((left @ self.root) ** 2, axis=1)
+
+
+def estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
+    """Eliminate the effects last, after ``chain``, the elimination of ``design.augmented``."""
+    prior = chain.prior
+    coef = chain.means(keep=True)[1]
+    outputs = len(design.with_y.T)
+    powers = design.taylor.shape[2]
+    taylor = by_power(coef, prior.power, powers)
+    energy = _energy(prior, coef)
+    residual = design.taylor - taylor[outputs:]
+    rest = design.inner(residual, residual, design.sums, design.products) / noise
+    misfit = design.inner(residual, -taylor[:outputs], design.stats.targets, design.with_y)
+    matrix, pull, constant = design.centring.prior(design.precision)
+    precision = matrix + energy[outputs:, outputs:] + rest
+    right = energy[outputs:, :outputs] + misfit / noise - pull
+    scale = np.diag(precision) ** -0.5
+    factor = np.linalg.cholesky(precision * np.outer(scale, scale))
+    root = scale[:, None] * np.linalg.inv(factor).T
+    half = root.T @ right
+    beta = root @ half
+    coef[:outputs] -= np.einsum("po,pci->oci", beta, coef[outputs:])
+    return Estimate(
+        beta + design.centring.offset,
+        root,
+        design,
+        coef,
+        np.sum(half**2, axis=0) - constant,
+        float(-2.0 * np.log(np.diag(root)).sum() - np.log(design.precision).sum()),
+        float(np.sum(root * (rest @ root))),
+        design.centring.energy(design.precision, beta),
+    )
+
+
+def _energy(prior: ChainPrior, coef: Array) -> Array:
+    """Return ``v'Ku`` of all pairs of coefficient vectors, from products of rows of a root."""
+    rows = _flat(coef @ prior.element_root.T)
+    start = coef[:, 0, : prior.num_states] @ prior.boundary_root.T
+    return rows @ rows.T + start @ start.T
+
+
+def weighted(taylor: Array, stats: Statistics) -> Array:
+    """Return weighted sums of polynomials times powers of s, from the moments of every cell."""
+    out = np.zeros_like(taylor)
+    for i, columns in enumerate(stats.pair):
+        if taylor[:, :, i].any():
+            out += taylor[:, :, i, None] * stats.moments[:, columns]
+    return out
+
+
+def _flat(array: Array) -> Array:
+    """Return vectors as the rows of a matrix."""
+    return array.reshape(len(array), -1)
