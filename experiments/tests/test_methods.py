@@ -148,7 +148,7 @@ def test_every_script_is_run_here():
     assert set(SCRIPTS) <= run
 
 
-def test_settings_of_another_name_would_be_seen():
+def test_settings_of_another_name_would_be_fit_data():
     assert wrong_settings(Method("m", "pygam_models.py", settings={"spline": 3})) == (
         ["spline"],
         [],

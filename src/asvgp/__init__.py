@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from asvgp import plot
+    from asvgp.estimators.persistence import load
     from asvgp.estimators.regressor import GPRegressor
     from asvgp.kernels import SHO, Constant, Linear, Matern12, Matern32, Matern52, Matern72
     from asvgp.saving.model_file import ModelFileError
-    from asvgp.saving.persistence import load
     from asvgp.sources.source import scan
     from asvgp.training.optimise import LBFGS
 
@@ -54,7 +54,7 @@ _HOMES = {
     "Matern52": "asvgp.kernels",
     "Matern72": "asvgp.kernels",
     "ModelFileError": "asvgp.saving.model_file",
-    "load": "asvgp.saving.persistence",
+    "load": "asvgp.estimators.persistence",
     "scan": "asvgp.sources.source",
 }
 

@@ -24,7 +24,7 @@ def rough(count: int = 300):
 
 
 def verdict(gp: GPRegressor) -> BasisVerdict:
-    return gp._seen().structure.facts(gp.posterior_, gp.objective, gp.stats_).verdict
+    return gp._fit_data().structure.facts(gp.posterior_, gp.objective, gp.stats_).verdict
 
 
 def advised(text: str) -> tuple[int, ...]:

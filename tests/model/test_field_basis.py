@@ -79,7 +79,7 @@ def test_words_for_wide_deviations():
 def test_only_what_the_data_leave_open_has_no_maximum():
     X, y = smooth(300)
     gp = GPRegressor(Matern32(dim=0) * Matern32(dim=1), num_basis=10).fit(X, y)
-    facts = gp._seen().structure.facts(gp.posterior_, "elbo")
+    facts = gp._fit_data().structure.facts(gp.posterior_, "elbo")
     # A variance so small that the objective curves upwards along it.
     kernel = gp.posterior_.kernel.replace_free({"variance": 1e-7})
     errors = standard_errors(kernel, 1.0, gp.stats_, facts.degrees, bound=facts.bound)

@@ -22,12 +22,12 @@ from asvgp import (
     Matern52,
     Matern72,
 )
+from asvgp.estimators.persistence import SETTINGS, STATE
 from asvgp.kernels import Component
 from asvgp.linalg.chain import elimination
 from asvgp.model.grid import GridEngine
 from asvgp.saving import encoding
 from asvgp.saving.encoding import Decoder, Encoder
-from asvgp.saving.persistence import SETTINGS, STATE
 from tests.saving.saved import (
     FIELDS,
     LINES,

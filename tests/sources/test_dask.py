@@ -16,9 +16,9 @@ import pytest
 from asvgp import Constant, GPRegressor, Linear, Matern32, scan
 from asvgp.basis import Grid
 from asvgp.estimators.ingest import Reader
+from asvgp.estimators.portable import Predictor
 from asvgp.policies import DATA
 from asvgp.sources.dask import computed, tree
-from asvgp.sources.sent import Predictor
 from asvgp.statistics import Statistics
 
 dask = pytest.importorskip("dask")
@@ -290,8 +290,8 @@ class TestWhatIsSent:
     def test_a_reader_is_small(self):
         x, y = wave(DATA.many_rows + 10)
         gp = GPRegressor(optimizer=None, noise_variance=0.01).fit(x, y)
-        data = gp._data._replace(stats=gp.stats_ - gp.stats_)
-        assert len(pickle.dumps(Reader(gp, data))) < 20_000
+        data = gp._data.with_statistics(gp.stats_ - gp.stats_)
+        assert len(pickle.dumps(Reader(gp._settings(), data))) < 20_000
 
     @pytest.mark.parametrize("fields", [1, 2])
     def test_a_model_that_was_sent_predicts_the_same(self, fields):

@@ -18,7 +18,7 @@ from asvgp.model.levels import first_coarsening
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD, PILOT
 from asvgp.statistics import Statistics
-from asvgp.structures.points import FieldPoints
+from asvgp.structures.points import Points
 from asvgp.training import pilot
 from asvgp.training.finest import doublings, shared_out
 from asvgp.training.pilot import cell_lengths, lengths
@@ -136,7 +136,7 @@ def test_large_grids_are_looked_at_in_part(monkeypatch):
     rng = np.random.default_rng(12)
     axes = [np.sort(rng.uniform(0, 1, n)) for n in (60, 50)]
     y = rng.standard_normal((3000, 1))
-    points = FieldPoints(axes, [], [], (60, 50))
+    points = Points(axes, [], [], (60, 50))
     columns, values, _ = points.sampled(y)
     np.testing.assert_array_equal(columns[0], np.repeat(axes[0], 50))
     np.testing.assert_array_equal(values, y)

@@ -9,18 +9,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from copy import copy
 from itertools import chain
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from asvgp.data.columns import Gridded
 from asvgp.estimators.ingest import counted_from
+from asvgp.estimators.persistence import load, save
 from asvgp.runtime.interrupts import patient_interrupts
 from asvgp.runtime.progress import Progress
 from asvgp.saving.model_file import ModelFileError, read
-from asvgp.saving.persistence import load, save
 from asvgp.sources.blocks import in_blocks
 from asvgp.sources.source import Chunk, Source, Stream
 
@@ -31,8 +31,8 @@ WAIT = "Ctrl-C: ending with the rows that are being read; again to end at once"
 class Kept(Source):
     """A source that remembers the model of the rows read so far, as ``model[0]``."""
 
-    def __init__(self, inner: Source, model: list):
-        self.inner, self.model = inner, model
+    def __init__(self, inner: Source, model: list, fresh):
+        self.inner, self.model, self.fresh = inner, model, fresh
         self.rows, self.again = inner.rows, inner.again
 
     @property
@@ -42,11 +42,11 @@ class Kept(Source):
 
     def with_roles(self, roles) -> Source:
         """The same data with columns for other things."""
-        return Kept(self.inner.with_roles(roles), self.model)
+        return Kept(self.inner.with_roles(roles), self.model, self.fresh)
 
     def prepared(self, kernel, inputs=None) -> Source:
         """The source with its columns chosen."""
-        return Kept(self.inner.prepared(kernel, inputs), self.model)
+        return Kept(self.inner.prepared(kernel, inputs), self.model, self.fresh)
 
     @property
     def inputs(self):
@@ -71,14 +71,14 @@ class Kept(Source):
 
     def open(self) -> Stream:
         """Begin to read."""
-        return KeptStream(self.inner.open(), self.model)
+        return KeptStream(self.inner.open(), self.model, self.fresh)
 
 
 class KeptStream(Stream):
     """A stream that puts a model of what it has summed aside, every few seconds and on Ctrl-C."""
 
-    def __init__(self, inner: Stream, model: list):
-        self.inner, self.model, self.whole = inner, model, inner.whole
+    def __init__(self, inner: Stream, model: list, fresh):
+        self.inner, self.model, self.fresh, self.whole = inner, model, fresh, inner.whole
 
     @property
     def head(self) -> Chunk:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -89,7 +89,7 @@ class KeptStream(Stream):
         """All rows."""
         return self.inner.blocks()
 
-    def statistics(self, reader, progress=None):
+    def statistics(self, reader: Any, progress=None) -> Any:
         """Statistics of all rows, in one go where that does not take long."""
         total, blocks, start = None, self.inner.blocks(), 0
         with patient_interrupts(WAIT) as asked:
@@ -105,8 +105,8 @@ class KeptStream(Stream):
                 part = reader.statistics(portion(), progress, start)
                 total = part if total is None else total + part
                 start = total.count + total.missing
-                model = copy(reader.estimator)
-                model._data = reader.data._replace(stats=total)
+                model: Any = clone(self.fresh)
+                model._replace(reader.data.with_statistics(total))
                 self.model[:] = [model]
                 if asked.is_set():
                     raise KeyboardInterrupt

@@ -107,14 +107,12 @@ def rows_to_compare(gp, data: Sequence[str], target: Sequence[str], columns: dic
 
     Columns that are not named have the names of the data that the model was fitted to.
     """
-    from asvgp.sources.answers import rows_of
-
-    return rows_of(gp, source_of(data, target or targets_of(gp), **columns))
+    return tuple(gp._rows_in_memory(source_of(data, target or targets_of(gp), **columns)))
 
 
 def targets_of(gp) -> tuple[str, ...]:
     """Names of the targets of a model."""
-    names = gp._seen().targets
+    names = gp._fit_data().targets
     if not names:
         raise ValueError("The model was fitted to arrays, without names: give --target.")
     return names

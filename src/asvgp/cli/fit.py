@@ -143,7 +143,7 @@ def fit(
                 added(gp, source, gp.stats_.count + gp.stats_.missing)
                 _ = gp.elbo_
             else:
-                gp.fit(Kept(source, kept))
+                gp.fit(Kept(source, kept, gp))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(what_is_left(kept, output, source)) from None
     session.save(gp, output)

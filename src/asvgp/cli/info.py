@@ -49,7 +49,7 @@ def tell(session: Session, gp, path: str, **further) -> None:
 
 def facts_of(gp, path: str) -> dict[str, Any]:
     """What a file says of a model beside its summary."""
-    targets = gp._seen().targets
+    targets = gp._fit_data().targets
     return {
         "file": path,
         "bytes": os.path.getsize(path),
@@ -73,16 +73,9 @@ def with_unit(row: dict[str, Any]) -> dict[str, Any]:
 
 def origins_of(gp) -> dict[str, Any] | None:
     """From when inputs that are times are counted, by name; None where there are none."""
-    seen, names = gp._seen(), inputs_of(gp)
-    layout = seen.layout
-    axes = [seen.axis] if layout.single else seen.structure.axes
-    used = [layout.input] if layout.single else layout.used
-    found = {
-        names[column]: axis.shown(0.0)
-        for column, axis in zip(used, axes, strict=True)
-        if axis is not None
-    }
-    return found or None
+    names = inputs_of(gp)
+    timed = gp._fit_data().structure.timed
+    return {names[column]: axis.shown(0.0) for column, axis in timed.items()} or None
 
 
 def inputs_of(gp) -> list[str]:

@@ -60,7 +60,7 @@ def check_same(gp, path: str, other, other_path: str) -> None:
 
     for what, mine, theirs in (
         ("inputs", inputs_of(gp), inputs_of(other)),
-        ("targets", gp._seen().targets, other._seen().targets),
+        ("targets", gp._fit_data().targets, other._fit_data().targets),
     ):
         if mine != theirs:
             listed = (", ".join(names or ["without names"]) for names in (mine, theirs))

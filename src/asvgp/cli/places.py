@@ -119,11 +119,8 @@ def _short(times):
 
 def time_zones(gp, count: int) -> list[str | None]:
     """The time zones of a model's inputs; None of those that have none."""
-    structure = gp._seen().structure
-    several = getattr(structure, "axes", None)
-    own = (structure.axis,) if several is None else several
-    found = dict(zip(structure.layout.used, own, strict=True))
-    return [None if (axis := found.get(column)) is None else axis.tz for column in range(count)]
+    timed = gp._fit_data().structure.timed
+    return [timed[column].tz if column in timed else None for column in range(count)]
 
 
 def _in_zone(axis, zone: str | None):

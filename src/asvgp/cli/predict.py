@@ -233,7 +233,7 @@ def for_model(gp, X):
 
 def answers(gp, portion: Portion, components, include_noise, level) -> dict[str, Any]:
     """Columns of means, standard deviations and the ends of bands."""
-    from asvgp.sources.sent import Predictor
+    from asvgp.estimators.portable import Predictor
 
     options = {"include_noise": include_noise, "noise_variance": portion.noise}
     found = Predictor(gp, components, **options)(portion.X)

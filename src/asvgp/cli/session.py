@@ -64,7 +64,7 @@ class Session:
 
     def load(self, path):
         """A model, which shows progress as this session does."""
-        from asvgp.saving.persistence import load
+        from asvgp.estimators.persistence import load
 
         gp = load(path)
         gp.progress = self.progress

@@ -16,6 +16,7 @@ from asvgp.kernels.labels import renamed, renamed_effect
 
 SEPARABLE = 3  # inputs up to which a kernel without dim is a product over them
 MOST_INPUTS = 4  # of products together
+AS_GIVEN: Any = None  # the dtype that scikit-learn leaves as it is; its stubs know text only
 A_GRID = "For a grid, give a tuple of its one-dimensional axes, X=(lat, lon), or a dict of them"
 
 
@@ -150,22 +151,43 @@ class Table:
 
     def __init__(self, X):
         self.values: Any = X
+        self.frame = hasattr(X, "columns")
         if isinstance(X, Gridded):
-            self.frame, self.width = False, len(X.axes)
+            self.width = len(X.axes)
             self.names = None if X.names is None else list(X.names)
             return
-        self.frame = hasattr(X, "columns")
-        if sparse.issparse(X) or (not self.frame and getattr(X, "ndim", 1) > 1):
-            # What scikit-learn would refuse, it refuses in its own words.
-            check_array(X, dtype=None, ensure_all_finite=False)  # pyright: ignore[reportArgumentType]
+        if sparse.issparse(X):
+            check_array(X)  # refuses, in scikit-learn's words
+        _refuse_masked(X)
         if not hasattr(X, "shape"):
             X = np.asarray(X)
-        if getattr(X, "ndim", 1) == 0:
+        ndim = len(X.shape)
+        if ndim == 0:
             raise ValueError(f"X must be rows, of shape (n,) or (n, columns), got {X!r}: say [x].")
+        if ndim > 1 and not self.frame:
+            X = check_array(X, dtype=AS_GIVEN, ensure_all_finite=False)
         self.values = X
-        shape = getattr(X, "shape", (0,))
-        self.width = int(shape[1]) if len(shape) > 1 else 1
+        self.width = int(self.values.shape[1]) if ndim > 1 else 1
         self.names = [str(name) for name in self.values.columns] if self.frame else None
+
+    @classmethod
+    def of(cls, X) -> Table:
+        """Return X as a table; a table is returned as it is."""
+        return X if isinstance(X, Table) else cls(X)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of X; of axes, that of the grid."""
+        return self.values.shape
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def column_name(self, number: int) -> str:
+        """Return what messages call a column."""
+        if self.names is None and self.width == 1:
+            return "X"
+        return f"column {repr(self.names[number]) if self.names else number} of X"
 
     def column(self, number: int):
         """One column, in the type it came in; of gridded data, an axis."""
@@ -175,6 +197,16 @@ class Table:
             frame = self.values
             return frame.iloc[:, number] if hasattr(frame, "iloc") else frame.to_series(number)
         return self.values if getattr(self.values, "ndim", 1) == 1 else self.values[:, number]
+
+
+def _refuse_masked(X) -> None:
+    if np.ma.is_masked(X):
+        rows = np.flatnonzero(np.ma.getmaskarray(X).reshape(len(X), -1).any(axis=1))
+        more = ", ..." if len(rows) > 5 else ""
+        raise ValueError(
+            f"X is masked in {len(rows)} of {len(X)} rows ({', '.join(map(str, rows[:5]))}{more}). "
+            "Drop those rows."
+        )
 
 
 @dataclass(frozen=True)
@@ -214,6 +246,11 @@ class Layout:
     def input(self) -> int:
         """The column of the only input."""
         return self.inputs[0]
+
+    @property
+    def intervals(self) -> int | None:
+        """The column along which y may be averaged over intervals: that of an only input."""
+        return self.input if self.single else None
 
     @property
     def used(self) -> tuple[int, ...]:

@@ -1,95 +1,75 @@
-"""What users pass as X, y and weights, as arrays of numbers: shapes, types, times, missing."""
+"""Read X, y and weights as users give them into arrays of numbers."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array
 
 from asvgp.basis import Array
-from asvgp.data.columns import A_GRID, Columns, Gridded, Layout, Table
+from asvgp.data.columns import A_GRID, Gridded, Layout, Table
 from asvgp.data.validation import check_weights
 from asvgp.runtime.checks import finite_range
-from asvgp.statistics import Statistics
 from asvgp.times import TimeAxis, as_duration, is_time
 
 
-def read_inputs(
-    estimator, X, layout: Layout, axis: TimeAxis | None, reset: bool = False
-) -> tuple[Array, Array | None]:
-    """The splines' input in the type it came in, times as seconds, and the covariates."""
-    if isinstance(X, Gridded):
-        raise ValueError(
-            f"X has {len(X.axes)} axes of a grid, but the model has one input with a process: give "
-            "X as rows."
-        )
-    _refuse_masked(X)
-    table = Table(X)
-    if axis is not None:
-        _keep_names(estimator, table, reset)
-    if table.width > layout.input and is_time(table.column(layout.input)):
-        if axis is None:
-            raise TypeError("X holds times, but this model was fitted to numbers.")
-        name = column_name(table, layout.input) if table.names else "X"
-        x = axis.to_seconds(table.column(layout.input), name=name)
-        return x, _covariates([table.column(number) for number in layout.linear], table, layout)
-    elif axis is not None:
-        raise TypeError("X holds numbers, but this model was fitted to times.")
-    if isinstance(X, Columns):  # of a source: scikit-learn could not read them
-        _keep_names(estimator, table, reset)
-        name = "X" if table.width == 1 else column_name(table, layout.input)
-        x = _numbers(table.column(layout.input), name)
-        return x, _covariates([table.column(i) for i in layout.linear], table, layout)
-    if not hasattr(X, "shape") or getattr(X, "ndim", 2) == 1:
-        X = np.asarray(X)
-        X = X.reshape(-1, 1) if X.ndim == 1 else X
-    X = validate_data(
-        estimator,
-        X,  # pyright: ignore[reportArgumentType]
-        reset=reset,
-        dtype="numeric",
-        ensure_all_finite=False,
-    )
-    X = np.asarray(X)
-    if X.dtype.kind == "m":
-        raise TypeError(
-            "X holds durations. Give times, or numbers such as X / np.timedelta64(1, 'D')."
-        )
-    return X[:, layout.input], _covariates([X[:, i] for i in layout.linear], table, layout)
+class Column(NamedTuple):
+    """One column of X as numbers, times as seconds, with its smallest and largest value."""
+
+    values: Array
+    range: tuple[float, float]
 
 
 def read_columns(
-    estimator, X, layout: Layout, axes: tuple[TimeAxis | None, ...], reset: bool = False
-) -> dict[int, Array]:
-    """The columns of X that a model of several inputs uses, times as seconds.
-
-    Without an estimator there is no bookkeeping of names.
-    """
-    _refuse_masked(X)
-    table = Table(X)
-    times = any(axis is not None for axis in axes)
-    if estimator is not None and (times or table.frame or isinstance(X, Gridded)):
-        _keep_names(estimator, table, reset)
-    elif estimator is not None:
-        X = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite=False)
-        table = Table(np.asarray(X))
-    out: dict[int, Array] = {}
-    for place, number in enumerate(layout.used):
-        column, axis = table.column(number), axes[place]
-        name = column_name(table, number)
+    table: Table, layout: Layout, axes: tuple[TimeAxis | None, ...]
+) -> dict[int, Column]:
+    """Return the columns of X that a model uses, in the type they came in, by their number."""
+    if not len(table):
+        raise ValueError("Found array with 0 sample(s) in X while a minimum of 1 is required.")
+    columns: dict[int, Column] = {}
+    for number, axis in zip(layout.used, axes, strict=True):
+        column, name = table.column(number), table.column_name(number)
         if (axis is not None) != is_time(column):
             kinds = ("times", "numbers") if axis is not None else ("numbers", "times")
-            raise TypeError(f"{name} holds {kinds[1]}, but the model was fitted to {kinds[0]}.")
-        out[number] = axis.to_seconds(column, name=name) if axis else _numbers(column, name)
-        finite_range(out[number], name)
+            raise TypeError(f"{name} holds {kinds[1]}, but this model was fitted to {kinds[0]}.")
+        values = _numbers(column, name) if axis is None else axis.to_seconds(column, name=name)
+        columns[number] = Column(values, finite_range(values, name))
     for number in layout.linear:
-        if number not in out:
-            name = column_name(table, number)
-            out[number] = _numbers(table.column(number), name)
-            finite_range(out[number], name)
-    return out
+        if number not in columns:
+            column, name = table.column(number), table.column_name(number)
+            if is_time(column):
+                raise TypeError(f"{name} has a linear effect and must hold numbers, not times.")
+            values = _numbers(column, name)
+            columns[number] = Column(values, finite_range(values, name))
+    return columns
+
+
+def _numbers(column, name: str) -> Array:
+    """Return a column as an array of numbers, without a copy where it holds numbers already."""
+    values = np.asarray(column)
+    if values.dtype.kind == "m":
+        raise TypeError(
+            f"{name} holds durations. Give times, or numbers such as X / np.timedelta64(1, 'D')."
+        )
+    if values.dtype.kind not in "fiub":  # numbers as objects, or what scikit-learn refuses
+        values = check_array(
+            column, ensure_2d=False, dtype="numeric", ensure_all_finite=False, input_name=name
+        )
+    if values.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold numbers or times, not {values.dtype}.")
+    return values
+
+
+def refuse_text(column, name: str = "X") -> None:
+    """Raise an error where a column holds text: times as strings are not times yet."""
+    values = column[:1].tolist() if hasattr(column, "tolist") else list(column[:1])
+    if values and isinstance(values[0], str):
+        raise TypeError(
+            f"{name} holds text ({values[0]!r}). Give numbers, or times: pandas.to_datetime, or "
+            "numpy.array(X, dtype='datetime64[s]')."
+        )
 
 
 def as_rows(X, y, *weights) -> tuple:
@@ -124,73 +104,6 @@ def _on_grid(weight, shape: tuple[int, ...]):
     if np.shape(weight) != shape:
         raise ValueError(f"X has axes of lengths {shape}, the weights have {np.shape(weight)}.")
     return np.asarray(weight).ravel()
-
-
-def column_name(table: Table, number: int) -> str:
-    """A column of X in messages."""
-    return f"column {repr(table.names[number]) if table.names else number} of X"
-
-
-def _numbers(column, name: str) -> Array:
-    values = np.asarray(column)
-    if values.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must hold numbers or times, not {values.dtype}.")
-    return values
-
-
-def _refuse_masked(X) -> None:
-    if not isinstance(X, Gridded) and np.ma.is_masked(X):
-        rows = np.flatnonzero(np.ma.getmaskarray(X).reshape(len(X), -1).any(axis=1))
-        more = ", ..." if len(rows) > 5 else ""
-        raise ValueError(
-            f"X is masked in {len(rows)} of {len(X)} rows ({', '.join(map(str, rows[:5]))}{more}). "
-            "Drop those rows."
-        )
-
-
-def refuse_text(column, name: str = "X") -> None:
-    """Times as strings are not times yet."""
-    values = column[:1].tolist() if hasattr(column, "tolist") else list(column[:1])
-    if values and isinstance(values[0], str):
-        raise TypeError(
-            f"{name} holds text ({values[0]!r}). Give numbers, or times: pandas.to_datetime, or "
-            "numpy.array(X, dtype='datetime64[s]')."
-        )
-
-
-def _covariates(columns: list, table: Table, layout: Layout) -> Array | None:
-    """The columns of linear effects, checked for being finite numbers."""
-    if not columns:
-        return None
-    numbers = [np.asarray(column) for column in columns]
-    for number, column in zip(layout.linear, numbers, strict=True):
-        name = f"column {table.names[number] if table.names else number!r} of X"
-        if column.dtype.kind not in "fiub":
-            raise TypeError(f"{name} has a linear effect and must hold numbers: {column.dtype}.")
-        finite_range(column, name)
-    return np.stack(numbers, axis=1) if len(numbers) > 1 else numbers[0][:, None]
-
-
-def _keep_names(estimator, table: Table, reset: bool) -> None:
-    """scikit-learn's bookkeeping of columns, where it cannot read them itself."""
-    names = table.names
-    if reset:
-        estimator.n_features_in_ = table.width
-        vars(estimator).pop("feature_names_in_", None)
-        if names is not None:
-            estimator.feature_names_in_ = np.array(names, dtype=object)
-        return
-    if table.width != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {table.width} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input."
-        )
-    known = vars(estimator).get("feature_names_in_")
-    if names is not None and known is not None and list(known) != names:
-        raise ValueError(
-            "The feature names should match those that were passed during fit: "
-            f"{list(known)}, not {names}."
-        )
 
 
 def read_targets(y, length: int) -> Array:
@@ -265,35 +178,3 @@ def read_widths(width, length: int, axis: TimeAxis | None) -> Array | None:
 def _seconds(item) -> float | None:
     """A duration in a list, of any sign so far; None where it is none."""
     return item.total_seconds() if isinstance(item, timedelta) else as_duration(item)
-
-
-class Seen(NamedTuple):
-    """What was seen: the statistics, and how to read more of the same kind."""
-
-    stats: Statistics
-    structure: Any  # Line, or Field
-    known_noise: bool
-    single: bool  # y came as a vector
-    seconds: float = 0.0
-    # Of a model fitted to a source with named columns: it reads and answers frames by name.
-    targets: tuple[str, ...] | None = None
-
-    @property
-    def layout(self) -> Layout:
-        """Which column of X is what."""
-        return self.structure.layout
-
-    @property
-    def axis(self) -> TimeAxis | None:
-        """The time axis of a model of one input."""
-        return self.structure.axis
-
-    def check_convention(self, noise_variance) -> None:
-        """Known noise variances and relative weights do not mix."""
-        if self.known_noise != (noise_variance is not None):
-            raise ValueError(
-                "The data so far came "
-                + ("with" if self.known_noise else "without")
-                + " known noise variances, these come the other way: statistics with different "
-                "conventions for the weights do not add."
-            )

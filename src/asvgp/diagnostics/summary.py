@@ -174,7 +174,7 @@ def summary(gp) -> Summary:
     check_is_fitted(gp)
     kernel, noise, report = gp.kernel_, gp.noise_variance_, gp.optimization_
     stats = gp.posterior_.stats  # on the resolution chosen
-    given, known = gp.optimizer is None, gp._seen().known_noise
+    given, known = gp.optimizer is None, gp._fit_data().known_noise
     facts, errors = _diagnosis(gp, given, known)
     labels = [_kind(component, short=True) for component in kernel.components]
     if len(labels) > 1:
@@ -247,7 +247,7 @@ def _diagnosis(gp, given: bool, known: bool) -> _Diagnosis:
     settings = (gp.objective, given, known)  # these may be set after the fit
     diagnoses = _DIAGNOSES.setdefault(posterior, {})
     if settings not in diagnoses:
-        facts = gp._seen().structure.facts(posterior, gp.objective, gp.stats_)
+        facts = gp._fit_data().structure.facts(posterior, gp.objective, gp.stats_)
         free = [name not in kernel.fixed and not given for name in kernel.parameters]
         free.append(not given and not known)
         inside = dict(zip(kernel.parameters, posterior.kernel.parameters, strict=True))

@@ -1,67 +1,224 @@
-"""From a source to statistics: where the data begin and end, then the pass over them."""
+"""From a source to statistics: open it, read a block, prepare grids, accumulate, check.
+
+Arrays are a source of one block. There are two walks. Where the domain is known, or can be found,
+before the pass, all blocks are summed on one grid, on workers too. Otherwise, and where data are
+added to others, the grid grows from block to block.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
+from asvgp.basis import Array
 from asvgp.data.columns import Table, match
-from asvgp.data.inputs import Seen, read_targets, read_weights
+from asvgp.data.features import Features
+from asvgp.data.inputs import read_targets, read_weights
+from asvgp.data.settings import Settings
+from asvgp.runtime.progress import Progress
 from asvgp.sources.source import Chunk, Source, Stream
+from asvgp.statistics import Statistics
 from asvgp.structures.choose import structure_of
+from asvgp.structures.fit_data import FitData, Rows
+from asvgp.structures.points import Points
+from asvgp.structures.sums import Sums
 
 Advance = Callable[[int], None]
 
 
+class Addition(NamedTuple):
+    """Data after a source was added.
+
+    Attributes
+    ----------
+    data : FitData
+        All data so far.
+    new : Statistics
+        Those of the source alone.
+    sample : array or None
+        Targets that were looked at, for checks that sums cannot decide.
+    """
+
+    data: FitData
+    new: Statistics
+    sample: Array | None
+
+
+@dataclass(eq=False)
 class Reader:
-    """Turns blocks of rows into statistics on a grid that is known: all a worker must be told.
+    """Turns blocks of rows into statistics on a grid that is known: all that a worker needs.
 
     Parameters
     ----------
-    estimator : GPRegressor
-        For its settings only.
-    data : Seen
-        Whose statistics say on what grid, and how to read what.
+    settings : Settings
+    data : FitData
+        Its statistics say on what grid, its structure how to read what.
+    first : tuple of Chunk and Rows, optional
+        The block that the grid was prepared for, which is not read again.
     """
 
-    def __init__(self, estimator, data: Seen):
-        self.estimator: Any = clone(estimator)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if name in vars(estimator):
-                setattr(self.estimator, name, getattr(estimator, name))
-        self.data = data
+    settings: Settings
+    data: FitData
+    first: tuple[Chunk, Rows] | None = None
 
-    def statistics(self, blocks: Iterable[Chunk], progress: Advance | None = None, start: int = 0):
-        """Statistics of blocks of rows; ``start`` counts the first one in messages."""
-        structure, stats = self.data.structure, self.data.stats
-        sums = structure.accumulator(stats)
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"first": None}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the statistics."""
+        return self.data.stats.nbytes
+
+    def statistics(
+        self, blocks: Iterable[Chunk], progress: Advance | None = None, start: int = 0
+    ) -> Statistics:
+        """Return the statistics of blocks of rows; messages count rows from ``start``."""
+        sums = Sums(self.data.stats)
         for block in blocks:
             with counted_from(start):
-                points = structure.read(self.estimator, block.X, width=block.width)
-                y = read_targets(block.y, points.count)
-                if (1 if y.ndim == 1 else y.shape[1]) != len(stats.squares):
-                    raise ValueError(f"y has shape {y.shape}, unlike the first rows'.")
-                weights = read_weights(block.sample_weight, block.noise_variance, points.count)
-                if structure.prepare(self.estimator, points, y, stats) is not stats:
-                    raise ValueError(
-                        f"Inputs lie outside the range {structure.domain(stats)} that the source "
-                        "was found to have: it has changed, or its statistics are wrong. Give the "
-                        "domain."
-                    )
+                points, y, weights = self.read(block)
                 sums.add(points, y, weights, progress)
                 if not np.all(np.isfinite(sums.squares)):
                     raise ValueError(infinite_targets(y))
             start += points.count
         return sums.statistics()
 
+    def read(self, block: Chunk) -> Rows:
+        """Read a block, and check that the grid holds it."""
+        first, self.first = self.first, None
+        if first is not None and first[0] is block:
+            return first[1]
+        rows = self.data.rows(*block)
+        self.check_inside(rows.points)
+        return rows
+
+    def check_inside(self, points: Points) -> None:
+        """Check that points lie inside the domain of the statistics."""
+        self.data.structure.check_inside(self.settings, points, self.data.stats)
+
+
+class Forgetter(Reader):
+    """Reads rows that are to be taken out again, so that they must have been added before."""
+
+    def check_inside(self, points: Points) -> None:
+        """Check that points can be among those that were added."""
+        reason = self.data.structure.never_added(points, self.data.stats)
+        if reason is not None:
+            raise ValueError(
+                f"These data cannot be forgotten, because they were never added: {reason}."
+            )
+
+
+def absorb(
+    settings: Settings,
+    source: Source,
+    data: FitData | None = None,
+    growing: bool = False,
+    progress: Progress | None = None,
+) -> Addition:
+    """Add the rows of a source to the data so far.
+
+    Where the domain is ``growing``, it need not be known before.
+    """
+    progress = Progress(False) if progress is None else progress
+    names = None if data is None or data.features.names is None else list(data.features.names)
+    source = source.prepared(settings.kernel, names)
+    stream = source.open()
+    known = stream.whole or source.again or settings.domain_known
+    if data is None and (known or not growing):
+        return _absorb_whole(settings, source, stream, progress)
+    new, advance = None, progress.passing(source.rows)
+    for block in stream.blocks():
+        reader = prepare(settings, block, data, targets=target_names(source))
+        part = reader.statistics([block], advance)
+        before, new = reader.data.stats, part if new is None else new + part
+        data = reader.data.with_statistics(part if before.count == 0 else before + part)
+    if data is None or new is None:
+        raise ValueError("There are no data: 0 rows.")
+    return Addition(data, new, None)
+
+
+def _absorb_whole(
+    settings: Settings, source: Source, stream: Stream, progress: Progress
+) -> Addition:
+    """Sum a source on one grid, after a pass for its range where the domain is not known."""
+    before, counted, extent = source.fingerprint(), None, None
+    if not stream.whole:
+        extent, counted = _extent(settings, source, stream, progress)
+    reader = prepare(settings, stream.head, None, extent, stream.whole, target_names(source))
+    assert reader.first is not None
+    points, y, _ = reader.first[1]
+    sample = y if stream.whole else _two_values(y)
+    rows = points.count if stream.whole else source.rows or counted
+    del points, y
+    new = stream.statistics(reader, progress.passing(rows))
+    check_unchanged(source, before, counted, new)
+    return Addition(reader.data.with_statistics(new), new, sample)
+
+
+def _extent(
+    settings: Settings, source: Source, stream: Stream, progress: Progress
+) -> tuple[Any, int | None]:
+    """Return the outermost inputs of a source if the domain depends on them, and its rows."""
+    head = stream.head
+    extent = source.ranges() if head.width is None else None
+    if extent is not None or settings.domain_known:
+        return extent, None
+    if not source.again:
+        raise ValueError(
+            f"The domain is not known, and after the first {head.rows:,} rows these data, an "
+            "iterator, cannot be read again to find it. Give domain=(a, b), or a function that "
+            "returns a new iterator; or call partial_fit, by which the domain grows as data come."
+        )
+    along = match(settings.kernel, Table(head.X)).intervals
+    return source.survey(progress.passing(source.rows, "range of the data"), along)
+
+
+def prepare(
+    settings: Settings,
+    block: Chunk,
+    data: FitData | None = None,
+    extent=None,
+    whole: bool = True,
+    targets: tuple[str, ...] | None = None,
+) -> Reader:
+    """Read a block, and return a reader on a grid that holds it and the ``data`` so far.
+
+    Where the block is not the ``whole`` of the data, ``extent`` holds their outermost inputs.
+    """
+    table = Table(block.X) if data is None else data.table(block.X)
+    seen = table if extent is None else Table(extent)
+    structure = structure_of(settings.kernel, seen, settings.trained, settings.domain)
+    if data is not None:
+        if structure.columns != data.structure.columns:
+            raise ValueError(
+                "The kernel has changed since the first data, and needs other columns of X: "
+                f"{data.layout.given!r} then, {settings.kernel!r} now. Call fit to begin anew."
+            )
+        structure = type(structure)(structure.layout, data.structure.axes)
+        targets = data.targets if targets is None else targets
+        data = replace(data, structure=structure, targets=targets)
+        rows = data.rows(table, *tuple(block)[1:])
+        stats = structure.extended(settings, rows.points, data.stats)
+        return Reader(settings, data.with_statistics(stats), (block, rows))
+    points = structure.read(table, block.width)
+    y = read_targets(block.y, points.count)
+    known_noise = block.noise_variance is not None
+    weights = read_weights(block.sample_weight, block.noise_variance, points.count)
+    reach = None if extent is None else structure.read(seen)
+    stats = structure.empty(settings, points, y, known_noise, reach, whole)
+    features = Features.of(seen)
+    data = FitData(stats, structure, known_noise, y.ndim == 1, 0.0, targets, features)
+    return Reader(settings, data, (block, Rows(points, y, weights)))
+
 
 @contextmanager
 def counted_from(start: int):
-    """Errors about a block say where it begins: they count rows from there."""
+    """Make errors about a block say where it begins, from where they count rows."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -71,7 +228,7 @@ def counted_from(start: int):
 
 
 def infinite_targets(y) -> str:
-    """What to say where the sum of squares is infinite."""
+    """Return the message for an infinite sum of squares."""
     rows = np.asarray(y, dtype=float).reshape(len(y), -1)
     with np.errstate(over="ignore"):
         bad = np.flatnonzero(np.isinf(rows**2).any(axis=1))
@@ -81,67 +238,19 @@ def infinite_targets(y) -> str:
     )
 
 
-def absorb(estimator, source: Source, stream: Stream, progress) -> tuple[Seen, Any]:
-    """The statistics of a source, for a model without data so far; and some of its targets.
-
-    One pass where all rows fit in a block, or the domain is given or known; otherwise two.
-    """
-    before = source.fingerprint()
-    head, counted, extent = stream.head, None, None
-    if head.y is None:
-        raise ValueError(
-            "GPRegressor requires y to be passed, but the target y is None: name its column."
-        )
-    if not stream.whole:
-        extent = source.ranges() if head.width is None else None
-        if extent is None and not _domain_given(estimator):
-            if not source.again:
-                raise ValueError(
-                    f"The domain is not known, and after the first {head.rows:,} rows these data, "
-                    "an iterator, cannot be read again to find it. Give domain=(a, b), or a "
-                    "function that returns a new iterator; or call partial_fit, by which the "
-                    "domain grows as data come."
-                )
-            layout = match(estimator.kernel, Table(head.X))
-            along = layout.input if layout.single else None  # only one input has intervals
-            advance = progress.passing(source.rows, "range of the data")
-            extent, counted = source.survey(advance, along)
-    untrained = estimator.optimizer is None
-    seen = head.X if extent is None else extent
-    structure = structure_of(estimator.kernel, seen, untrained, estimator.domain)
-    structure.degrees(estimator)
-    reach = None if extent is None else structure.read(estimator, extent, reset=True)
-    points = structure.read(estimator, head.X, reset=extent is None, width=head.width)
-    y = read_targets(head.y, points.count)
-    known_noise = head.noise_variance is not None
-    stats = structure.prepare(estimator, points, y, None, known_noise, reach, stream.whole)
-    single = y.ndim == 1
-    data = Seen(stats, structure, known_noise, single, targets=target_names(source))
-    sample = y if stream.whole else _spread(y)
-    del points, head, y
-    new = stream.statistics(Reader(estimator, data), progress.passing(source.rows or counted))
-    check_unchanged(source, before, counted, new)
-    return data._replace(stats=new), sample
-
-
-def _spread(y):
-    """Two values of y that differ; None where the first block holds no such, or none at all."""
+def _two_values(y: Array) -> Array | None:
+    """Return two values of y that differ; None where the first block holds none."""
     ends = np.array([np.fmin.reduce(y, axis=None), np.fmax.reduce(y, axis=None)])
     return ends if ends[0] < ends[1] else None
 
 
-def is_known(estimator, source: Source, stream: Stream) -> bool:
-    """Whether the domain is known before the pass, or can be found."""
-    return stream.whole or source.again or _domain_given(estimator)
-
-
 def target_names(source: Source) -> tuple[str, ...] | None:
-    """Names of the targets, none for arrays; None where inputs have no names."""
+    """Return the names of the targets, none for arrays; None where inputs have no names."""
     return None if source.inputs is None else tuple(map(str, source.roles.targets))
 
 
-def check_unchanged(source: Source, before, counted: int | None, stats) -> None:
-    """An error where the data are no longer those that were read first."""
+def check_unchanged(source: Source, before, counted: int | None, stats: Statistics) -> None:
+    """Check that the data are still those that were read first."""
     if source.fingerprint() != before:
         raise ValueError("The data have changed while they were read: fit again when they rest.")
     rows = stats.count + stats.missing
@@ -150,8 +259,3 @@ def check_unchanged(source: Source, before, counted: int | None, stats) -> None:
             f"The data have changed between two passes: {counted:,} rows in the first, {rows:,} in "
             "the second. A function given as source must bring the same rows each time."
         )
-
-
-def _domain_given(estimator) -> bool:
-    domain = estimator.domain
-    return domain is not None and not any(part is None for part in domain)

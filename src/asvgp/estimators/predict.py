@@ -1,27 +1,28 @@
-"""What a fitted model can be asked: predictions, everything linear, checks, attributes."""
+"""The part of an estimator that does not learn: predictions, functionals, checks, attributes."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.metrics import r2_score
 
 from asvgp.basis import Array
 from asvgp.data.columns import Gridded
-from asvgp.data.inputs import Seen, as_rows, read_targets, read_weights
+from asvgp.data.inputs import as_rows, read_targets, read_weights
+from asvgp.data.settings import Settings
 from asvgp.diagnostics.summary import Summary, summary
+from asvgp.estimators.portable import Predictor
 from asvgp.kernels import Effect, Kernel
-from asvgp.posterior.chain import ChainPosterior
-from asvgp.posterior.grid import GridPosterior
-from asvgp.posterior.integrals import integrate
 from asvgp.posterior.leave_one_out import LeaveOneOut
+from asvgp.posterior.posterior import Posterior
 from asvgp.runtime.memory import as_bytes
-from asvgp.sources.answers import rows_of, score_of, source_to_predict, with_names
-from asvgp.sources.sent import Predictor
-from asvgp.sources.source import source_for
+from asvgp.runtime.progress import Progress
+from asvgp.sources.answers import in_memory, source_to_predict
+from asvgp.sources.source import Chunk, Source, is_source, source_for
 from asvgp.statistics import Statistics
+from asvgp.structures.fit_data import FitData
 from asvgp.training.fit import Fit
 from asvgp.training.optimise import Report
 from asvgp.training.resolution import Level
@@ -73,18 +74,24 @@ def _flat(X):
     return X if grid is None else grid.plain
 
 
-class Answers(ABC):
+class PredictMixin(ABC):
     """The part of `GPRegressor` that does not learn: it asks for the fit, and answers."""
 
+    kernel: Kernel
     memory_limit: float | str | None
+    progress: Any
 
     @abstractmethod
     def _fitted(self) -> Fit:
-        """The model of the data seen, trained if it has not been yet."""
+        """Return the model of the data so far, trained if it has not been yet."""
 
     @abstractmethod
-    def _seen(self) -> Seen:
-        """The data seen."""
+    def _fit_data(self) -> FitData:
+        """Return the data so far."""
+
+    @abstractmethod
+    def _settings(self) -> Settings:
+        """Return the constructor's arguments, checked."""
 
     def predict(
         self,
@@ -96,7 +103,7 @@ class Answers(ABC):
         components=False,
         noise_variance=None,
     ):
-        """ChainPosterior mean, with standard deviation or covariance, anywhere.
+        """Posterior mean, with standard deviation or covariance, anywhere.
 
         Outside the domain the forecast is exact: mean and variance return to the prior's
         as the kernel forgets.
@@ -140,7 +147,7 @@ class Answers(ABC):
         >>> mean.round(6).tolist(), std.round(6).tolist()
         ([0.0], [1.0])
         """
-        source = source_to_predict(self, X)
+        source = self._source_to_predict(X)
         if source is None:
             return self._predict(
                 X, return_std, return_cov, include_noise, derivative, components, noise_variance
@@ -159,7 +166,7 @@ class Answers(ABC):
 
         def shaped(first: int):
             own = arrays[first : first + 2 * outputs : 2]
-            return own[0] if self._seen().single else np.stack(own, axis=1)
+            return own[0] if self._fit_data().single else np.stack(own, axis=1)
 
         step = 2 * outputs
         results: list = [shaped(0), *([shaped(1)] if return_std else [])]
@@ -199,8 +206,8 @@ class Answers(ABC):
                 noise_variance,
             )
             return _on_grid(found, grid.shape, return_cov)
-        structure, posterior = self._seen().structure, self._fitted().posterior
-        points = structure.read(self, with_names(self, X))
+        structure, posterior = self._fit_data().structure, self._fitted().posterior
+        points = self._fit_data().points(X)
         noise = self._new_noise(noise_variance, points.count) if include_noise else 0.0
 
         def evaluate(component: int | None, variance: bool):
@@ -214,7 +221,7 @@ class Answers(ABC):
             limit = as_bytes(self.memory_limit)
             cov = structure.covariance(posterior, points, derivative, limit)
             cov[np.diag_indices_from(cov)] += noise
-            if not self._seen().single:
+            if not self._fit_data().single:
                 cov = np.repeat(cov[:, :, None], len(mean), axis=2)
             results.append(cov)
         if components:
@@ -240,7 +247,7 @@ class Answers(ABC):
             weights = read_weights(None, noise_variance, rows)
             assert weights is not None
             return 1.0 / weights
-        if self._seen().known_noise:
+        if self._fit_data().known_noise:
             raise ValueError(
                 "The data came with known noise variances, so that of a new observation is not "
                 "the model's to say: give noise_variance."
@@ -249,7 +256,7 @@ class Answers(ABC):
 
     def _shaped(self, values):
         """(outputs, n) as scikit-learn has it."""
-        return values[0] if self._seen().single else values.T
+        return values[0] if self._fit_data().single else values.T
 
     def _spread(self, variance, mean):
         """Standard deviations in the shape of the mean."""
@@ -302,13 +309,12 @@ class Answers(ABC):
         """
         if return_std and return_cov:
             raise ValueError("At most one of return_std and return_cov can be asked for.")
-        structure, posterior = self._seen().structure, self._fitted().posterior
-        lower, upper, scalar = structure.corners(a, b)
-        mean, spread = integrate(posterior, lower, upper, average, return_std, return_cov)
+        structure, posterior = self._fit_data().structure, self._fitted().posterior
+        mean, spread, scalar = structure.integrals(posterior, a, b, average, return_std, return_cov)
         result = self._shaped(mean)
         result = result[0] if scalar else result
         if return_cov:
-            if not self._seen().single:
+            if not self._fit_data().single:
                 spread = np.repeat(spread[:, :, None], len(mean), axis=2)
             return result, spread
         if return_std:
@@ -329,15 +335,15 @@ class Answers(ABC):
         (2, 5)
         """
         shape = _grid_shape(X)
-        X = rows_of(self, _flat(X))[0]
-        structure, posterior = self._seen().structure, self._fitted().posterior
-        points, limit = structure.read(self, X), as_bytes(self.memory_limit)
+        X = self._rows_in_memory(_flat(X)).X
+        structure, posterior = self._fit_data().structure, self._fitted().posterior
+        points, limit = self._fit_data().points(X), as_bytes(self.memory_limit)
         draws = structure.sample(posterior, points, n_samples, random_state, limit)
-        draws = draws[0] if self._seen().single else draws.transpose(1, 0, 2)
+        draws = draws[0] if self._fit_data().single else draws.transpose(1, 0, 2)
         return draws if shape is None else _on_grid(draws, shape, False)
 
     def sample_paths(self, n_samples=1, random_state=None, component=None):
-        """ChainPosterior sample paths over the domain, as callable objects.
+        """Draw posterior sample paths over the domain, as callable objects.
 
         A list of ``n_samples``; with several outputs a path is vector-valued. Of models of one
         input it is a `scipy.interpolate.BSpline`, whose argument is in the units of X, seconds
@@ -349,7 +355,7 @@ class Answers(ABC):
         ``random_state`` draws the same joint sample, so that the components' paths and the
         effects add up.
         """
-        structure, posterior = self._seen().structure, self._fitted().posterior
+        structure, posterior = self._fit_data().structure, self._fitted().posterior
         return structure.paths(posterior, n_samples, random_state, component)
 
     def leave_one_out(
@@ -361,15 +367,11 @@ class Answers(ABC):
         read whole. Of a tuple with the axes of a grid, the arrays have the grid's shape.
         """
         shape = _grid_shape(X)
-        rows = rows_of(self, X, y, sample_weight, noise_variance, width)
-        X, y, sample_weight, noise_variance, width = rows
-        X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
-        data, posterior = self._seen(), self._fitted().posterior
-        points = data.structure.read(self, X, width=width)
-        y = read_targets(y, points.count)
-        data.check_convention(noise_variance)
-        weights = read_weights(sample_weight, noise_variance, points.count)
-        found = data.structure.leave_one_out(posterior, points, y, weights)
+        data, posterior = self._fit_data(), self._fitted().posterior
+        chunk = self._rows_in_memory(X, y, sample_weight, noise_variance, width)
+        X, y, sample_weight, noise_variance = as_rows(*tuple(chunk)[:4])
+        rows = data.rows(X, y, sample_weight, noise_variance, chunk.width)
+        found = data.structure.leave_one_out(posterior, *rows)
         return found if shape is None else found.on_grid(shape)
 
     def summary(self) -> Summary:
@@ -394,10 +396,9 @@ class Answers(ABC):
         >>> round(GPRegressor(num_basis=50).fit(x, np.sin(x)).score(x, np.sin(x)), 3)
         1.0
         """
-        source = source_for(X, y, sample_weight)
-        if source is not None:
-            return score_of(self, source)
-        X = rows_of(self, X)[0]
+        if is_source(X, y):
+            return self._score_of(source_for(X, y, sample_weight))
+        X = self._rows_in_memory(X).X
         return float(r2_score(y, self._predict(X), sample_weight=sample_weight))
 
     def log_predictive_density(self, X, y=None, noise_variance=None):
@@ -426,8 +427,8 @@ class Answers(ABC):
         array([-0.967])
         """
         shape = _grid_shape(X)
-        X, y, _, noise_variance, _ = rows_of(self, X, y, None, noise_variance)
-        X, y, noise_variance = as_rows(X, y, noise_variance)
+        chunk = self._rows_in_memory(X, y, None, noise_variance)
+        X, y, noise_variance = as_rows(chunk.X, chunk.y, chunk.noise_variance)
         mean, std = self._predict(
             X, return_std=True, include_noise=True, noise_variance=noise_variance
         )
@@ -438,22 +439,61 @@ class Answers(ABC):
         density = density if density.ndim == 1 else density.sum(axis=1)
         return density if shape is None else density.reshape(shape)
 
+    def _source_to_predict(self, X) -> Source | None:
+        """Return the source of inputs that X stands for; None for arrays."""
+        data = self._fit_data()
+        return source_to_predict(X, data.targets is not None, data.features.names)
+
+    def _rows_in_memory(
+        self, X, y=None, sample_weight=None, noise_variance=None, width=None
+    ) -> Chunk:
+        """Return arguments of `GPRegressor.fit` as rows in memory: those of a source are read."""
+        progress = Progress(self.progress)
+        if is_source(X, y):
+            source = source_for(X, y, sample_weight, noise_variance, width)
+            names = self._fit_data().features.names
+            return in_memory(source.prepared(self.kernel, names), progress)
+        inputs = self._source_to_predict(X)
+        if inputs is not None:
+            X = in_memory(inputs, progress, inputs_only=True).X
+        return Chunk(X, y, sample_weight, noise_variance, width)
+
+    def _score_of(self, source: Source) -> float:
+        """Return the coefficient of determination of predictions of a source, read once."""
+        sums, centre = 0.0, None
+        for chunk in source.prepared(self.kernel, self._fit_data().features.names).chunks():
+            if chunk.y is None:
+                raise ValueError("Name the target: score compares predictions with it.")
+            y = np.asarray(chunk.y, dtype=float).reshape(chunk.rows, -1)
+            mean = np.reshape(self._predict(chunk.X), y.shape)
+            known = ~np.isnan(y).any(axis=1)
+            weight = 1.0 if chunk.sample_weight is None else chunk.sample_weight[known, None]
+            y, mean = y[known], mean[known]
+            if centre is None and len(y):
+                centre = y.mean(axis=0)
+            parts = (np.ones_like(y), y - centre, (y - centre) ** 2, (y - mean) ** 2)
+            sums = sums + np.array([np.sum(weight * part, axis=0) for part in parts])
+        total, first, second, missed = np.broadcast_to(sums, (4, np.size(sums) // 4 or 1))
+        if not np.all(total > 0.0):
+            raise ValueError("There are no rows with a target to compare with.")
+        return float(np.mean(1.0 - missed / (second - first**2 / total)))
+
     @property
     def kernel_(self) -> Kernel:
         """The kernel with trained hyperparameters; scales are durations where X holds times."""
-        data = self._seen()
+        data = self._fit_data()
         return data.structure.labelled(self._fitted().kernel)
 
     @property
     def effects_(self) -> list[EffectEstimate]:
         """The fixed effects: coefficients per unit of their column, per second for times."""
-        data, posterior = self._seen(), self._fitted().posterior
+        data, posterior = self._fit_data(), self._fitted().posterior
         beta, covariance, _ = data.structure.effects(posterior, None, 0)
         errors = np.sqrt(np.diag(covariance))
-        timed = data.structure.timed(self.kernel_)
+        timed = data.structure.timed_effects()
         names = [
-            effect.name + (" per second" if getattr(effect, "dim", 0) in timed else "")
-            for effect in self.kernel_.effects
+            effect.name + (" per second" if number in timed else "")
+            for number, effect in enumerate(self.kernel_.effects)
         ]
         return [
             EffectEstimate(name, float(value[0]) if data.single else value, float(error))
@@ -478,7 +518,7 @@ class Answers(ABC):
     @property
     def time_origin_(self):
         """The time that seconds are counted from, in paths; None where X holds numbers."""
-        axis = self._seen().axis
+        axis = self._fit_data().axis
         return None if axis is None else axis.origin
 
     @property
@@ -489,21 +529,21 @@ class Answers(ABC):
     @property
     def num_basis_(self) -> int | tuple[int, ...]:
         """Number of basis functions of each component, along every input if several."""
-        return self._seen().structure.num_basis(self._fitted().posterior)
+        return self._fit_data().structure.num_basis(self._fitted().posterior)
 
     @property
     def domain_(self) -> tuple:
         """The interval of the splines; one an input where there are several."""
-        data = self._seen()
+        data = self._fit_data()
         return data.structure.domain(data.stats)
 
     @property
     def stats_(self) -> Statistics:
         """Sufficient statistics of all data seen."""
-        return self._seen().stats
+        return self._fit_data().stats
 
     @property
-    def posterior_(self) -> ChainPosterior | GridPosterior:
+    def posterior_(self) -> Posterior[Any]:
         """The factored posterior."""
         return self._fitted().posterior
 
@@ -520,4 +560,4 @@ class Answers(ABC):
     @property
     def timings_(self) -> dict[str, float]:
         """Seconds per stage."""
-        return {"pass": self._seen().seconds, **self._fitted().timings}
+        return {"pass": self._fit_data().seconds, **self._fitted().timings}

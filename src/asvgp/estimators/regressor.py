@@ -1,36 +1,34 @@
-"""The scikit-learn estimator: validates, orchestrates, holds no mathematics."""
+"""The scikit-learn estimator: it orchestrates, and holds no mathematics."""
 
 from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from contextlib import contextmanager
-from functools import reduce
-from operator import add
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from asvgp.data.columns import Gridded, Table
-from asvgp.data.inputs import Seen, as_rows, read_targets, read_weights
-from asvgp.data.validation import check_settings
-from asvgp.estimators.ingest import absorb, infinite_targets, is_known, target_names
-from asvgp.estimators.predict import Answers
+from asvgp.data.settings import Domain, NumBasis, Settings
+from asvgp.estimators.ingest import Forgetter, absorb
+from asvgp.estimators.predict import PredictMixin
+from asvgp.estimators.variation import check_variation
 from asvgp.kernels import Kernel, Matern32
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
-from asvgp.sources.answers import input_names, with_names
-from asvgp.sources.source import Chunk, Source, source_for
+from asvgp.sources.source import Source, source_for
 from asvgp.statistics import Statistics
-from asvgp.structures.choose import structure_of
+from asvgp.structures.fit_data import FitData
 from asvgp.training.fit import Fit
 from asvgp.training.optimise import LBFGS
 from asvgp.training.problem import Problem
-from asvgp.training.starts import mean_weight
 
 
-class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Gaussian process regression by actually sparse B-splines.
 
     One pass over the data, then everything costs O(num_basis), however many observations
@@ -110,15 +108,15 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         self,
         kernel: Kernel = Matern32(),  # noqa: B008 (kernels are immutable)
         *,
-        num_basis="auto",
-        noise_variance="auto",
-        domain=None,
-        degree=None,
-        objective="elbo",
-        optimizer="lbfgs",
-        device="cpu",
-        progress="auto",
-        memory_limit=None,
+        num_basis: NumBasis = "auto",
+        noise_variance: Literal["auto"] | float = "auto",
+        domain: Domain = None,
+        degree: int | None = None,
+        objective: Literal["elbo", "evidence"] = "elbo",
+        optimizer: Literal["lbfgs"] | LBFGS | None = "lbfgs",
+        device: str = "cpu",
+        progress: Literal["auto"] | bool = "auto",
+        memory_limit: float | str | None = None,
     ):
         self.kernel = kernel
         self.num_basis = num_basis
@@ -169,16 +167,13 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         >>> gp.fit([0, 1, 2, 3], [0.0, 1.0, 0.5, -0.5]).num_basis_
         20
         """
-        with self._kept_on_failure():
-            for name in ("_data", "_fit_now", "_warm", "feature_names_in_"):
+        with self._restored_on_failure():
+            for name in ("_data", "_fit_now", "_warm"):
                 vars(self).pop(name, None)
+            settings = self._settings()
             source = source_for(X, y, sample_weight, noise_variance, width)
-            if source is None:
-                self._absorb(X, y, sample_weight, noise_variance, width)
-            else:
-                y = self._absorb_source(source)
-            self._check_variation(self._data.stats, y, begun=True)
-            self._fitted()
+            sample = self._add(source, settings)
+            self._train(settings, sample, first=True)
         return self
 
     def partial_fit(
@@ -201,12 +196,9 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         >>> gp.stats_.count
         1000
         """
-        with self._kept_on_failure():
+        with self._restored_on_failure():
             source = source_for(X, y, sample_weight, noise_variance, width)
-            if source is None:
-                self._absorb(X, y, sample_weight, noise_variance, width)
-            else:
-                self._absorb_source(source, growing=True)
+            self._add(source, self._settings(), growing=True)
         return self
 
     def forget(self, X, y=None, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
@@ -221,35 +213,12 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         >>> gp.forget(x[:300], np.sin(x[:300])).stats_.count
         700
         """
-        data = self._seen()
+        data, settings = self._fit_data(), self._settings()
         source = source_for(X, y, sample_weight, noise_variance, width)
-        if source is not None:
-            self._replace(data._replace(stats=data.stats - self._sums(source)))
-            return self
-        X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
-        old = self._sums_of_rows(Chunk(X, y, sample_weight, noise_variance, width))
-        self._replace(data._replace(stats=data.stats - old))
+        source = source.prepared(settings.kernel, data.features.names)
+        old = source.open().statistics(Forgetter(settings, data))
+        self._replace(data.with_statistics(data.stats - old))
         return self
-
-    def _sums(self, source: Source):
-        """Statistics of a source of which all was added before."""
-        blocks = source.prepared(self.kernel, input_names(self)).open().blocks()
-        return reduce(add, (self._sums_of_rows(block) for block in blocks))
-
-    def _sums_of_rows(self, rows: Chunk):
-        """Statistics of rows that were added before."""
-        data = self._seen()
-        X, y, sample_weight, noise_variance, width = rows
-        points = data.structure.read(self, X, width=width)
-        y = read_targets(y, points.count)
-        data.check_convention(noise_variance)
-        weights = read_weights(sample_weight, noise_variance, points.count)
-        if not data.structure.covers(data.stats, points):
-            raise ValueError(
-                "These data cannot be forgotten, because they were never added: some of X lies "
-                f"outside the domain {self.domain_}."
-            )
-        return data.structure.accumulate(points, y, data.stats, weights)
 
     def merge(self, other: GPRegressor) -> GPRegressor:
         """Add the data of another model of the same domain, num_basis and degree.
@@ -268,34 +237,12 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         if not isinstance(other, GPRegressor):
             raise TypeError(f"merge takes another GPRegressor, got {type(other).__name__}.")
-        mine, theirs = self._seen(), other._seen()
-        if mine.known_noise != theirs.known_noise:
-            raise ValueError(
-                "One of the models knows its noise variances and the other has relative weights: "
-                "their statistics do not add."
-            )
-        if mine.axis != theirs.axis:
-            if mine.axis is None or theirs.axis is None:
-                raise ValueError("One of the models is of times and the other of numbers.")
-            if mine.axis.tz != theirs.axis.tz:
-                raise ValueError(
-                    f"The models' times are in different zones, {mine.axis.tz} and "
-                    f"{theirs.axis.tz}. Bring the data to one of them."
-                )
-            raise ValueError(
-                f"The models count time from different origins, {mine.axis.origin} and "
-                f"{theirs.axis.origin}: the first times they saw. Fit the second with partial_fit "
-                "on the first instead."
-            )
-        if mine.structure.key != theirs.structure.key:
-            raise ValueError(
-                "The models use different columns of X: "
-                f"{mine.layout.given!r} and {theirs.layout.given!r}."
-            )
-        added, other_sums = mine.stats, theirs.stats
+        mine, theirs = self._fit_data(), other._fit_data()
+        _check_mergeable(mine, theirs)
+        stats, others = mine.stats, theirs.stats
         if self.num_basis == other.num_basis == "auto":  # whose cells are as the data want them
-            added, other_sums = added.on_common_cells(other_sums)
-        self._replace(mine._replace(stats=added + other_sums))
+            stats, others = stats.on_common_cells(others)
+        self._replace(mine.with_statistics(stats + others))
         return self
 
     def save(self, path) -> None:
@@ -322,13 +269,28 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         >>> again.stats_.count
         3
         """
-        from asvgp.saving.persistence import save
+        from asvgp.estimators.persistence import save
 
         save(self, path)
 
+    def _settings(self) -> Settings:
+        """Return the constructor's arguments, checked."""
+        return Settings.parse(
+            self.kernel,
+            num_basis=self.num_basis,
+            noise_variance=self.noise_variance,
+            domain=self.domain,
+            degree=self.degree,
+            objective=self.objective,
+            optimizer=self.optimizer,
+            device=self.device,
+            progress=self.progress,
+            memory_limit=self.memory_limit,
+        )
+
     @contextmanager
-    def _kept_on_failure(self):
-        """Whatever goes wrong inside, what was fitted before stays as it was."""
+    def _restored_on_failure(self):
+        """Restore what was fitted before if anything goes wrong inside."""
         before = dict(vars(self))
         try:
             yield
@@ -337,77 +299,29 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
             vars(self).update(before)
             raise
 
-    def _absorb(self, X, y, sample_weight, noise_variance, width) -> None:
-        """One pass over new data into the statistics."""
+    def _add(self, source: Source, settings: Settings, growing: bool = False):
+        """Add the data of a source; return targets that were looked at, or None."""
         begin = time.perf_counter()
-        check_settings(self)
-        X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
-        data, X = vars(self).get("_data"), with_names(self, X)
-        known = vars(self).get("n_features_in_")
-        if data is not None and (found := Table(X).width) != known:
-            raise ValueError(
-                f"X has {found} features, but {type(self).__name__} is expecting {known} "
-                "features as input."
-            )
-        structure = structure_of(self.kernel, X, self.optimizer is None, self.domain)
-        if data is not None:
-            if structure.columns != data.structure.columns:
-                raise ValueError(
-                    "The kernel has changed since the first data, and needs other columns of X: "
-                    f"{data.layout.given!r} then, {self.kernel!r} now. Call fit to begin anew."
-                )
-            structure = data.structure.with_layout(structure.layout)
-            data = data._replace(structure=structure)
-        structure.degrees(self)
-        points = structure.read(self, X, reset=data is None, width=width)
-        y = read_targets(y, points.count)
-        weights = read_weights(sample_weight, noise_variance, points.count)
-        if data is None:
-            stats = structure.prepare(self, points, y, None, noise_variance is not None)
-            data = Seen(stats, structure, noise_variance is not None, y.ndim == 1)
-        else:
-            data.check_convention(noise_variance)
-            data = data._replace(stats=structure.prepare(self, points, y, data.stats))
-        progress = Progress(self.progress)
-        with progress:
-            new = structure.accumulate(
-                points, y, data.stats, weights, progress.passing(points.count)
-            )
-        total = new if data.stats.count == 0 else data.stats + new
-        self._check_finite(new, y, isinstance(X, Gridded), data.targets)
-        self._replace(
-            data._replace(stats=total, seconds=data.seconds + time.perf_counter() - begin)
-        )
+        data: FitData | None = vars(self).get("_data")
+        with Progress(settings.progress) as progress:
+            added = absorb(settings, source, data, growing, progress)
+        self._check_missing(added.new, source.gridded, added.data.targets)
+        seconds = added.data.seconds + time.perf_counter() - begin
+        self._replace(replace(added.data, seconds=seconds))
+        return added.sample
 
-    def _absorb_source(self, source: Source, growing: bool = False):
-        """All data of a source, of which the targets that were looked at are returned.
-
-        Where the domain is ``growing`` it need not be known before.
-        """
-        begin = time.perf_counter()
-        check_settings(self)
-        progress = Progress(self.progress)
-        source = source.prepared(self.kernel, input_names(self))
-        stream = source.open()
-        if growing and ("_data" in vars(self) or not is_known(self, source, stream)):
-            for block in stream.blocks():
-                self._absorb(*block)
-            self._data = self._data._replace(targets=target_names(source))
-            return None
-        with progress:
-            data, y = absorb(self, source, stream, progress)
-        self._check_finite(data.stats, y, getattr(source, "gridded", False), data.targets)
-        self._replace(data._replace(seconds=time.perf_counter() - begin))
-        return y
-
-    def _replace(self, data: Seen) -> None:
-        """New statistics: what was learnt from the old is a start, no more."""
+    def _replace(self, data: FitData) -> None:
+        """Take new statistics: hyperparameters trained on the old ones are a start, no more."""
         fitted = vars(self).pop("_fit_now", None)
         if fitted is not None:
             self._warm = (fitted.kernel, fitted.noise)
         self._data = data
+        self.n_features_in_ = data.features.count
+        vars(self).pop("feature_names_in_", None)
+        if data.features.names is not None:
+            self.feature_names_in_ = np.array(data.features.names, dtype=object)
 
-    def _seen(self) -> Seen:
+    def _fit_data(self) -> FitData:
         if "_data" not in vars(self):
             raise NotFittedError(
                 f"This {type(self).__name__} has seen no data. Call fit or partial_fit first."
@@ -415,33 +329,35 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self._data
 
     def _fitted(self) -> Fit:
-        """The model of the data seen, trained if it has not been yet."""
-        data = self._seen()
+        """Return the model of the data so far, trained if it has not been yet."""
+        self._fit_data()
         if "_fit_now" not in vars(self):
-            degrees = data.structure.degrees(self)
-            noise = None if self.noise_variance == "auto" else float(self.noise_variance)
-            progress = Progress(self.progress)
-            problem = Problem(
-                data.layout.kernel,
-                1.0 if data.known_noise else noise,
-                degrees,
-                self.objective,
-                self.optimizer if isinstance(self.optimizer, LBFGS) else LBFGS(),
-                progress.training,
-                data.known_noise,
-            )
-            if data.stats.count == 0:
-                raise ValueError("There are no observations left to fit.")
-            self._check_variation(data.stats)
-            with progress, one_blas_thread:
-                warm = vars(self).get("_warm")
-                fitted = data.structure.fit(self, problem, data.stats, warm)
-            self._fit_now = fitted
-            self._announce(fitted)
+            self._train(self._settings())
         return self._fit_now
 
+    def _train(self, settings: Settings, sample=None, first: bool = False) -> None:
+        """Train on the statistics; see `check_variation` for the arguments."""
+        data = self._data
+        if data.stats.count == 0:
+            raise ValueError("There are no observations left to fit.")
+        check_variation(settings, data.stats, sample, first, stacklevel=4)
+        progress = Progress(settings.progress)
+        problem = Problem(
+            data.layout.kernel,
+            1.0 if data.known_noise else settings.noise_variance,
+            data.structure.degrees(settings),
+            settings.objective,
+            settings.optimizer or LBFGS(),
+            progress.training,
+            data.known_noise,
+        )
+        with progress, one_blas_thread:
+            warm = vars(self).get("_warm")
+            self._fit_now = data.structure.fit(settings, problem, data.stats, warm)
+        self._announce(self._fit_now)
+
     def _announce(self, fitted: Fit) -> None:
-        """Warnings about how training went."""
+        """Warn about how training went."""
         report = fitted.report
         if not report.converged:
             warnings.warn(
@@ -453,64 +369,50 @@ class GPRegressor(Answers, MultiOutputMixin, RegressorMixin, BaseEstimator):
         for note in report.notes:
             warnings.warn(note[0].upper() + note[1:] + ".", UserWarning, stacklevel=4)
 
-    def _check_finite(self, stats: Statistics, y, gridded: bool, targets=None) -> None:
-        """What the pass found: infinite or missing targets; on a grid, gaps are nothing new."""
-        if not np.all(np.isfinite(stats.squares)):
-            raise ValueError(infinite_targets(y))
+    def _check_missing(
+        self, stats: Statistics, gridded: bool, targets: Sequence[str] | None
+    ) -> None:
+        """Warn about missing targets; on a grid, gaps are nothing new."""
+        name = " or ".join(targets) if targets else "y"
         if stats.count == 0:
-            raise ValueError(
-                f"All {stats.missing} values of {_named_y(targets)} are NaN: nothing to fit."
-            )
+            raise ValueError(f"All {stats.missing} values of {name} are NaN: nothing to fit.")
         if stats.missing and not gridded:
             several = len(stats.squares) > 1
             why = ": a row counts where all outputs are known." if several else "."
             warnings.warn(
-                f"{stats.missing} of {stats.missing + stats.count} rows have "
-                f"{_named_y(targets)} = NaN and are left out as missing{why}",
+                f"{stats.missing} of {stats.missing + stats.count} rows have {name} = NaN and are "
+                f"left out as missing{why}",
                 UserWarning,
                 stacklevel=4,
-            )
-
-    def _check_variation(self, stats: Statistics, y=None, begun: bool = False) -> None:
-        """Whether there is something to train on, of a size that double precision can hold."""
-        weight = mean_weight(stats)
-        means = stats.sums / stats.weight
-        spread = stats.squares / stats.weight - (means - stats.centre) ** 2
-        power = float(np.max(means**2 + spread))
-        if not (power == 0.0 and self.noise_variance != "auto") and not (
-            1e-250 < power * weight < 1e150  # squares of pivots, 1 / power, must not vanish
-        ):
-            raise ValueError(
-                f"y has a root mean square of {power**0.5:.3g} (and mean weight {weight:.3g}), "
-                "which double precision cannot work with. Rescale y, or drop what is zero "
-                "throughout."
-            )
-        if self.optimizer is None:
-            return
-        # Sums only raise the suspicion; where y is at hand it decides.
-        share = 1e-13 if y is None else 1e-9
-        if np.all(spread <= share * stats.squares / stats.weight):
-            low, high = (means.min(), means.max()) if y is None else (np.nanmin(y), np.nanmax(y))
-            if low == high or (y is None and len(means) > 1):
-                raise ValueError(
-                    f"y is constant ({low:g}, n_samples = {stats.count}): there is nothing to "
-                    "train a kernel on. Fix the hyperparameters with optimizer=None and a "
-                    "noise_variance."
-                )
-        if begun and np.any(means**2 > 1e4 * spread) and self.kernel.intercept is None:
-            worst = int(np.argmax(means**2 / np.maximum(spread, 1e-300)))
-            warnings.warn(
-                f"y has a mean of {means[worst]:g}, more than a hundred times its standard "
-                "deviation, and the prior mean is zero. Add an intercept to the kernel: + "
-                "Constant().",
-                UserWarning,
-                stacklevel=3,
             )
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_data" in vars(self)
 
 
-def _named_y(targets) -> str:
-    """y, by the names of its columns where it has any."""
-    return " or ".join(targets) if targets else "y"
+def _check_mergeable(mine: FitData, theirs: FitData) -> None:
+    """Check that the statistics of two models mean the same, so that they add."""
+    if mine.known_noise != theirs.known_noise:
+        raise ValueError(
+            "One of the models knows its noise variances and the other has relative weights: "
+            "their statistics do not add."
+        )
+    if mine.structure.columns != theirs.structure.columns:
+        raise ValueError(
+            "The models use different columns of X: "
+            f"{mine.layout.given!r} and {theirs.layout.given!r}."
+        )
+    for one, other in zip(mine.structure.axes, theirs.structure.axes, strict=True):
+        if one == other:
+            continue
+        if one is None or other is None:
+            raise ValueError("One of the models is of times and the other of numbers.")
+        if one.tz != other.tz:
+            raise ValueError(
+                f"The models' times are in different zones, {one.tz} and {other.tz}. Bring the "
+                "data to one of them."
+            )
+        raise ValueError(
+            f"The models count time from different origins, {one.origin} and {other.origin}: the "
+            "first times they saw. Fit the second with partial_fit on the first instead."
+        )

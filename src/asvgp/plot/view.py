@@ -16,9 +16,8 @@ from asvgp.model.levels import scale_of
 from asvgp.plot.inputs import Input
 from asvgp.plot.neighbours import Correlations, in_order, nearest
 from asvgp.plot.style import pyplot
-from asvgp.structures.line import LinePoints
-from asvgp.structures.points import FieldPoints
-from asvgp.times import Duration, TimeAxis
+from asvgp.structures.points import Points
+from asvgp.times import Duration
 
 
 class PanelGrid(NamedTuple):
@@ -54,7 +53,7 @@ class View:
     neighbour = "k-th nearest neighbour"
 
     def __init__(self, gp, output: int | None = None):
-        seen = gp._seen()
+        seen = gp._fit_data()
         self.gp, self.structure = gp, seen.structure
         self.known_noise: bool = seen.known_noise
         self.target_names: tuple[str, ...] | None = seen.targets
@@ -83,7 +82,7 @@ class View:
         found = {
             column: Input(column, self._name(column), axis, grid.lower, grid.upper, grid.spacing)
             for column, axis, grid in sorted(  # of several grids over one column, the finest
-                zip(self.layout.used, self._axes(), self._grids(), strict=True),
+                zip(self.layout.used, self.structure.axes, self._grids(), strict=True),
                 key=lambda entry: -entry[2].spacing,
             )
         }
@@ -100,37 +99,19 @@ class View:
 
     # ------------------------------------------------------------ what one input does differently
 
-    def _axes(self) -> list[TimeAxis | None]:
-        return list(self.structure.axes)
-
     def _grids(self) -> list[Grid]:
         """Return the grids of ``layout.used``."""
         return [*self.posterior.plan.grids, *self.posterior.plan.smooth_grids]
 
-    def points(self, columns: Mapping[int, Array]) -> LinePoints | FieldPoints:
+    def points(self, columns: Mapping[int, Array]) -> Points:
         """Return places as the structure takes them."""
-        used = [columns[column] for column in self.layout.used]
-        effects = [
-            np.ones(len(used[0])) if column is None else columns[column]
-            for column in self._summed_columns()
-        ]
-        main = len(self.layout.inputs)
-        return FieldPoints(used[:main], used[main:], effects)
+        return self.structure.points_at(columns)
 
     def read(self, X, width=None) -> dict[int, Array]:
         """Return the columns of X that the model uses, as numbers; the middle of intervals."""
         grid = Gridded.of(X)
-        points = self.structure.read(self.gp, X if grid is None else grid.plain, width=width)
-        points = points.expanded()
-        columns = dict(zip(self.layout.used, (*points.main, *points.smooths), strict=True))
-        for column, values in zip(self._summed_columns(), points.effects, strict=True):
-            if column is not None:
-                columns.setdefault(column, values)
-        return columns
-
-    def _summed_columns(self) -> list[int | None]:
-        """Return the columns of X behind those of the statistics; None for the intercept."""
-        return [getattr(effect, "dim", None) for effect in self.layout.kernel.effects]
+        points = self.gp._fit_data().points(X if grid is None else grid.plain, width)
+        return self.structure.columns_at(points)
 
     def is_centred(self, component: int) -> bool:
         """Return True if `part` subtracts the component's mean over the data."""
@@ -226,7 +207,9 @@ class View:
 
     def typical(self, shown: tuple[int, ...] = ()) -> dict[int, float]:
         """Return values of the columns not shown: inputs mid-domain, covariates at their means."""
-        means = dict(zip(self._summed_columns(), self.posterior.stats.column_means, strict=True))
+        means = dict(
+            zip(self.structure.effect_columns, self.posterior.stats.column_means, strict=True)
+        )
         values = {c: float(means[c]) for c in self.layout.linear}
         values |= {c: 0.5 * (place.lower + place.upper) for c, place in self.inputs.items()}
         return {c: value for c, value in values.items() if c not in shown}
@@ -324,31 +307,9 @@ class LineView(View):
     def require_line(self, what: str, instead: str) -> None:
         """Accept the model."""
 
-    def _axes(self) -> list[TimeAxis | None]:
-        """Return the time axis."""
-        return [self.structure.axis]
-
     def _grids(self) -> list[Grid]:
         """Return the grid."""
         return [self.posterior.stats.grid]
-
-    def points(self, columns: Mapping[int, Array]) -> LinePoints:
-        """Return places as a line takes them."""
-        beside = [np.asarray(columns[c], dtype=float) for c in self.layout.linear]
-        return LinePoints(columns[self.layout.input], np.stack(beside, 1) if beside else None)
-
-    def read(self, X, width=None) -> dict[int, Array]:
-        """Return the columns of X; for averages over intervals, the middle of these."""
-        grid = Gridded.of(X)
-        points = self.structure.read(self.gp, X if grid is None else grid.plain, width=width)
-        x = np.asarray(points.x)
-        columns = {self.layout.input: x if points.width is None else x + 0.5 * points.width}
-        if points.covariates is not None:
-            columns |= dict(zip(self.layout.linear, points.covariates.T, strict=True))
-        return columns
-
-    def _summed_columns(self) -> list[int | None]:
-        return list(self.layout.linear)
 
     def is_centred(self, component: int) -> bool:
         """Return True if there is an intercept: it shares the mean."""
@@ -387,7 +348,7 @@ def view_of(gp, output: int | None = None) -> View:
     """Return the view of one output of a fitted model."""
     if not hasattr(type(gp), "posterior_"):
         raise TypeError(f"Pictures are of a fitted GPRegressor, got {gp!r:.80}.")
-    return (LineView if gp._seen().layout.single else View)(gp, output)
+    return (LineView if gp._fit_data().layout.single else View)(gp, output)
 
 
 def drawn(gp, output: int | None = None) -> View:

@@ -63,16 +63,21 @@ class Posterior(Protocol[Places]):
         ...
 
     def predict(
-        self, points: Places, /, variance: bool = True, component: int | None = None
+        self,
+        points: Places,
+        /,
+        variance: bool = True,
+        component: int | None = None,
+        order: Any = None,
     ) -> tuple[Array, Array]:
         """Return the mean (outputs, n) and latent variance (n,), of the sum or of one component.
 
-        Without ``variance`` the second array is empty. Both classes also take the ``order`` of
-        a derivative: a number for one input, a mapping from columns for several.
+        Without ``variance`` the second array is empty. The ``order`` of a derivative is a number
+        for one input, and a mapping from columns for several.
         """
         ...
 
-    def covariance(self, points: Places, /) -> Array:
+    def covariance(self, points: Places, /, order: Any = None) -> Array:
         """Return the posterior covariance matrix of f; also of derivatives and components."""
         ...
 

@@ -34,7 +34,6 @@ from asvgp.report.pictures import can_draw, pictures
 from asvgp.report.text import Html, joined, listed, tag
 from asvgp.report.usage import usage
 from asvgp.saving.atomic import replacing
-from asvgp.sources.answers import rows_of
 
 _KINDS = {PROBLEM: "problem", LOOK: "look", FINE: "fine", NONE: "none"}
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -120,7 +119,7 @@ def compose(
     left = data = None
     if X is not None:
         # A source is read whole: residuals say nothing about structure without their places.
-        *rows, width = rows_of(gp, X, y, sample_weight, noise_variance, width)
+        *rows, width = gp._rows_in_memory(X, y, sample_weight, noise_variance, width)
         X, y, *weights = as_rows(*rows)
         left = gp.leave_one_out(X, y, *weights, width)
         data = _observations(view, X, y, width)

@@ -14,8 +14,7 @@ import numpy as np
 
 from asvgp.basis import Grid
 from asvgp.data.columns import Layout
-from asvgp.data.inputs import Seen
-from asvgp.data.validation import check_settings
+from asvgp.data.settings import Settings
 from asvgp.kernels import Component, Effect, Kernel, Product
 from asvgp.model.chain_effects import Estimate
 from asvgp.model.plan import Plan
@@ -23,6 +22,7 @@ from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
 from asvgp.structures.field import Field
+from asvgp.structures.fit_data import FitData
 from asvgp.structures.line import Line
 from asvgp.times import TimeAxis
 from asvgp.training.fit import Fit
@@ -36,14 +36,11 @@ def check_model(estimator) -> None:
     """An estimator as loaded."""
     state = vars(estimator)
     _kernel("kernel", estimator.kernel)
-    device, estimator.device = estimator.device, "cpu"  # this machine may have no other
-    try:
-        check_settings(estimator)
-    finally:
-        estimator.device = device
-    _is("device", device, str)
+    _is("device", estimator.device, str)
+    arguments = estimator.get_params(deep=False)
+    Settings.parse(**arguments | {"device": "cpu"})  # this machine may have no other
     seen = state["_data"]
-    _is("what was seen", seen, Seen)
+    _is("the data", seen, FitData)
     for name in ("known_noise", "single"):
         _is(name, getattr(seen, name), bool)
     _real("seconds", seen.seconds)
@@ -67,7 +64,7 @@ def check_model(estimator) -> None:
         _fit(state["_fit_now"], seen)
 
 
-def _fit(fit: Fit, seen: Seen) -> None:
+def _fit(fit: Fit, seen: FitData) -> None:
     _is("the fit", fit, Fit)
     layout = seen.structure.layout
     posterior: Any = fit.posterior
@@ -198,7 +195,8 @@ def _structure(structure: Any, width: int) -> None:
         _whole("column", number, 0, width - 1)
     for number in layout.smooths:
         _whole("smooth", number, 0, len(layout.kernel.components) - 1)
-    axes = (structure.axis,) if isinstance(structure, Line) else structure.axes
+    axes = structure.axes
+    _is("axes", axes, tuple)
     if len(axes) != len(layout.used) or isinstance(structure, Line) != layout.single:
         raise ValueError(f"{len(axes)} axes for {len(layout.used)} inputs")
     for axis in axes:

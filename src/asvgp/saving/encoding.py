@@ -19,7 +19,6 @@ import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.data.columns import Layout
-from asvgp.data.inputs import Seen
 from asvgp.kernels import SHO, Constant, Linear, Matern12, Matern32, Matern52, Matern72
 from asvgp.kernels.algebra import Sum
 from asvgp.kernels.base import Unset
@@ -32,6 +31,7 @@ from asvgp.posterior.grid import GridPosterior
 from asvgp.saving.migration import MIGRATIONS
 from asvgp.statistics import Statistics
 from asvgp.structures.field import Field
+from asvgp.structures.fit_data import FitData
 from asvgp.structures.line import Line
 from asvgp.times import Duration, TimeAxis
 from asvgp.training.fit import Fit
@@ -42,14 +42,15 @@ _CLASSES: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
         *(Matern12, Matern32, Matern52, Matern72, SHO, Constant, Linear, Product, Sum),
-        *(Grid, Statistics, Seen, Line, Field, Layout, TimeAxis),
+        *(Grid, Statistics, FitData, Line, Field, Layout, TimeAxis),
         *(Fit, ChainPosterior, GridPosterior, Plan, LBFGS, Report, Level),
     )
 }
 # Of the classes whose fields do not speak for themselves.
 _PARTS: dict[type, tuple[str, ...]] = {
-    Line: ("layout", "axis"),
+    Line: ("layout", "axes"),
     Field: ("layout", "axes"),
+    FitData: ("stats", "structure", "known_noise", "single", "seconds", "targets"),
     ChainPosterior: ("kernel", "noise", "stats", "degree", "state"),
     GridPosterior: ("kernel", "noise", "plan", "stats", "state"),
 }

@@ -9,7 +9,8 @@ old class       formats difference
 =============== ======= =======================================================================
 Statistics      1       of one input: ``grid``, ``degree``, ``columns`` and ``products``
 FieldStatistics 1       of several inputs; the class is now `Statistics`
-Seen            1       statistics of several inputs had no convention
+Seen            1       now `FitData`; statistics of several inputs had no convention
+Line            1       it had one ``axis``, now a tuple of ``axes``
 Posterior       1       of one input; the class is now `ChainPosterior`
 FieldPosterior  1       of several inputs; the class is now `GridPosterior`
 =============== ======= =======================================================================
@@ -61,7 +62,14 @@ def _data_read(parts: Parts) -> tuple[str, Parts]:
     if isinstance(stats, Statistics) and not stats.convention:
         convention = parts["structure"].convention(parts["known_noise"])
         parts = parts | {"stats": replace(stats, convention=convention)}
-    return "Seen", parts
+    return "FitData", parts
+
+
+def _line(parts: Parts) -> tuple[str, Parts]:
+    """Convert the structure of one input, which had a single time axis."""
+    if "axis" in parts:
+        parts = {"layout": parts["layout"], "axes": (parts["axis"],)}
+    return "Line", parts
 
 
 def _chain_posterior(parts: Parts) -> tuple[str, Parts]:
@@ -78,6 +86,7 @@ MIGRATIONS: dict[str, Callable[[Parts], tuple[str, Parts]]] = {
     "Statistics": _one_input,
     "FieldStatistics": _several_inputs,
     "Seen": _data_read,
+    "Line": _line,
     "Posterior": _chain_posterior,
     "FieldPosterior": _grid_posterior,
 }

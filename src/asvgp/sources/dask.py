@@ -157,7 +157,7 @@ def shared(predict):
     """
     from dask.delayed import delayed
 
-    client = _client() if predict.sent.nbytes > LARGE else None
+    client = _client() if predict.nbytes > LARGE else None
     if client is None:
         return delayed(predict, traverse=False, pure=False)
     return delayed(client.scatter(predict, broadcast=True, hash=False))
@@ -190,7 +190,7 @@ class DaskStream(Stream):
         """Statistics of all partitions, added on the workers."""
         from dask.delayed import delayed
 
-        size = reader.data.stats.nbytes
+        size = reader.nbytes
         fan_in = int(min(max(FAN_IN_BYTES // max(size, 1), 2), FAN_IN))
         sent = delayed(reader, traverse=False, pure=False)  # once, by its key
         sums = [part.task(statistics_of, sent, i) for i, part in enumerate(self.parts)]

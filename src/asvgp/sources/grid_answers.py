@@ -30,7 +30,7 @@ def answer(source: GridSource, predict):
         for name, variable in given.coords.items()
         if {*variable.dims} <= {*dims} and name not in names
     }
-    units = _units(given, names, predict.model._seen().targets or ())
+    units = _units(given, names, predict.targets or ())
     variables = {
         name: (dims, values, {"units": units[name]} if name in units else {})
         for name, values in zip(names, found, strict=True)

@@ -1,4 +1,4 @@
-"""What a source of data is: rows in chunks, as often as they are asked for.
+"""Sources of data: rows in chunks, read as often as needed.
 
 To add a kind of data, write a file with a function ``open_source(data, roles)`` that returns a
 `Source`, or None where the data are not of its kind, and add it to `KINDS`. A source of columns
@@ -8,22 +8,21 @@ derives from `asvgp.sources.table.TableSource`; one that counts on workers overr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from importlib import import_module
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from asvgp.data.columns import Columns
+from asvgp.data.inputs import as_rows
 from asvgp.kernels import Kernel
 from asvgp.sources.roles import Roles
+from asvgp.statistics import Statistics
 
-if TYPE_CHECKING:
-    from asvgp.estimators.ingest import Reader
-
-# Asked in this order, each only where what it needs was imported already or the data are files.
+# Tried in this order, each only where what it needs was imported already or the data are files.
 KINDS = (
     "asvgp.sources.grids",
     "asvgp.sources.files",
@@ -34,13 +33,13 @@ KINDS = (
 
 
 class Chunk(NamedTuple):
-    """Some rows.
+    """Rows of X, with what belongs to them.
 
     Attributes
     ----------
     X : Columns or ndarray
         Inputs: named columns, or an array of shape (n,) or (n, columns).
-    y : ndarray of shape (n,) or (n, outputs), or None where it was not asked for
+    y : ndarray of shape (n,) or (n, outputs), or None where only inputs are read
     sample_weight, noise_variance, width : ndarray of shape (n,), a number or None
         As `GPRegressor.fit` has them.
     """
@@ -63,8 +62,23 @@ class Chunk(NamedTuple):
 
 
 def len_of(part) -> int:
-    """Rows of a part of a chunk; zero where one value stands for all rows."""
+    """Return the rows of a part of a chunk; zero where one value stands for all rows."""
     return 0 if part is None or isinstance(part, str) or not hasattr(part, "__len__") else len(part)
+
+
+class Reader(Protocol):
+    """Turns blocks of rows into statistics, here or on a worker."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the statistics."""
+        ...
+
+    def statistics(
+        self, blocks: Iterable[Chunk], progress: Callable[[int], None] | None = None, start: int = 0
+    ) -> Statistics:
+        """Return the statistics of blocks; messages count their rows from ``start``."""
+        ...
 
 
 class Stream(ABC):
@@ -75,19 +89,39 @@ class Stream(ABC):
     head : Chunk
         The first rows, ``block_rows`` of them where there are as many.
     whole : bool
-        Whether those are all.
+        True where those are all.
     """
 
     head: Chunk
     whole: bool
 
     @abstractmethod
-    def statistics(self, reader: Reader, progress: Callable[[int], None] | None = None):
-        """Statistics of all rows, the head's too."""
+    def statistics(
+        self, reader: Reader, progress: Callable[[int], None] | None = None
+    ) -> Statistics:
+        """Return the statistics of all rows, including the head."""
 
     @abstractmethod
     def blocks(self) -> Iterator[Chunk]:
-        """All rows, block by block, the head first."""
+        """Yield all rows, block by block, the head first."""
+
+
+class Predict(Protocol):
+    """A function that answers a chunk's X by named columns; None stands for no rows."""
+
+    @property
+    def targets(self) -> tuple[str, ...] | None:
+        """Names of the targets that the model was fitted to."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the model, about what has to be sent to a worker."""
+        ...
+
+    def __call__(self, X: Any) -> dict[str, np.ndarray]:
+        """Return named columns of predictions at X."""
+        ...
 
 
 class Source(ABC):
@@ -96,32 +130,35 @@ class Source(ABC):
     Attributes
     ----------
     roles : Roles
-        Which column is what.
+        Names of columns by their use.
     rows : int or None
-        How many there are, where that is known without reading them.
+        Their number, where it is known without reading them.
     again : bool
-        Whether they can be read more than once.
+        True where they can be read more than once.
     ahead : bool
-        Whether another thread may read the next block while one is in work.
+        True where another thread may read the next block while one is in work.
+    gridded : bool
+        True where the rows are the points of a grid, on which gaps are nothing unusual.
     """
 
     roles: Roles
     rows: int | None = None
     again: bool = True
     ahead: bool = False
+    gridded: bool = False
 
     def with_roles(self, roles: Roles) -> Source:
-        """The same data with columns for other things."""
+        """Return the same data with columns for other uses."""
         new = copy(self)
         new.roles = roles
         return new
 
     @abstractmethod
     def prepared(self, kernel: Kernel | None, inputs=None) -> Source:
-        """The source with its columns chosen: ``inputs``, or those that a kernel names."""
+        """Return the source with its columns chosen: ``inputs``, or those that a kernel names."""
 
     def inputs_only(self, inputs=None) -> Source:
-        """The source of inputs alone, to be predicted."""
+        """Return the source of inputs alone, for predictions."""
         roles = Roles(inputs=self.roles.inputs, width=None)
         return self.with_roles(roles).prepared(None, inputs)
 
@@ -137,14 +174,14 @@ class Source(ABC):
 
     @abstractmethod
     def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
-        """All rows from the first, in chunks of any length that fits in memory."""
+        """Yield all rows from the first, in chunks of any length that fits in memory."""
 
     def ranges(self) -> Columns | np.ndarray | None:
-        """Inputs in two rows, the smallest of each and the largest, known without reading."""
+        """Return the smallest and the largest of every input, in two rows, if known unread."""
         return None
 
     def fingerprint(self) -> object:
-        """What stays equal as long as the data do."""
+        """Return a value that stays equal as long as the data do."""
         return None
 
     def open(self) -> Stream:
@@ -156,7 +193,7 @@ class Source(ABC):
     def survey(
         self, progress: Callable[[int], None] | None = None, along: int | None = 0
     ) -> tuple[Any, int | None]:
-        """Outermost inputs, in two rows, and the number of rows if it was counted.
+        """Return the outermost inputs, in two rows, and the number of rows if it was counted.
 
         Where `ranges` does not know, it takes a pass over the inputs. Intervals that y is
         averaged over lie along one input, given by its number.
@@ -166,16 +203,16 @@ class Source(ABC):
         found = self.ranges() if self.roles.width is None else None
         return (found, self.rows) if found is not None else outermost(self, progress, along)
 
-    def answer(self, predict: Callable[[Any], dict[str, np.ndarray]]) -> Any:
-        """Predictions in kind, from a function that answers a chunk's X by named columns.
+    def answer(self, predict: Predict) -> Any:
+        """Return predictions in kind, from a function that answers X by named columns.
 
-        By default an iterator of dictionaries of arrays, a chunk each.
+        By default an iterator of dictionaries of arrays, one per chunk.
         """
         return (predict(chunk.X) for chunk in self.chunks(inputs_only=True))
 
 
 def open_source(data, roles: Roles | None = None) -> Source:
-    """The source for data of any kind; an error where none knows them."""
+    """Return the source for data of any kind; raise an error where none knows them."""
     roles = Roles() if roles is None else roles
     if isinstance(data, Source):
         return data
@@ -190,7 +227,7 @@ def open_source(data, roles: Roles | None = None) -> Source:
 
 
 def scan(data, target=None, inputs=None, *, weight=None, noise_variance=None, width=None) -> Source:
-    """Data of any size as something to fit and predict, read in chunks.
+    """Open data of any size to be fitted or predicted, read in chunks.
 
     Nothing is read before it is needed, and never more than a block of a few million rows is
     held.
@@ -230,11 +267,11 @@ def scan(data, target=None, inputs=None, *, weight=None, noise_variance=None, wi
     return open_source(data, Roles(target, inputs, weight, noise_variance, width))
 
 
-def source_for(X, y=None, sample_weight=None, noise_variance=None, width=None) -> Source | None:
-    """The source that arguments of `GPRegressor.fit` stand for; None where they are arrays."""
-    named = isinstance(y, str) or (
-        isinstance(y, list | tuple) and len(y) > 0 and all(isinstance(n, str) for n in y)
-    )
+def source_for(X, y=None, sample_weight=None, noise_variance=None, width=None) -> Source:
+    """Return the source that arguments of `GPRegressor.fit` stand for.
+
+    Arrays are a source of one block; see `is_source` for what else there is.
+    """
     if isinstance(X, Source):
         given = {"target": y, "weight": sample_weight, "noise_variance": noise_variance}
         for name, value in given.items():
@@ -244,16 +281,36 @@ def source_for(X, y=None, sample_weight=None, noise_variance=None, width=None) -
                     f"{type(value).__name__}."
                 )
         return X.with_roles(X.roles.with_(**given, width=width))
-    if named or isinstance(X, str | PathLike) or (y is None and _brings_targets(X)):
-        return scan(X, y, weight=sample_weight, noise_variance=noise_variance, width=width)
-    if type(X).__module__.partition(".")[0] == "dask":
-        from asvgp.sources.dask import DaskPieces
+    if not is_source(X, y):
+        from asvgp.sources.rows import RowsSource
 
-        return DaskPieces(X, Roles(width=width), y, sample_weight, noise_variance)
-    return None
+        X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
+        return RowsSource(Chunk(X, y, sample_weight, noise_variance, width))
+    if _has_columns(X, y):
+        return scan(X, y, weight=sample_weight, noise_variance=noise_variance, width=width)
+    from asvgp.sources.dask import DaskPieces
+
+    return DaskPieces(X, Roles(width=width), y, sample_weight, noise_variance)
+
+
+def is_source(X, y=None) -> bool:
+    """Return True if X is read in chunks: a source, a path, of Dask, or with y among columns."""
+    of_dask = type(X).__module__.partition(".")[0] == "dask"
+    return isinstance(X, Source) or _has_columns(X, y) or of_dask
+
+
+def _has_columns(X, y) -> bool:
+    """Return True if X is to be scanned for the columns of both inputs and target."""
+    return isinstance(X, str | PathLike) or _names_columns(y) or (y is None and _brings_targets(X))
+
+
+def _names_columns(y) -> bool:
+    """Return True if y is the name of a column, or a list of them."""
+    several = isinstance(y, list | tuple) and len(y) > 0 and all(isinstance(n, str) for n in y)
+    return isinstance(y, str) or several
 
 
 def _brings_targets(X) -> bool:
-    """Whether X, or chunks of it, can hold y, too."""
+    """Return True if X, or chunks of it, can hold y, too."""
     gridded = hasattr(X, "coords") and hasattr(X, "dims")
     return gridded or isinstance(X, Iterator) or (callable(X) and not hasattr(X, "shape"))

@@ -1,1 +1,1 @@
-"""A model as the estimator sees it: reading inputs, preparing statistics, fitting, predicting."""
+"""Models behind one protocol: reading inputs, preparing statistics, fitting, predicting."""

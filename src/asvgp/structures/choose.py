@@ -1,4 +1,4 @@
-"""Which structure a kernel over the columns of X has: a line, or a field."""
+"""Choose the structure of a model: a line where all processes are over one input, or a field."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from asvgp.data.columns import Layout, Table, match
-from asvgp.data.inputs import column_name, refuse_text
+from asvgp.data.inputs import refuse_text
 from asvgp.kernels import Kernel, check_units
 from asvgp.structures.field import Field
 from asvgp.structures.line import Line
+from asvgp.structures.structure import Structure
 from asvgp.times import TimeAxis, is_time
 
 
-def structure_of(kernel: Kernel, X, untrained: bool = False, domain=None) -> Any:
-    """The structure, a `Line` or a `Field`, with what X says of its inputs' units.
+def structure_of(kernel: Kernel, X, trained: bool = True, domain=None) -> Structure[Any]:
+    """Return the structure of a kernel over the columns of X, with the units of its inputs.
 
     Times are counted from the beginning of the domain where that is given, so that models of
     different data on one domain agree; else from the first.
@@ -29,27 +30,30 @@ def structure_of(kernel: Kernel, X, untrained: bool = False, domain=None) -> Any
     >>> type(structure_of(Matern32(), np.zeros((5, 2)))).__name__
     'Field'
     """
-    table = Table(X)
+    table = Table.of(X)
     layout = match(kernel, table)
+    kind = Line if layout.single else Field
+    pairs = _pairs(domain, layout, kind is Line)
     axes = []
     for number in layout.used:
-        column = table.column(number)
-        refuse_text(column, column_name(table, number) if table.width > 1 else "X")
-        name = column_name(table, number) if table.names else "X"
+        column, name = table.column(number), table.column_name(number)
+        refuse_text(column, name)
         axis = TimeAxis.from_values(column, name=name) if is_time(column) else None
-        axes.append(axis and _from_domain(axis, domain, layout, number))
+        axes.append(axis and _counted_from(axis, pairs.get(number)))
     times = {number for number, axis in zip(layout.used, axes, strict=True) if axis is not None}
-    check_units(layout.kernel, times, untrained)
-    return Line(layout, axes[0]) if layout.single else Field(layout, tuple(axes))
+    check_units(layout.kernel, times, not trained)
+    return kind(layout, tuple(axes))
 
 
-def _from_domain(axis: TimeAxis, domain, layout: Layout, number: int) -> TimeAxis:
-    """The axis, counted from the domain's beginning where there is one to be read."""
-    if layout.single:
-        pair = domain
-    else:
-        pairs = domain if isinstance(domain, Sequence) else ()
-        pair = dict(zip(layout.over, pairs, strict=False)).get(number)
+def _pairs(domain, layout: Layout, single: bool) -> dict:
+    """Return the domains that the user gave, by column."""
+    if single:
+        return {layout.input: domain}
+    return dict(zip(layout.over, domain if isinstance(domain, Sequence) else (), strict=False))
+
+
+def _counted_from(axis: TimeAxis, pair) -> TimeAxis:
+    """Return the axis counted from the beginning of a domain, where there is one to be read."""
     try:
         return axis if pair is None else replace(axis, origin=TimeAxis.from_values(pair).origin)
     except (TypeError, ValueError):  # what is wrong with it is said where it is used

@@ -1,29 +1,28 @@
-"""Models of one input: reading it, its statistics, and what the posterior is asked."""
+"""Models of one input: grids for its statistics, training, and questions to the posterior."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from asvgp.basis import Array, Grid
-from asvgp.data.columns import Layout
-from asvgp.data.inputs import read_inputs, read_widths
-from asvgp.data.validation import check_degree, check_domain, check_num_basis
+from asvgp.data.columns import Gridded, Table
+from asvgp.data.inputs import read_columns, read_widths
+from asvgp.data.settings import Settings
 from asvgp.diagnostics.facts import Facts, line_facts
-from asvgp.kernels import Kernel, in_time
+from asvgp.kernels import Kernel
 from asvgp.model.effects import near_means
-from asvgp.model.memory import copies, require_joint
-from asvgp.policies import LINE, halvings
+from asvgp.policies import LINE, MEMORY, halvings
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.chain_paths import draw_paths
-from asvgp.posterior.leave_one_out import LeaveOneOut, leave_one_out
 from asvgp.posterior.points import LinePoints
-from asvgp.posterior.samples import sample
-from asvgp.runtime.checks import finite_range
+from asvgp.runtime.memory import physical_memory
 from asvgp.statistics import Statistics
-from asvgp.statistics.accumulator import Accumulator
 from asvgp.statistics.intervals import check_uncut, cut, finest_uncut
+from asvgp.structures.points import Points
+from asvgp.structures.structure import Structure
 from asvgp.times import TimeAxis
 from asvgp.training.finest import finest_cells
 from asvgp.training.fit import Fit, fit
@@ -31,251 +30,210 @@ from asvgp.training.problem import Problem
 from asvgp.training.schedule_line import LineSchedule
 
 
-class LineSums(NamedTuple):
-    """Sums over blocks of points."""
+class Line(Structure[ChainPosterior]):
+    """A model whose processes are all over one input."""
 
-    sums: Accumulator
-
-    def add(self, points: LinePoints, y, weights, progress=None) -> None:
-        """One block."""
-        columns = [] if points.covariates is None else list(points.covariates.T)
-        self.sums.add(
-            [points.x],
-            np.asarray(y),
-            weights,
-            covariates=columns,
-            width=points.width,
-            progress=progress,
-        )
-
-    @property
-    def squares(self) -> Array:
-        """Weighted sums of y squared so far."""
-        return self.sums.squares
-
-    def statistics(self) -> Statistics:
-        """Of all blocks."""
-        return self.sums.statistics()
-
-
-class Line:
-    """A model whose processes are all over one input.
-
-    Parameters
-    ----------
-    layout : Layout
-    axis : TimeAxis, optional
-        Where the input is time.
-    """
-
-    def __init__(self, layout: Layout, axis: TimeAxis | None):
-        self.layout, self.axis = layout, axis
+    def read(self, table: Table, width: Any = None) -> Points:
+        """Return the rows of X as points, of the kind that the model was fitted to."""
+        if isinstance(table.values, Gridded):
+            raise ValueError(
+                f"X has {table.width} axes of a grid, but the model has one input with a process: "
+                "give X as rows."
+            )
+        columns = read_columns(table, self.layout, self.axes)
+        x, ends = columns[self.layout.input]
+        covariates = [columns[number].values for number in self.layout.linear]
+        widths = read_widths(width, len(x), self.axis)
+        return Points((x,), (), covariates, width=widths, ranges=(ends,))
 
     @property
-    def key(self):
-        """What two models must share for their statistics to add."""
-        return self.axis, self.layout.inputs, self.layout.linear
+    def effect_columns(self) -> tuple[int, ...]:
+        """Columns of the linear effects beside that of the input."""
+        return self.layout.linear
 
-    @property
-    def columns(self):
-        """Columns of X that are used."""
-        return self.layout.inputs, self.layout.linear
-
-    def with_layout(self, layout: Layout) -> Line:
-        """The same inputs under another kernel."""
-        return Line(layout, self.axis)
-
-    def timed(self, kernel: Kernel) -> tuple:
-        """Columns that are times, as a kernel names them."""
-        return () if self.axis is None else (kernel.components[0].factors[0].dim,)
-
-    def read(self, estimator, X, reset: bool = False, width=None) -> LinePoints:
-        """New inputs, of the kind seen."""
-        x, covariates = read_inputs(estimator, X, self.layout, self.axis, reset)
-        names = self.layout.names
-        ends = finite_range(x, f"column {names[self.layout.input]!r} of X" if names else "X")
-        return LinePoints(x, covariates, read_widths(width, len(x), self.axis), ends)
-
-    def prepare(
+    def empty(
         self,
-        estimator,
-        points: LinePoints,
+        settings: Settings,
+        points: Points,
         y: Array,
-        stats: Statistics | None,
         known_noise: bool = False,
-        extent: LinePoints | None = None,
+        extent: Points | None = None,
         whole: bool = True,
     ) -> Statistics:
-        """Statistics on a grid that holds the points: empty ones, or those given, grown.
-
-        Where the points are not the ``whole`` of the data, the grid holds those of ``extent``
-        instead: the outermost of all.
-        """
-        x, _, width, _ = points
-        degree = max(check_degree(estimator.degree, self.layout.kernel))
-        num_basis = check_num_basis(estimator.num_basis, degree)
-        reach = points if extent is None else extent
-        ends, domain = reach.ends, estimator.domain
-        if reach.width is not None:
-            ends = ends[0], float((reach.x + reach.width).max())
-        if domain is not None and self.axis is not None:
-            domain = self.axis.to_seconds(list(domain), name="domain")
-        if stats is None or domain is not None:
-            widths = 0.0 if reach.width is None else reach.width
-            ends = check_domain(domain, reach.x, *ends, widths, self.axis)
-        if stats is None:
-            cells = finest_cells(x, *ends, whole) if num_basis is None else num_basis - degree
-            grid = Grid(*ends, cells)
-            if width is not None and num_basis is None:
-                grid = finest_uncut(x, width, grid, degree, self.axis, domain is not None)
-            outputs = 1 if y.ndim == 1 else y.shape[1]
-            centre, column_centre = self._centres(y, points.covariates)
-            stats = Statistics.empty(
-                grid,
-                degree,
-                outputs,
-                linear=len(self.layout.linear),
-                centre=centre,
-                column_centre=column_centre,
-                convention=self.convention(known_noise),
-            )
-        elif domain is None:
-            stats = _grown(stats, *ends, num_basis is None, self.axis)
+        """Return statistics of no data on a grid that holds the points."""
+        degree, axis = max(self.degrees(settings)), self.axis
+        functions = _num_basis(settings, degree)
+        (ends,) = self.ends(settings, points if extent is None else extent)
+        x, width = points.x, points.width
+        if functions is not None:
+            grid = Grid(*ends, functions - degree)
+        else:
+            grid = Grid(*ends, finest_cells(x, *ends, whole))
+            if width is not None:
+                grid = finest_uncut(x, width, grid, degree, axis, settings.domain is not None)
         if width is not None:
-            check_uncut(x, width, stats.grid, degree, self.axis)
-        return stats
-
-    def _centres(self, y: Array, covariates: Array | None):
-        """Numbers near the means of y and the covariates, where there is an intercept."""
-        if self.layout.kernel.intercept is None:
-            return None, None
-        beside = None if covariates is None else near_means(list(covariates.T))
-        return near_means(list(y.reshape(len(y), -1).T)), beside
-
-    def convention(self, known_noise: bool) -> str:
-        """Return the meaning of the weights and the origin of times, in words."""
-        weights = "known noise variances" if known_noise else "relative weights"
-        if self.axis is None:
-            return weights
-        return f"{weights}, time since {self.axis.origin} ({self.axis.tz})"
-
-    def covers(self, stats: Statistics, points: LinePoints) -> bool:
-        """Whether all points are inside the statistics' domain; an error if one is cut."""
-        lower, upper = points.ends
-        if points.width is not None and len(rows := cut(points.x, points.width, stats.grid)):
-            raise ValueError(
-                "These data cannot be forgotten, because they were never added: knots cut "
-                f"{len(rows)} of {points.count} intervals, the first in row {rows[0]}."
-            )
-        return stats.grid.lower <= lower and upper <= stats.grid.upper
-
-    def accumulate(self, points: LinePoints, y, stats: Statistics, weights, progress=None):
-        """Statistics of new data, on the grid of ``stats``."""
-        x, covariates, width, _ = points
-        return Statistics.from_data(
-            x,
-            y,
-            stats.grid,
-            stats.degree,
-            weights,
-            covariates=covariates,
-            width=width,
-            progress=progress,
-            like=stats,
+            check_uncut(x, width, grid, degree, axis)
+        outputs = 1 if y.ndim == 1 else y.shape[1]
+        centre, column_centre = self._centres(y, points)
+        return Statistics.empty(
+            grid,
+            degree,
+            outputs,
+            linear=len(self.layout.linear),
+            centre=centre,
+            column_centre=column_centre,
+            convention=self.convention(known_noise),
         )
 
-    def accumulator(self, stats: Statistics) -> LineSums:
-        """What adds up data that come in blocks, on the grid of ``stats``."""
-        return LineSums(Accumulator(stats))
+    def _centres(self, y: Array, points: Points) -> tuple[Array | None, Array | None]:
+        """Return numbers near the means of y and the covariates, where there is an intercept."""
+        if self.layout.kernel.intercept is None:
+            return None, None
+        beside = near_means(list(points.effects)) if points.effects else None
+        return near_means(list(y.reshape(len(y), -1).T)), beside
 
-    def fit(self, estimator, problem: Problem, stats: Statistics, warm) -> Fit:
+    def extended(self, settings: Settings, points: Points, stats: Statistics) -> Statistics:
+        """Return statistics on a grid that holds further points, too."""
+        (ends,) = self.ends(settings, points, first=False)
+        if settings.domain is None:
+            stats = _grown(stats, *ends, settings.automatic, self.axis)
+        self._check_uncut(points, stats)
+        return stats
+
+    def check_inside(self, settings: Settings, points: Points, stats: Statistics) -> None:
+        """Check that points, which must not extend the domain, lie inside it."""
+        super().check_inside(settings, points, stats)
+        self._check_uncut(points, stats)
+
+    def _check_uncut(self, points: Points, stats: Statistics) -> None:
+        if points.width is not None:
+            check_uncut(points.x, points.width, stats.grid, stats.degree, self.axis)
+
+    def never_added(self, points: Points, stats: Statistics) -> str | None:
+        """Return why points cannot be among those added to statistics; None where they can."""
+        if points.width is not None and len(rows := cut(points.x, points.width, stats.grid)):
+            return f"knots cut {len(rows)} of {points.count} intervals, the first in row {rows[0]}"
+        return super().never_added(points, stats)
+
+    def fit(self, settings: Settings, problem: Problem, stats: Statistics, warm: Any) -> Fit:
         """Train on statistics."""
-        auto = check_num_basis(estimator.num_basis, stats.degree) is None
-        schedule = LineSchedule(problem, stats, auto)
-        return fit(schedule, trained=estimator.optimizer is not None, warm=warm)
+        schedule = LineSchedule(problem, stats, settings.automatic)
+        return fit(schedule, trained=settings.trained, warm=warm)
 
-    def degrees(self, estimator) -> tuple[int, ...]:
-        """Spline degree of every component."""
-        return check_degree(estimator.degree, self.layout.kernel)
+    def degrees(self, settings: Settings) -> tuple[int, ...]:
+        """Return the spline degree of every component."""
+        return settings.degrees(self.layout.kernel)
 
-    # ------------------------------------------------------------ what can be asked
+    def pairs(self, settings: Settings) -> tuple:
+        """Return the domain that the user gave, or None."""
+        return (settings.domain,)
 
-    def predict(self, posterior: ChainPosterior, points: LinePoints, variance, component, order):
-        """Mean (outputs, n) and variance (n,)."""
-        return posterior.predict(points, variance, component, order)
+    def domain(self, stats: Statistics) -> tuple:
+        """Return the interval of the splines."""
+        return self.domains(stats)[0]
 
-    def covariance(
-        self, posterior: ChainPosterior, points: LinePoints, order, limit: float | None = None
-    ) -> Array:
-        """ChainPosterior covariance matrix, where it fits in ``limit`` bytes."""
-        outputs = len(posterior.stats.squares)
-        require_joint("The covariance", len(points.x), 0, limit, copies(outputs))
-        return posterior.covariance(points, order)
+    def num_basis(self, posterior: ChainPosterior) -> int:
+        """Return the number of basis functions of each component."""
+        return posterior.stats.grid.cells + posterior.stats.degree
 
-    def effects(self, posterior: ChainPosterior, points: LinePoints | None, order):
-        """Coefficients (effects, outputs), their covariance, and the columns at points."""
-        found = posterior.effects
-        if found is None:
-            return np.empty((0, 1)), np.empty((0, 0)), np.empty((0, 0))
-        design = np.empty((0, 0))
-        if points is not None:
-            design = posterior.effect_values(
-                points.x, points.covariates, power=order or 0, centred=False
-            )
-        return *found.given, design
+    def form(self, posterior: ChainPosterior) -> Any:
+        """Return the degrees of the posterior's splines."""
+        return posterior.degree
 
-    def sample(
+    def restored(
         self,
-        posterior: ChainPosterior,
-        points: LinePoints,
-        n_samples: int,
-        random_state,
-        limit: float | None = None,
-    ):
-        """Joint draws, (outputs, n, samples); their covariance is small, whatever the limit."""
-        return sample(posterior, points, n_samples, random_state)
+        kernel: Kernel,
+        noise: float,
+        stats: Statistics,
+        form: Any,
+        state: Mapping[str, Any],
+        device: str = "cpu",
+    ) -> ChainPosterior:
+        """Return a posterior from its form and state."""
+        return ChainPosterior.restored(kernel, noise, stats, form, state)
 
-    def corners(self, a, b) -> tuple[LinePoints, LinePoints, bool]:
-        """Return the ends of intervals as numbers, and whether there is only one interval."""
+    # ------------------------------------------------------------ questions to the posterior
+
+    def orders(self, posterior: ChainPosterior, order: Any) -> Any:
+        """Return the order of a derivative, which the posterior checks."""
+        return order or 0
+
+    def places(self, points: Points, orders: Any = None) -> LinePoints:
+        """Return points as the posterior takes them."""
+        ends = points.ranges[0] if points.ranges else (-np.inf, np.inf)
+        return LinePoints(points.x, points.covariates, points.width, ends)
+
+    def size(self, posterior: ChainPosterior) -> int:
+        """Return zero: covariances need no solution over all basis functions."""
+        return 0
+
+    def corners(self, a: Any, b: Any) -> tuple[LinePoints, LinePoints, bool]:
+        """Return the ends of intervals as places, and True if there is only one interval."""
         axis, ends = self.axis, []
         for end in (a, b):
             values = axis.to_seconds(np.atleast_1d(end)) if axis else np.asarray(end, float)
             ends.append(LinePoints(np.atleast_1d(values)))
         return ends[0], ends[1], np.ndim(a) == 0 and np.ndim(b) == 0
 
-    def paths(self, posterior: ChainPosterior, n_samples: int, random_state, component):
-        """Sample paths, callable."""
+    def effects(
+        self, posterior: ChainPosterior, points: Points | None = None, order: Any = 0
+    ) -> tuple[Array, Array, Array]:
+        """Return coefficients (effects, outputs), their covariance, and the columns at points."""
+        estimate = posterior.effects
+        if estimate is None:
+            return np.empty((0, 1)), np.empty((0, 0)), np.empty((0, 0))
+        design = np.empty((0, 0))
+        if points is not None:
+            design = posterior.effect_values(
+                points.x, points.covariates, power=order or 0, centred=False
+            )
+        return *estimate.given, design
+
+    def paths(
+        self, posterior: ChainPosterior, n_samples: int, random_state: Any, component: int | None
+    ) -> Sequence[Any]:
+        """Return sample paths, callable."""
         return draw_paths(posterior, n_samples, random_state, component)
 
-    def leave_one_out(
-        self, posterior: ChainPosterior, points: LinePoints, y, weights
-    ) -> LeaveOneOut:
-        """Predictions of the training data, each without itself."""
-        return leave_one_out(posterior, points, y, weights)
-
-    def facts(self, posterior: ChainPosterior, objective: str, stats=None) -> Facts:
-        """What a summary asks."""
+    def facts(
+        self, posterior: ChainPosterior, objective: str, stats: Statistics | None = None
+    ) -> Facts:
+        """Return what a summary asks."""
         return line_facts(posterior)
 
-    def labelled(self, kernel: Kernel) -> Kernel:
-        """A kernel as the user would write it."""
-        kernel = self.layout.relabelled(kernel)
-        return kernel if self.axis is None else in_time(kernel)
 
-    def num_basis(self, posterior: ChainPosterior) -> int:
-        """Number of basis functions, of each component."""
-        return posterior.stats.grid.cells + posterior.stats.degree
+def _num_basis(settings: Settings, degree: int) -> int | None:
+    """Return the number of basis functions that was asked for, None where it is automatic."""
+    given = settings.num_basis
+    if isinstance(given, tuple):
+        if len(given) != 1:
+            raise ValueError(
+                f"num_basis has {len(given)} entries but there is one input: {given!r}."
+            )
+        (given,) = given
+    if given is not None:
+        check_size(given, degree)
+    return given
 
-    def domain(self, stats: Statistics) -> tuple:
-        """The interval of the splines."""
-        ends = (stats.grid.lower, stats.grid.upper)
-        return ends if self.axis is None else self.axis.span(*ends)
+
+def check_size(num_basis: int, degree: int) -> None:
+    """Check that a number of basis functions is possible, and that they fit in memory."""
+    if num_basis < degree + 1:
+        raise ValueError(f"num_basis must be at least degree + 1 = {degree + 1}, got {num_basis}.")
+    each = MEMORY.bytes_per_line_function
+    needed, available = each * float(num_basis), physical_memory()
+    if needed > available:
+        raise ValueError(
+            f"num_basis={num_basis} needs about {needed / 2**30:.1f} GiB, and this machine has "
+            f"{available / 2**30:.1f} GiB. Take at most {int(available / each)}, or "
+            "'auto'."
+        )
 
 
 def _grown(
     stats: Statistics, lower: float, upper: float, auto: bool, axis: TimeAxis | None = None
 ) -> Statistics:
-    """The statistics on a grid that holds the new inputs too.
+    """Return the statistics on a grid that holds the new inputs, too.
 
     An automatic grid keeps within its largest number of cells, by wider ones.
     """
@@ -288,19 +246,17 @@ def _grown(
     shown = "{:g}".format if axis is None else axis.shown
     far = (
         f"The new X reach from {shown(lower)} to {shown(upper)}, {times:.3g} times the domain so "
-        f"far, {shown(grid.lower)} to {shown(grid.upper)}. Mend those X, or give a domain from the "
+        f"far, {shown(grid.lower)} to {shown(grid.upper)}. Fix those X, or give a domain from the "
         "start."
     )
     if not auto:
         try:
-            check_num_basis(int(min(needed(grid.spacing), 1e15)) + stats.degree, stats.degree)
+            check_size(int(min(needed(grid.spacing), 1e15)) + stats.degree, stats.degree)
         except ValueError as error:
             raise ValueError(f"{far} On knots as close as they are, {error}") from None
         return stats.extend(lower, upper)
-    wider, most = (
-        1,
-        max(LINE.most_finest_cells, min(2 * grid.cells, LINE.most_finest_cells_in_memory)),
-    )
+    held = min(2 * grid.cells, LINE.most_finest_cells_in_memory)
+    wider, most = 1, max(LINE.most_finest_cells, held)
     while needed(wider * grid.spacing) > most and wider < grid.cells:
         wider *= 2
     if needed(wider * grid.spacing) > most:

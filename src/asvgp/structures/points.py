@@ -1,8 +1,10 @@
-"""Points of a model of several inputs, and sums over blocks of them."""
+"""Rows of X as columns of numbers, in the order of a model's inputs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -10,21 +12,30 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.data.columns import spread
 from asvgp.policies import PILOT
-from asvgp.statistics import Statistics
-from asvgp.statistics.accumulator import Accumulator
 
 
 @dataclass(frozen=True, eq=False)
-class FieldPoints:
-    """Columns of the main block, of the smooths and of the effects, each a list of arrays.
+class Points:
+    """Columns of the main block, of the smooths and of the effects.
 
-    Of points on a grid, ``shape`` is the grid's and the main block's columns are its axes.
+    Attributes
+    ----------
+    main, smooths, effects : sequences of arrays
+        Of points on a grid, the main block's columns are its axes.
+    shape : tuple of int, optional
+        That of the grid.
+    width : array, optional
+        Lengths of the intervals that y is averaged over, along the only input.
+    ranges : sequence of pairs
+        Smallest and largest value of every column of the main block and of the smooths.
     """
 
-    main: list[Array]
-    smooths: list[Array]
-    effects: list[Array]
+    main: Sequence[Array]
+    smooths: Sequence[Array] = ()
+    effects: Sequence[Array] = ()
     shape: tuple[int, ...] | None = None
+    width: Array | None = None
+    ranges: Sequence[tuple[float, float]] = ()
 
     @property
     def count(self) -> int:
@@ -33,14 +44,28 @@ class FieldPoints:
             return prod(self.shape)
         return len((*self.main, *self.smooths)[0])
 
-    def expanded(self) -> FieldPoints:
-        """The same points with their coordinates written out."""
+    @property
+    def x(self) -> Array:
+        """The only input, of a model of one."""
+        return self.main[0]
+
+    @cached_property
+    def covariates(self) -> Array | None:
+        """Columns of the effects as one array, (n, columns); None where there are none."""
+        if not self.effects:
+            return None
+        if len(self.effects) == 1:
+            return self.effects[0][:, None]
+        return np.stack(self.effects, axis=1)
+
+    def expanded(self) -> Points:
+        """Return the same points with the coordinates of a grid written out."""
         if self.shape is None:
             return self
-        return FieldPoints(spread(self.main, self.shape), self.smooths, self.effects)
+        return replace(self, main=spread(self.main, self.shape), shape=None)
 
-    def sampled(self, y: Array) -> tuple[list[Array], Array, list[Array]]:
-        """Columns of the main block, y and effects, of a large grid at some points at random."""
+    def sampled(self, y: Array) -> tuple[Sequence[Array], Array, Sequence[Array]]:
+        """Return columns of the main block, y and effects; of a large grid at random points."""
         if self.shape is None:
             return self.main, y, self.effects
         rows = np.arange(min(self.count, PILOT.rows))
@@ -48,43 +73,3 @@ class FieldPoints:
             rows = np.random.default_rng(0).integers(self.count, size=PILOT.rows)
         places = np.unravel_index(rows, self.shape)
         return [x[i] for x, i in zip(self.main, places, strict=True)], y[rows], []
-
-
-class FieldSums:
-    """Sums over blocks of points, of rows or of grids.
-
-    Parameters
-    ----------
-    stats : Statistics
-        Whose grids they are on.
-    """
-
-    def __init__(self, stats: Statistics):
-        self.sums = Accumulator(stats)
-
-    def add(self, points: FieldPoints, y, weights, progress=None) -> None:
-        """Add one block."""
-        shape, y = points.shape, np.asarray(y).reshape(points.count, -1)
-        if shape is None:
-            self.sums.add(
-                points.main,
-                y,
-                weights,
-                smooth_inputs=points.smooths,
-                covariates=points.effects,
-                progress=progress,
-            )
-            return
-        weights = None if weights is None else np.asarray(weights).reshape(shape)
-        self.sums.add_grid(y.T.reshape(-1, *shape), points.main, weights)
-        if progress is not None:
-            progress(points.count)
-
-    @property
-    def squares(self) -> Array:
-        """Weighted sums of y squared so far."""
-        return self.sums.squares
-
-    def statistics(self) -> Statistics:
-        """Return the statistics of all blocks."""
-        return self.sums.statistics()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from inspect import signature
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from asvgp.data.features import Features
 from asvgp.estimators.regressor import GPRegressor
 from asvgp.saving.consistency import check_model
 from asvgp.saving.encoding import Decoder, Encoder
@@ -90,4 +92,6 @@ def load(path) -> GPRegressor:
             state["feature_names_in_"] = np.array(names, dtype=object)
         vars(estimator).update(state)
         check_model(estimator)
+        features = Features(state["n_features_in_"], None if names is None else tuple(names))
+        estimator._data = replace(estimator._data, features=features)
     return estimator

@@ -1,0 +1,202 @@
+"""Settings of an estimator, parsed and checked once from its constructor's arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+
+from asvgp.kernels import Kernel, Matern32
+from asvgp.model.devices import device_for
+from asvgp.runtime.memory import as_bytes
+from asvgp.training.optimise import LBFGS
+
+MOST_DEGREE = 6  # of splines along one input; a structure may allow less
+
+Auto = Literal["auto"]
+NumBasis = Auto | int | Sequence[int]
+Domain = Sequence[Any] | None  # a pair of numbers or times, or one pair per input
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Arguments of an estimator's constructor, checked.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        As the user gave it.
+    num_basis : int, tuple of int, or None
+        None where it is chosen from the data.
+    noise_variance : float or None
+        None where its start is chosen from the data.
+    domain : tuple or None
+        As given: its ends may be numbers or times.
+    degree : int or None
+        None for the default of every kernel.
+    objective : {"elbo", "evidence"}
+    optimizer : LBFGS or None
+        None where hyperparameters stay as they are.
+    device : str
+    progress : {"auto", True, False}
+    memory_limit : float or None
+        In bytes.
+
+    Examples
+    --------
+    >>> settings = Settings.parse(Matern32(), num_basis="auto", memory_limit="1 KiB")
+    >>> settings.num_basis, settings.memory_limit, settings.degrees(Matern32())
+    (None, 1024.0, (2,))
+    >>> Settings.parse(Matern32(), degree=1)
+    Traceback (most recent call last):
+    ValueError: degree must be None or an integer from 2 (for Matern32()) to 6, got 1.
+    """
+
+    kernel: Kernel = field(default_factory=Matern32)
+    num_basis: int | tuple[int, ...] | None = None
+    noise_variance: float | None = None
+    domain: tuple[Any, ...] | None = None
+    degree: int | None = None
+    objective: str = "elbo"
+    optimizer: LBFGS | None = field(default_factory=LBFGS)
+    device: str = "cpu"
+    progress: str | bool = "auto"
+    memory_limit: float | None = None
+
+    @classmethod
+    def parse(
+        cls,
+        kernel: Kernel,
+        *,
+        num_basis: Any = "auto",
+        noise_variance: Any = "auto",
+        domain: Any = None,
+        degree: Any = None,
+        objective: Any = "elbo",
+        optimizer: Any = "lbfgs",
+        device: Any = "cpu",
+        progress: Any = "auto",
+        memory_limit: Any = None,
+    ) -> Settings:
+        """Check the arguments before any work begins, and return them as settings."""
+        _check_kernel(kernel)
+        if objective not in ("elbo", "evidence"):
+            raise ValueError(f"objective must be 'elbo' or 'evidence', got {objective!r}.")
+        if not (optimizer is None or optimizer == "lbfgs" or isinstance(optimizer, LBFGS)):
+            raise ValueError(f"optimizer must be 'lbfgs', LBFGS(...) or None, got {optimizer!r}.")
+        _check_device(device)
+        limit = as_bytes(memory_limit)
+        if not (progress == "auto" or isinstance(progress, bool)):
+            raise ValueError(f"progress must be 'auto', True or False, got {progress!r}.")
+        settings = cls(
+            kernel,
+            _num_basis(num_basis),
+            _noise_variance(noise_variance),
+            _domain(domain),
+            _degree(degree),
+            objective,
+            LBFGS() if optimizer == "lbfgs" else optimizer,
+            device,
+            progress,
+            limit,
+        )
+        settings.degrees(kernel)
+        return settings
+
+    @property
+    def automatic(self) -> bool:
+        """True where the number of basis functions is chosen from the data."""
+        return self.num_basis is None
+
+    @property
+    def trained(self) -> bool:
+        """True where hyperparameters are trained."""
+        return self.optimizer is not None
+
+    @property
+    def domain_known(self) -> bool:
+        """True where the user gave the domain of every input."""
+        return self.domain is not None and not any(part is None for part in self.domain)
+
+    def degrees(self, kernel: Kernel, most: int = MOST_DEGREE, reason: str = "") -> tuple[int, ...]:
+        """Return the spline degree of every factor of every component of a kernel.
+
+        A process of order p is in the span of splines of degree p + 1 and higher. ``reason``
+        says why a degree above ``most`` is refused.
+        """
+        factors = [factor for part in kernel.components for factor in part.factors]
+        if self.degree is None:
+            return tuple(factor.default_degree for factor in factors)
+        least = max(factor.order + 1 for factor in factors)
+        if not least <= self.degree <= most:
+            raise ValueError(
+                f"degree must be None or an integer from {least} (for {kernel!r}) to {most}"
+                f"{reason}, got {self.degree!r}."
+            )
+        return (self.degree,) * len(factors)
+
+
+def _check_kernel(kernel: Any) -> None:
+    if isinstance(kernel, type) and issubclass(kernel, Kernel):
+        raise TypeError(f"kernel must be an instance: {kernel.__name__}(), not {kernel.__name__}.")
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel must be an asvgp kernel such as Matern32(), got {kernel!r}.")
+    if not kernel.components:
+        raise ValueError(
+            f"kernel={kernel!r} has fixed effects only: add a process, such as Matern32()."
+        )
+
+
+def _check_device(device: Any) -> None:
+    if not (isinstance(device, str) and (device in ("cpu", "torch") or device.startswith("cuda"))):
+        raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}.")
+    if device != "cpu":
+        device_for(device)
+
+
+def _num_basis(given: Any) -> int | tuple[int, ...] | None:
+    if isinstance(given, str):
+        if given != "auto":
+            raise ValueError(
+                f"num_basis must be 'auto', an integer, or one integer per input, got {given!r}."
+            )
+        return None
+    several = np.ndim(given) == 1
+    counts = tuple(given) if several else (given,)
+    if not counts or not all(map(_is_integer, counts)):
+        raise TypeError(
+            f"num_basis must be 'auto', an integer, or one integer per input, got {given!r}."
+        )
+    return tuple(map(int, counts)) if several else int(counts[0])
+
+
+def _noise_variance(given: Any) -> float | None:
+    if isinstance(given, str) and given == "auto":
+        return None
+    number = isinstance(given, Real) and not isinstance(given, bool)
+    if not (number and np.isfinite(float(given)) and float(given) > 0.0):
+        raise ValueError(f"noise_variance must be 'auto' or a positive number, got {given!r}.")
+    return float(given)
+
+
+def _domain(given: Any) -> tuple[Any, ...] | None:
+    if given is None:
+        return None
+    if isinstance(given, str) or not hasattr(given, "__len__") or len(given) == 0:
+        raise ValueError(
+            f"domain must be None, a pair (a, b), or one pair per input, got {given!r}."
+        )
+    return tuple(given)
+
+
+def _degree(given: Any) -> int | None:
+    if given is not None and not _is_integer(given):
+        raise ValueError(f"degree must be None or an integer, got {given!r}.")
+    return None if given is None else int(given)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

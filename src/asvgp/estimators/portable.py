@@ -1,0 +1,148 @@
+"""Predictions by name, and the model that makes them in a form that other processes can get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+
+from asvgp.training.fit import Fit
+
+if TYPE_CHECKING:
+    from asvgp.estimators.predict import PredictMixin
+
+
+class PortableModel:
+    """A fitted model to be sent: settings, hyperparameters, and the statistics it ended on.
+
+    With them goes what predictions read of the posterior, so that whoever receives it has
+    nothing to factor and predicts the same bits. All that are as many numbers as there are basis
+    functions, a few times over.
+    """
+
+    def __init__(self, model: PredictMixin):
+        fitted, data = model._fitted(), model._fit_data()
+        posterior: Any = fitted.posterior
+        self.estimator: Any = clone(model)
+        self.data = data.with_statistics(posterior.stats)
+        # The upper bound is computed by the posterior, which is not sent.
+        self.fit = {
+            part.name: getattr(fitted, part.name)
+            for part in fields(fitted)
+            if part.init and part.name not in ("posterior", "upper_bound")
+        }
+        self.form, self.state = data.structure.form(posterior), posterior.state
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "model"}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, about what has to be sent."""
+        return self.data.stats.nbytes + _bytes(self.state)
+
+    @cached_property
+    def model(self) -> Any:
+        """The model, ready to predict."""
+        data = self.data
+        model: Any = clone(self.estimator)
+        posterior: Any = data.structure.restored(
+            self.fit["kernel"], self.fit["noise"], data.stats, self.form, self.state, model.device
+        )
+        model._replace(data)
+        model._fit_now = Fit(posterior=posterior, upper_bound=posterior.upper_bound, **self.fit)
+        return model
+
+
+def _bytes(parts: Any) -> int:
+    """Return the bytes of the arrays among nested parts."""
+    if isinstance(parts, Mapping | list | tuple):
+        return sum(map(_bytes, parts.values() if isinstance(parts, Mapping) else parts))
+    return getattr(parts, "nbytes", 0)
+
+
+class Predictor:
+    """From inputs to named columns: mean and std, and a pair for every component.
+
+    With several outputs a pair for each of them, by the name of the target. Without inputs,
+    for None, there are columns of no rows. It can be called from several threads at once, and
+    sent to other processes.
+    """
+
+    def __init__(self, model: PredictMixin | PortableModel, components: bool = False, **options):
+        self.given, self.components, self.options = model, components, options
+        self.lock = Lock()
+
+    def __reduce__(self):
+        return _received, (self.portable, self.components, self.options)
+
+    @cached_property
+    def portable(self) -> PortableModel:
+        """The model as it is sent."""
+        return self.given if isinstance(self.given, PortableModel) else PortableModel(self.given)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the model, about what has to be sent."""
+        return self.portable.nbytes
+
+    @property
+    def model(self) -> Any:
+        """The model that predicts."""
+        return self.given.model if isinstance(self.given, PortableModel) else self.given
+
+    @property
+    def targets(self) -> tuple[str, ...] | None:
+        """Names of the targets that the model was fitted to."""
+        return self.model._fit_data().targets
+
+    def __call__(self, X) -> dict[str, np.ndarray]:
+        """Return columns of predictions at X."""
+        with self.lock:  # the work is shared among threads inside
+            model, components = self.model, self.components
+            data = model._fit_data()
+            if X is None or not len(X):
+                nothing = np.empty(0 if data.single else (0, data.outputs))
+                kernel = model.kernel_
+                parts = [(part, nothing, nothing) for part in (*kernel.components, *kernel.effects)]
+                predictions = [nothing, nothing, *([parts] if components else [])]
+            else:
+                predictions = model._predict(
+                    X, return_std=True, components=components, **self.options
+                )
+            mean, std, *rest = predictions
+            columns = _pair("", mean, std, data.targets)
+            taken: dict[str, int] = {}
+            for part, part_mean, part_std in rest[0] if rest else ():
+                label = _label(part, taken, model.n_features_in_ > 1)
+                columns |= _pair(label, part_mean, part_std, data.targets)
+            return columns
+
+
+def _received(model: PortableModel, components: bool, options: dict[str, Any]) -> Predictor:
+    return Predictor(model, components, **options)
+
+
+def _label(part, taken: dict[str, int], several: bool) -> str:
+    """Return the ending of a component's columns: matern32, sho_2, linear_temperature."""
+    name, dim = type(part).__name__.lower(), getattr(part, "dim", None)
+    name = f"{name}_{dim}" if several and dim is not None else name
+    taken[name] = taken.get(name, 0) + 1
+    return name if taken[name] == 1 else f"{name}_{taken[name]}"
+
+
+def _pair(label: str, mean, std, names) -> dict[str, np.ndarray]:
+    ending = f"_{label}" if label else ""
+    if mean.ndim == 1:
+        return {f"mean{ending}": mean, f"std{ending}": std}
+    outputs = names if names is not None else range(mean.shape[1])
+    out = {}
+    for number, output in enumerate(outputs):
+        out[f"mean{ending}_{output}"] = np.ascontiguousarray(mean[:, number])
+        out[f"std{ending}_{output}"] = np.ascontiguousarray(std[:, number])
+    return out

@@ -1,0 +1,117 @@
+"""Statistics of the data added so far, and how to read further rows of the same kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.data.columns import Columns, Gridded, Layout, Table
+from asvgp.data.features import Features
+from asvgp.data.inputs import read_targets, read_weights
+from asvgp.statistics import Statistics
+from asvgp.structures.points import Points
+from asvgp.structures.structure import Structure
+from asvgp.times import TimeAxis
+
+
+class Rows(NamedTuple):
+    """Rows that were read: points, targets, and weights or None."""
+
+    points: Points
+    y: Array
+    weights: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class FitData:
+    """Statistics of the data so far.
+
+    Attributes
+    ----------
+    stats : Statistics
+    structure : Structure
+    known_noise : bool
+        True where observations come with known noise variances, not with relative weights.
+    single : bool
+        True where y came as a vector.
+    seconds : float
+        Time of the passes over the data.
+    targets : tuple of str, optional
+        Of a model fitted to a source with named columns: it reads and answers frames by name.
+    features : Features
+        Number and names of the columns of X.
+    """
+
+    stats: Statistics
+    structure: Structure[Any]
+    known_noise: bool
+    single: bool
+    seconds: float = 0.0
+    targets: tuple[str, ...] | None = None
+    features: Features = field(default_factory=partial(Features, 0))
+
+    @property
+    def layout(self) -> Layout:
+        """Columns of X by their use."""
+        return self.structure.layout
+
+    @property
+    def axis(self) -> TimeAxis | None:
+        """The time axis of a model of one input."""
+        return self.structure.axis
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.stats.squares)
+
+    def with_statistics(self, stats: Statistics) -> FitData:
+        """Return the same with other statistics."""
+        return replace(self, stats=stats)
+
+    def table(self, X) -> Table:
+        """Return X as a table, checked to have the columns of the data so far.
+
+        Arrays get the names of the columns of a source that the model was fitted to.
+        """
+        if isinstance(X, Table):
+            return X
+        names = self.features.names
+        unnamed = not (hasattr(X, "columns") or isinstance(X, Gridded | Mapping | tuple))
+        table = Table(X)
+        if self.targets is not None and names is not None and unnamed and table.width == len(names):
+            columns = [np.asarray(table.column(i)) for i in range(table.width)]
+            table = Table(Columns(names, columns))
+        self.features.check(table)
+        return table
+
+    def points(self, X, width=None) -> Points:
+        """Return the points of further rows of X."""
+        return self.structure.read(self.table(X), width)
+
+    def rows(self, X, y, sample_weight=None, noise_variance=None, width=None) -> Rows:
+        """Read further rows, checked to be of the kind of those so far."""
+        points = self.points(X, width)
+        y = read_targets(y, points.count)
+        if (1 if y.ndim == 1 else y.shape[1]) != self.outputs:
+            raise ValueError(
+                f"y has shape {y.shape}, but the data so far have {self.outputs} output"
+                f"{'s' * (self.outputs > 1)}."
+            )
+        self.check_convention(noise_variance)
+        return Rows(points, y, read_weights(sample_weight, noise_variance, points.count))
+
+    def check_convention(self, noise_variance) -> None:
+        """Check that rows come with known noise variances if those so far did."""
+        if self.known_noise != (noise_variance is not None):
+            raise ValueError(
+                "The data so far came "
+                + ("with" if self.known_noise else "without")
+                + " known noise variances, these come the other way: statistics with different "
+                "conventions for the weights do not add."
+            )

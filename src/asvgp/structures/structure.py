@@ -1,0 +1,337 @@
+"""The protocol of a model as an estimator sees it, whatever the number of its inputs.
+
+Two classes implement it: `asvgp.structures.line.Line` for one input, and
+`asvgp.structures.field.Field` for several. What they share is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from asvgp.basis import Array, Grid
+from asvgp.data.columns import Layout, Table
+from asvgp.data.settings import Settings
+from asvgp.data.validation import check_domain
+from asvgp.diagnostics.facts import Facts
+from asvgp.kernels import Kernel, Linear, in_time
+from asvgp.model.memory import copies, require_joint
+from asvgp.posterior.integrals import integrate
+from asvgp.posterior.leave_one_out import LeaveOneOut, leave_one_out
+from asvgp.posterior.posterior import Posterior
+from asvgp.posterior.samples import sample
+from asvgp.statistics import Statistics
+from asvgp.structures.points import Points
+from asvgp.times import TimeAxis
+from asvgp.training.fit import Fit
+from asvgp.training.problem import Problem
+
+SAMPLE_MATRICES = 6.0  # of all pairs of points: the covariance, its root, and LAPACK's work
+
+Ends = tuple[float, float]
+AnyPosterior = TypeVar("AnyPosterior", bound=Posterior[Any])
+
+
+class Structure(Protocol[AnyPosterior]):
+    """A kernel over columns of X, and what can be done with it.
+
+    Parameters
+    ----------
+    layout : Layout
+    axes : tuple of TimeAxis or None
+        For every column of ``layout.used``; None where it holds numbers.
+    """
+
+    layout: Layout
+    axes: tuple[TimeAxis | None, ...]
+
+    def __init__(self, layout: Layout, axes: tuple[TimeAxis | None, ...]):
+        self.layout, self.axes = layout, axes
+
+    @property
+    def axis(self) -> TimeAxis | None:
+        """The time axis of a model of one input; None where there are several."""
+        return self.axes[0] if len(self.axes) == 1 else None
+
+    @property
+    def columns(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Columns of X that are used: those of processes, and those of linear effects."""
+        return self.layout.used, self.layout.linear
+
+    @property
+    def timed(self) -> dict[int, TimeAxis]:
+        """Time axes by their column."""
+        pairs = zip(self.layout.used, self.axes, strict=True)
+        return {column: axis for column, axis in pairs if axis is not None}
+
+    def timed_effects(self) -> set[int]:
+        """Return the numbers of the linear effects of times, whose slopes are per second."""
+        only = self.layout.intervals  # the input of an effect that names no column
+        effects = enumerate(self.layout.kernel.effects)
+        return {
+            number
+            for number, effect in effects
+            if isinstance(effect, Linear)
+            and (only if effect.dim is None else effect.dim) in self.timed
+        }
+
+    def labelled(self, kernel: Kernel) -> Kernel:
+        """Return a kernel as the user would write it: columns by name, scales as durations."""
+        if None not in self.axes:
+            kernel = in_time(kernel)
+        elif self.timed:
+            kernel = in_time(kernel, list(self.timed))
+        return self.layout.relabelled(kernel)
+
+    def convention(self, known_noise: bool) -> str:
+        """Return what the weights and the times of statistics mean, for those that add them."""
+        weights = "known noise variances" if known_noise else "relative weights"
+        origins = [
+            f"time since {axis.origin} ({axis.tz})" for axis in self.axes if axis is not None
+        ]
+        return ", ".join([weights, *origins])
+
+    # ------------------------------------------------------------ reading and adding data
+
+    def read(self, table: Table, width: Any = None) -> Points:
+        """Return the rows of X as points, of the kind that the model was fitted to."""
+        ...
+
+    @property
+    def effect_columns(self) -> tuple[int | None, ...]:
+        """Columns of X that ``Points.effects`` are, in their order; None for a column of ones."""
+        ...
+
+    def columns_at(self, points: Points) -> dict[int, Array]:
+        """Return the columns of X that points were read from; of intervals, their middles."""
+        points = points.expanded()
+        columns = dict(zip(self.layout.used, (*points.main, *points.smooths), strict=True))
+        if points.width is not None:
+            columns[self.layout.input] = points.x + 0.5 * points.width
+        for column, values in zip(self.effect_columns, points.effects, strict=True):
+            if column is not None:
+                columns.setdefault(column, values)
+        return columns
+
+    def points_at(self, columns: Mapping[int, Array]) -> Points:
+        """Return the points with these columns of X, as numbers."""
+        used = [columns[column] for column in self.layout.used]
+        effects = [
+            np.ones(len(used[0])) if column is None else np.asarray(columns[column], dtype=float)
+            for column in self.effect_columns
+        ]
+        main = len(self.layout.inputs)
+        return Points(used[:main], used[main:], effects)
+
+    def empty(
+        self,
+        settings: Settings,
+        points: Points,
+        y: Array,
+        known_noise: bool = False,
+        extent: Points | None = None,
+        whole: bool = True,
+    ) -> Statistics:
+        """Return statistics of no data on grids that hold the points.
+
+        Where the points are not the ``whole`` of the data, the grids hold those of ``extent``
+        instead: the outermost of all.
+        """
+        ...
+
+    def extended(self, settings: Settings, points: Points, stats: Statistics) -> Statistics:
+        """Return statistics on grids that hold further points, too."""
+        ...
+
+    def covers(self, points: Points, stats: Statistics) -> bool:
+        """Return True if all points lie inside the statistics' domain."""
+        pairs = zip(points.ranges, self.grids(stats), strict=True)
+        return all(grid.lower <= low and high <= grid.upper for (low, high), grid in pairs)
+
+    def check_inside(self, settings: Settings, points: Points, stats: Statistics) -> None:
+        """Check that points, which must not extend the domain, lie inside it."""
+        self.ends(settings, points, first=False)
+        if not self.covers(points, stats):
+            raise ValueError(
+                f"Inputs lie outside the range {self.domain(stats)} that the source was found to "
+                "have: it has changed, or its statistics are wrong. Give the domain."
+            )
+
+    def never_added(self, points: Points, stats: Statistics) -> str | None:
+        """Return why points cannot be among those added to statistics; None where they can."""
+        if self.covers(points, stats):
+            return None
+        return f"some of X lies outside the domain {self.domain(stats)}"
+
+    def fit(self, settings: Settings, problem: Problem, stats: Statistics, warm: Any) -> Fit:
+        """Train on statistics."""
+        ...
+
+    def degrees(self, settings: Settings) -> tuple[int, ...]:
+        """Return the spline degree of every factor of every component."""
+        ...
+
+    # ------------------------------------------------------------ domains and grids
+
+    def grids(self, stats: Statistics) -> Sequence[Grid]:
+        """Return the grid of every column of ``layout.used``."""
+        return [*stats.grids, *(grid for grid, _ in stats.smooths)]
+
+    def pairs(self, settings: Settings) -> Sequence[Any]:
+        """Return the domain that the user gave for every column of ``layout.over``, or None."""
+        ...
+
+    def domain(self, stats: Statistics) -> tuple:
+        """Return the interval of the splines; with several inputs one per input."""
+        ...
+
+    def domains(self, stats: Statistics) -> list[tuple]:
+        """Return the interval of every column of ``layout.over``, as numbers or times."""
+        grids, found = self.grids(stats), []
+        for place in map(self.layout.used.index, self.layout.over):
+            ends, axis = (grids[place].lower, grids[place].upper), self.axes[place]
+            found.append(ends if axis is None else axis.span(*ends))
+        return found
+
+    def ends(self, settings: Settings, points: Points, first: bool = True) -> list[Ends]:
+        """Return the interval of every column of ``layout.used``: the user's, or the data's.
+
+        Points must lie in the user's. Those that are not the ``first`` need no range.
+        """
+        pairs, over, found = self.pairs(settings), self.layout.over, []
+        for place, column in enumerate(self.layout.used):
+            pair, axis = pairs[over.index(column)], self.axes[place]
+            lower, upper = points.ranges[place]
+            width = 0.0
+            if points.width is not None:
+                width = points.width
+                upper = float((points.x + width).max())
+            if pair is None and not first:
+                found.append((lower, upper))
+                continue
+            if pair is not None and axis is not None:
+                pair = axis.to_seconds(list(pair), name="domain")
+            x, example = (*points.main, *points.smooths)[place], "(a, b)"
+            if len(over) > 1:
+                example = f"({', '.join('(a, b)' if c == column else 'None' for c in over)})"
+            name = self.name(place)
+            found.append(check_domain(pair, x, lower, upper, width, axis, name, example))
+        return found
+
+    def name(self, place: int) -> str:
+        """Return what messages call the column of an input."""
+        column, names = self.layout.used[place], self.layout.names
+        if names is None and len(self.axes) == 1:
+            return "X"
+        return f"column {repr(names[column]) if names else column} of X"
+
+    def num_basis(self, posterior: AnyPosterior) -> int | tuple[int, ...]:
+        """Return the number of basis functions; with several inputs one per input."""
+        ...
+
+    def form(self, posterior: AnyPosterior) -> Any:
+        """Return what a posterior is restored from, beside its kernel, noise and statistics."""
+        ...
+
+    def restored(
+        self,
+        kernel: Kernel,
+        noise: float,
+        stats: Statistics,
+        form: Any,
+        state: Mapping[str, Any],
+        device: str = "cpu",
+    ) -> AnyPosterior:
+        """Return a posterior from its form and state, on a device or else on the CPU."""
+        ...
+
+    # ------------------------------------------------------------ questions to the posterior
+
+    def orders(self, posterior: AnyPosterior, order: Any) -> Any:
+        """Return the order of a derivative as the posterior takes it, checked to exist."""
+        ...
+
+    def places(self, points: Points, orders: Any = None) -> Any:
+        """Return points as the posterior takes them."""
+        ...
+
+    def size(self, posterior: AnyPosterior) -> int:
+        """Return the number of rows of a solution beside which a covariance is computed."""
+        ...
+
+    def predict(
+        self,
+        posterior: AnyPosterior,
+        points: Points,
+        variance: bool = True,
+        component: int | None = None,
+        order: Any = 0,
+    ) -> tuple[Array, Array]:
+        """Return the mean (outputs, n) and the variance (n,) of f, or of a derivative."""
+        orders = self.orders(posterior, order)
+        return posterior.predict(self.places(points, orders), variance, component, orders)
+
+    def covariance(
+        self, posterior: AnyPosterior, points: Points, order: Any = 0, limit: float | None = None
+    ) -> Array:
+        """Return the posterior covariance matrix, where it fits in ``limit`` bytes."""
+        orders, outputs = self.orders(posterior, order), len(posterior.stats.squares)
+        size, matrices = self.size(posterior), copies(outputs)
+        require_joint("The covariance", points.count, size, limit, matrices)
+        return posterior.covariance(self.places(points, orders), orders)
+
+    def sample(
+        self,
+        posterior: AnyPosterior,
+        points: Points,
+        n_samples: int,
+        random_state: Any,
+        limit: float | None = None,
+    ) -> Array:
+        """Return joint draws, (outputs, n, samples), where they fit in ``limit`` bytes."""
+        size = self.size(posterior)
+        require_joint("A joint sample", points.count, size, limit, SAMPLE_MATRICES)
+        return sample(posterior, self.places(points), n_samples, random_state)
+
+    def leave_one_out(
+        self, posterior: AnyPosterior, points: Points, y: Array, weights: Array | None
+    ) -> LeaveOneOut:
+        """Return predictions of the training data, each without itself."""
+        return leave_one_out(posterior, self.places(points), y, weights)
+
+    def integrals(
+        self,
+        posterior: AnyPosterior,
+        a: Any,
+        b: Any,
+        average: bool = False,
+        variance: bool = True,
+        covariance: bool = False,
+    ) -> tuple[Array, Array, bool]:
+        """Return integrals (outputs, m), their (co)variances, and True if there is only one."""
+        lower, upper, single = self.corners(a, b)
+        return *integrate(posterior, lower, upper, average, variance, covariance), single
+
+    def corners(self, a: Any, b: Any) -> tuple[Any, Any, bool]:
+        """Return opposite corners of boxes as places, and True if there is only one box."""
+        ...
+
+    def effects(
+        self, posterior: AnyPosterior, points: Points | None = None, order: Any = 0
+    ) -> tuple[Array, Array, Array]:
+        """Return coefficients (effects, outputs), their covariance, and the columns at points."""
+        ...
+
+    def paths(
+        self, posterior: AnyPosterior, n_samples: int, random_state: Any, component: int | None
+    ) -> Sequence[Any]:
+        """Return sample paths, callable."""
+        ...
+
+    def facts(
+        self, posterior: AnyPosterior, objective: str, stats: Statistics | None = None
+    ) -> Facts:
+        """Return what a summary asks; ``stats`` are those on the finest grids."""
+        ...
