@@ -391,7 +391,7 @@ def nested(model, *keys):
     return model, keys[-1]
 
 
-SEEN = ("state", "_data", "Seen")
+SEEN = ("state", "_data", "FitData")
 STATS = ("shared", "data.stats", "Statistics")
 GRID = ("grids", "tuple", 0, "Grid")
 FIT = ("state", "_fit_now", "Fit")
