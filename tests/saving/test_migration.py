@@ -40,6 +40,11 @@ def downgrade(path, line):
             for unknown in ("convention", "widths", "width_weights"):
                 del parts[unknown]
             node["FieldStatistics"] = node.pop("Statistics")
+    state = model["state"]
+    data = state["_data"] = {"Seen": state["_data"]["FitData"]}
+    if line:
+        structure = data["Seen"]["structure"]["Line"]
+        (structure["axis"],) = structure.pop("axes")["tuple"]
     used = str(model)
     model_file.write(path, model, {name: a for name, a in arrays.items() if f"'{name}'" in used})
 

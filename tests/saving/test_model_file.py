@@ -395,7 +395,7 @@ SEEN = ("state", "_data", "FitData")
 STATS = ("shared", "data.stats", "Statistics")
 GRID = ("grids", "tuple", 0, "Grid")
 FIT = ("state", "_fit_now", "Fit")
-POSTERIOR = (*FIT, "posterior", "Posterior")
+POSTERIOR = (*FIT, "posterior", "ChainPosterior")
 
 
 @pytest.mark.parametrize(
