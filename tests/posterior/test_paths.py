@@ -32,7 +32,7 @@ def posterior_of(kernel, cells=20, degree=None, outputs=1, n=60, noise=NOISE):
 def spline_covariance(posterior, x):
     """``phi' P^-1 phi``, the covariance of the spline field."""
     cells, weights = posterior.rows(x)
-    after = posterior._cell_covariances[1]
+    after = posterior.cell_covariances[1]
     return np.einsum("ti,tij,tj->t", weights, after[cells], weights)
 
 

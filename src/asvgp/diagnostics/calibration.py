@@ -50,7 +50,7 @@ class Calibration:
 
     @property
     def fine(self) -> bool:
-        """Whether there is nothing to note."""
+        """True if there is nothing to note."""
         return not self.notes
 
     def __str__(self) -> str:

@@ -63,10 +63,10 @@ def standard_errors(
     at_bounds: Collection[str] = (),
     bound: Callable[[Kernel, float], Bound] | None = None,
 ) -> StandardErrors:
-    """Standard errors of log-hyperparameters: the inverse of the objective's negative Hessian.
+    """Compute standard errors of log-hyperparameters.
 
-    The Hessian comes from central differences of the analytic gradient, two bounds for
-    every free hyperparameter.
+    They come from the inverse of the objective's negative Hessian, and the Hessian itself from
+    central differences of the analytic gradient, two bounds for every free hyperparameter.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def standard_errors(
 
 
 def _with_values(kernel: Kernel, values: Array) -> Kernel:
-    """The kernel with other hyperparameters, whatever is fixed or bounded."""
+    """Return the kernel with other hyperparameters, whatever is fixed or bounded."""
     parts, first = [], 0
     for component in kernel.components:
         last = first + len(component.parameters)
@@ -166,7 +166,7 @@ def _with_values(kernel: Kernel, values: Array) -> Kernel:
 
 
 def _inverse(matrix: Array) -> Array | None:
-    """Inverse of a positive definite matrix, None where it is not one beyond rounding."""
+    """Return the inverse of a positive definite matrix, None if it is not one beyond rounding."""
     diagonal = np.diag(matrix)
     if not np.all(np.isfinite(matrix)) or np.any(diagonal <= 0.0):
         return None
@@ -178,7 +178,10 @@ def _inverse(matrix: Array) -> Array | None:
 
 
 def _undetermined(matrix: Array, gradient: Array) -> tuple[np.ndarray, Array]:
-    """Which rows keep a matrix from being positive definite, at least one; slopes along them."""
+    """Return the rows that keep a matrix from being positive definite, and slopes along them.
+
+    There is at least one.
+    """
     diagonal = np.diag(matrix)
     if not np.all(np.isfinite(matrix)):
         return np.ones(len(matrix), dtype=bool), np.zeros(len(matrix))

@@ -45,7 +45,7 @@ class Summary:
     timings: dict[str, float]
 
     def as_dict(self) -> dict:
-        """Everything as plain numbers, strings, tuples and dicts."""
+        """Return everything as plain numbers, strings, tuples and dicts."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -266,7 +266,7 @@ def _diagnosis(gp, given: bool, known: bool) -> _Diagnosis:
 
 
 def _open_ended(rows: list[dict]) -> str:
-    """Words for training that ended where the objective has no maximum."""
+    """Say that training ended where the objective has no maximum, if so."""
     lost = [f"{row['component']} {row['name']}" for row in rows if row["note"] == "no maximum"]
     if not lost:
         return ""
@@ -274,7 +274,7 @@ def _open_ended(rows: list[dict]) -> str:
 
 
 def _kind(component, short: bool = False) -> str:
-    """A component by its kernels' names, and the columns they are over."""
+    """Return a component by its kernels' names, and the columns they are over."""
     names = []
     for factor in component.factors:
         bare = factor.dim is None or (short and len(component.factors) > 1)
@@ -284,7 +284,7 @@ def _kind(component, short: bool = False) -> str:
 
 
 def _effect_rows(gp):
-    """The fixed effects, one row an output."""
+    """Yield the fixed effects, one row per output."""
     for effect in gp.effects_:
         for number, estimate in enumerate(np.atleast_1d(effect.estimate).tolist()):
             reach = 1.959963984540054 * effect.std
@@ -299,7 +299,7 @@ def _effect_rows(gp):
 
 
 def worded(value, digits: int = 6) -> str:
-    """A number with so many digits; anything else (a time, a duration) as it prints."""
+    """Return a number with so many digits, anything else (a time, a duration) as it prints."""
     if isinstance(value, Duration):
         number, _, unit = str(value).partition(" ")
         return f"{float(number):.{digits}g} {unit}"
@@ -307,18 +307,18 @@ def worded(value, digits: int = 6) -> str:
 
 
 def _wrapped(label: str, text: str) -> list[str]:
-    """A labelled line, continued under itself."""
+    """Return a labelled line, continued under itself."""
     lines = textwrap.wrap(text, _WIDTH - 18) or [""]
     return [f"{label if i == 0 else '':<18}{line}".rstrip() for i, line in enumerate(lines)]
 
 
 def _pair(label: str, value, other: str, second) -> str:
-    """Two labelled values on a line."""
+    """Return two labelled values on one line."""
     return f"{label:<18}{value!s:<26}{other:<18}{second!s}"
 
 
 def _pairs(label: str, value: str, other: str, second: str) -> list[str]:
-    """The same, on lines of their own where the first is long."""
+    """Return two labelled values, on lines of their own where the first is long."""
     if len(value) < 26:
         return [_pair(label, value, other, second)]
     return [*_wrapped(label, value), *_wrapped(other, second)]

@@ -268,15 +268,15 @@ def _finer(posterior: GridPosterior, sides: Sequence[Side], times: float) -> Pla
     The levels of its splines are those that a fit with that ``num_basis`` would choose at these
     hyperparameters.
     """
-    plan, kernel, most = posterior.plan, posterior.kernel, len(posterior.plan.inputs)
+    plan, kernel, main = posterior.plan, posterior.kernel, len(posterior.plan.inputs)
     grids = []
     for place, grid in enumerate((*plan.grids, *plan.smooth_grids)):
         cells = [grid.cells]
-        if place < most:  # none need be on the finest
+        if place < main:  # none need be on the finest
             cells = [axes[place].grid.cells for axes in plan.axes(kernel) if axes[place].process]
         wanted = [side.within(times) for side in _deciding(sides) if side.place == place]
         share = max(wanted, default=1.0)
         grids.append(Grid(grid.lower, grid.upper, ceil(share * max(cells))))
-    flat = tuple((0,) * most for _ in plan.terms)
-    finer = replace(plan, grids=tuple(grids[:most]), levels=flat, smooth_grids=tuple(grids[most:]))
+    flat = tuple((0,) * main for _ in plan.terms)
+    finer = replace(plan, grids=tuple(grids[:main]), levels=flat, smooth_grids=tuple(grids[main:]))
     return replace(finer, levels=levels_by_digits(kernel, finer))

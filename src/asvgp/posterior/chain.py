@@ -15,27 +15,27 @@ from typing import Any
 
 import numpy as np
 
-from asvgp.basis import Array, Grid, by_power, mean_powers
+from asvgp.basis import Array, Grid, by_power
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
-from asvgp.linalg.cells.polynomial import evaluate_line, evaluate_terms
+from asvgp.linalg.cells.polynomial import evaluate_line
 from asvgp.linalg.chain.covariance import add_covariance
-from asvgp.linalg.chain.elimination import means, solve
 from asvgp.linalg.unrolled import markers_of
 from asvgp.model.bound import upper_bound
 from asvgp.model.chain import ChainEngine, ChainFactored
 from asvgp.model.chain_effects import Estimate, input_power
 from asvgp.model.elimination import Elimination
 from asvgp.model.prior import ChainPrior
-from asvgp.posterior.averages import Chain, Pieces
+from asvgp.posterior.averages import Chain
+from asvgp.posterior.chain_averages import ChainAverages
+from asvgp.posterior.chain_fitted import fitted_values
 from asvgp.posterior.checks import check_component, check_order, lift_diagonal
 from asvgp.posterior.points import LinePoints
 from asvgp.posterior.posterior import FittedValues
 from asvgp.posterior.samples import eigen_root
-from asvgp.posterior.tails import Splines, Stretches
+from asvgp.posterior.tails import Splines
 from asvgp.runtime.parallel import as_doubles, each_chunk, each_share, one_blas_thread
 from asvgp.statistics import Statistics
-from asvgp.statistics.intervals import cut
 
 _EPS = float(np.finfo(float).eps)
 _CHUNK = 1 << 13  # rows at a time where temporaries are a small matrix per row
@@ -46,27 +46,27 @@ class ChainPosterior:
 
     Parameters
     ----------
-        kernel : Kernel
-        noise : float
-            Noise variance of an observation of weight one.
-        stats : Statistics
-        degree : int
+    kernel : Kernel
+    noise : float
+        Noise variance of an observation of weight one.
+    stats : Statistics
+    degree : int or tuple of int
+        Spline degree of all components, or one per component.
+    engine : ChainEngine, optional
+        That of these statistics, if there is one already.
 
     Examples
     --------
-        >>> import numpy as np
-        >>> from asvgp import Matern32
-        >>> from asvgp.basis import Grid
-        >>> from asvgp.statistics.intervals import cut
-    from asvgp.statistics import Statistics
-        >>> x = np.linspace(0, 1, 50)
-        >>> stats = Statistics.from_data(x, np.sin(6 * x), Grid(0.0, 1.0, 20), degree=2)
-        >>> posterior = ChainPosterior(Matern32(0.5), 1e-4, stats, degree=2)
-        >>> mean, variance = posterior.predict(np.array([0.5, 100.0]))
-        >>> mean.round(2).tolist()  # inside; and far outside, where the prior is back
-        [[0.14, 0.0]]
-        >>> variance.round(2).tolist()
-        [0.0, 1.0]
+    >>> import numpy as np
+    >>> from asvgp import Matern32
+    >>> x = np.linspace(0, 1, 50)
+    >>> stats = Statistics.from_data(x, np.sin(6 * x), Grid(0.0, 1.0, 20), degree=2)
+    >>> posterior = ChainPosterior(Matern32(0.5), 1e-4, stats, degree=2)
+    >>> mean, variance = posterior.predict(np.array([0.5, 100.0]))
+    >>> mean.round(2).tolist()  # inside; and far outside, where the prior is back
+    [[0.14, 0.0]]
+    >>> variance.round(2).tolist()
+    [0.0, 1.0]
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class ChainPosterior:
         noise: float,
         stats: Statistics,
         degree: int | tuple[int, ...],
-        engine: ChainEngine | None = None,  # of these statistics, where it is at hand
+        engine: ChainEngine | None = None,
     ):
         self._describe(kernel, noise, stats, degree, engine)
         self.coefficients  # noqa: B018 (factored now, so that what fails does so here)
@@ -84,20 +84,19 @@ class ChainPosterior:
         self.kernel, self.noise, self.stats, self.degree = kernel, noise, stats, degree
         self.engine = engine or ChainEngine(kernel, stats, degree)
         self.grid: Grid = stats.grid
-        self._known_effects: dict[str, Any] = {}
+        self._known: Mapping[str, Any] = {}  # the state, where it was saved
 
     @classmethod
     def restored(cls, kernel, noise, stats, degree, state: Mapping[str, Any]) -> ChainPosterior:
-        """A posterior whose `state` was kept; P is factored again only when it is needed."""
+        """Return a posterior whose `state` was saved; P is factored only when it is needed."""
         self = cls.__new__(cls)
         self._describe(kernel, noise, stats, degree)
-        self._known_effects = dict(state["effects"])
-        vars(self).update(coefficients=state["coefficients"], _reductions=state["reductions"])
+        self._known = state
         return self
 
     @property
     def state(self) -> dict[str, Any]:
-        """What predictions read, beside kernel, noise and statistics."""
+        """Arrays that predictions read, beside kernel, noise and statistics."""
         effects = {}
         if self.effects is not None:
             left_out = ("design", "coefficients")  # the statistics', and those beside this
@@ -143,17 +142,15 @@ class ChainPosterior:
         """The posterior of the fixed effects, if there are any."""
         with one_blas_thread:
             design = self.engine.design
-            if design is not None and self._known_effects:
-                known: dict[str, Any] = {"coefficients": self.coefficients}
-                return Estimate(design=design, **known, **self._known_effects)
+            if design is not None and self._known:
+                known = {"coefficients": self.coefficients, **self._known["effects"]}
+                return Estimate(design=design, **known)
             return None if design is None else self.factored.effects
 
     @cached_property
     def coefficients(self) -> Array:
         """Means of every cell's coefficients, (outputs, cells, n + S), the effects' ``a`` after."""
-        if self.effects is None:
-            return self.chain.means(keep=True)[1]
-        return self.effects.coefficients
+        return self._known["coefficients"] if self._known else self.factored.coefficients
 
     @cached_property
     def _mean_polynomials(self) -> list[Array]:
@@ -171,10 +168,12 @@ class ChainPosterior:
     def _reductions(self) -> list[tuple[Array, Array]]:
         """Prior minus posterior variance, of the sum and of each component.
 
-        Polynomials per cell, and the covariances of both end cells' coefficients whole.
+        Each as polynomials per cell, and as covariances of both end cells' coefficients.
         """
+        if self._known:
+            return self._known["reductions"]
         model = self.model
-        before, after = self._cell_covariances
+        before, after = self.cell_covariances
         reductions = []
         for where in (np.arange(len(model.power)), *model.where):
             block = np.ix_(np.array([0, -1]), where, where)
@@ -192,10 +191,10 @@ class ChainPosterior:
         )
 
     @cached_property
-    def _cell_covariances(self) -> tuple[Array, Array]:
+    def cell_covariances(self) -> tuple[Array, Array]:
         """Covariances of every cell's coefficients, under the prior and the posterior."""
         model = self.model
-        after = self.chain.marginals(keep=True)[2]
+        after = self.factored.covariances
         before = np.zeros_like(after)
         for where, prior in zip(model.where, model.priors, strict=True):
             before[np.ix_(np.arange(len(before)), where, where)] = prior.covariances()
@@ -217,7 +216,7 @@ class ChainPosterior:
         if order:
             mean, var = self._derivative(points.x, variance, component, order)
         else:
-            mean, var = self._of_splines(points.x, variance, component)
+            mean, var = self.of_splines(points.x, variance, component)
         design = self.effect_values(points.x, points.covariates, component, order)
         return self.with_effects(mean, var, design)
 
@@ -230,7 +229,7 @@ class ChainPosterior:
         mean = np.empty((len(self.coefficients), len(x)))
         var, reduction = np.empty(len(x) if variance else 0), np.empty((0, 0, 0))
         if variance:
-            before, after = self._cell_covariances
+            before, after = self.cell_covariances
             reduction = before - after
         for start in range(0, len(x), _CHUNK):
             chunk = slice(start, start + _CHUNK)
@@ -257,25 +256,25 @@ class ChainPosterior:
         power: int = 0,
         centred: bool = True,
     ) -> Array:
-        """Z at the inputs, (n, effects), or a derivative of it along the input.
+        """Return Z at the inputs, (n, effects), or a derivative of it along the input.
 
-        Zero for a component, which has no part in the effects. Without ``covariates`` the
+        It is zero for a component, which has no part in the effects. Without ``covariates`` the
         columns that need them are taken as zero. ``centred`` as `Design` has them.
         """
         out = np.zeros((len(x), len(self.kernel.effects)))
         columns = iter(() if covariates is None or power else covariates.T)
         for i, effect in enumerate(self.kernel.effects if component is None else ()):
-            own = input_power(self.kernel, effect)
-            if own is None:
+            of_input = input_power(self.kernel, effect)
+            if of_input is None:
                 out[:, i] = next(columns, 0.0)
-            elif own >= power:
-                out[:, i] = np.asarray(x, dtype=float) ** (own - power)
+            elif of_input >= power:
+                out[:, i] = np.asarray(x, dtype=float) ** (of_input - power)
         if centred and component is None and not power and self.effects is not None:
             out -= self.effects.design.centring.centres
         return out
 
     def with_effects(self, mean: Array, spread: Array, design: Array) -> tuple[Array, Array]:
-        """Functionals of the splines, and of Z, as functionals of the whole.
+        """Turn functionals of the splines, and of Z, into functionals of the whole.
 
         ``spread`` holds variances, a covariance matrix, or nothing.
         """
@@ -288,8 +287,8 @@ class ChainPosterior:
             spread = spread + self.effects.variance(left)
         return self.effects.mean(mean, design), spread
 
-    def _of_splines(self, x: Array, variance: bool, component: int | None) -> tuple[Array, Array]:
-        """Mean and variance of the splines' part, the columns of ``a`` after the outputs."""
+    def of_splines(self, x: Array, variance: bool, component: int | None) -> tuple[Array, Array]:
+        """Return mean and variance of the splines, the columns of ``a`` after the outputs."""
         grid, which = self.grid, 0 if component is None else component + 1
         kernel = self.kernel if component is None else self.kernel.components[component]
         coef = self._mean_polynomials[which]
@@ -336,77 +335,19 @@ class ChainPosterior:
 
     def fitted_values(self, points) -> FittedValues:
         """Return the posterior at places of its data, averages included, for leave-one-out."""
-        points = LinePoints.of(points)
-        x, width, grid = points.x, points.width, self.grid
-        outside = np.count_nonzero(~((x >= grid.lower) & (x <= grid.upper)))
-        if outside:
-            raise ValueError(
-                f"{outside} of {len(x)} inputs are outside the domain ({grid.lower:g}, "
-                f"{grid.upper:g}), so they are not among the posterior's data."
-            )
-        if width is not None and len(rows := cut(x, width, grid)):
-            raise ValueError(
-                f"Knots cut {len(rows)} of {len(x)} intervals, the first in row {rows[0]}, so they "
-                "are not among the posterior's data."
-            )
-        mean, variance = self._of_splines(x, True, None)
-        quadratic, magnitude = np.empty((2, len(x)))
-        polynomials = self._squares
-        markers = markers_of((polynomials.shape[1] - 1,))
-        scale = grid.cells / (grid.upper - grid.lower)
-
-        def share(start: int, stop: int) -> None:
-            for begin, end in each_chunk(start, stop):
-                out = (quadratic[begin:end], magnitude[begin:end])
-                points = as_doubles(x[begin:end])
-                evaluate_terms(markers, points, grid.lower, scale, polynomials, *out)
-
-        each_share(len(x), share)
-        if width is not None:
-            rows = np.flatnonzero(width > 0.0)
-            for start in range(0, len(rows), _CHUNK):
-                part = rows[start : start + _CHUNK]
-                values = self._averages_in_cells(x[part], width[part])
-                mean[:, part], variance[part], quadratic[part], magnitude[part] = values
-        if self.effects is not None:
-            design = self.effect_values(points.middle, points.covariates)
-            quadratic += self.effects.variance(self.effects.left(mean, design))
-            mean, variance = self.with_effects(mean, variance, design)
-        return FittedValues(mean, variance, quadratic, magnitude)
-
-    @property
-    def _squares(self) -> Array:
-        """``phi' P^-1 phi`` by powers of s, a row per cell."""
-        power, cov = self.model.power, self.chain.marginals(keep=True)[2]
-        return by_power(cov.reshape(len(cov), -1), (power[:, None] + power).ravel())
-
-    def _averages_in_cells(self, x: Array, width: Array) -> FittedValues:
-        """Return fitted values of averages over intervals inside cells, without effects."""
-        power = self.model.power
-        before, after = self._cell_covariances
-        cells, s, t = self.grid.locate_intervals(x, width)
-        weights = mean_powers(s, t, int(power.max()))[:, power]
-        mean = np.einsum("oti,ti->ot", self.coefficients[:, cells], weights)
-        form = "ti,tij,tj->t"
-        quadratic = np.einsum(form, weights, after[cells], weights)
-        magnitude = np.einsum(form, np.abs(weights), np.abs(after[cells]), np.abs(weights))
-        variance = quadratic - np.einsum(form, weights, before[cells], weights)
-        for splines in self.splines:
-            variance += splines.dynamics.average_variance(width)
-        floor = _EPS * self.kernel.prior_variance
-        return FittedValues(mean, np.maximum(variance, floor), quadratic, magnitude)
+        return fitted_values(self, LinePoints.of(points))
 
     def centred(self, component: int, x) -> tuple[Array, Array]:
-        """Mean (outputs, n) and variance (n,) of a component less its average over the data.
+        """Return mean (outputs, n) and variance (n,) of a component less its average at the data.
 
         Between a component and the intercept a constant can be moved without changing the sum
         much: the data know this difference better than the component itself. The average is of
         the splines.
         """
         x = np.asarray(x, dtype=float).ravel()
-        average, shared = self._averages[component]
+        average, shared = self._data_averages[component]
         means = np.einsum("oci,ci->o", self.coefficients, average)
-        mean, var = self._of_splines(x, True, component)
+        mean, var = self.of_splines(x, True, component)
         var += float(np.sum(shared * average))
         for start, stop in each_chunk(0, len(x)):
             cells, weights = self.rows(x[start:stop], component=component)
@@ -416,20 +357,14 @@ class ChainPosterior:
         return self.with_effects(mean - means[:, None], np.maximum(var, floor), design)
 
     @cached_property
-    def _averages(self) -> dict[int, tuple[Array, Array]]:
-        """Of each component, the weights of its average over the data, and P^-1 of them."""
-        model, chain, stats, out = self.model, self.chain, self.stats, {}
+    def _data_averages(self) -> dict[int, tuple[Array, Array]]:
+        """Weights of the average over the data of each component, and P^-1 of them."""
+        model, stats, out = self.model, self.stats, {}
         powers = stats.moments[:, stats.pair[0]] / max(stats.weight, 1e-300)
-        every = np.arange(len(model.power))
         for number, where in enumerate(model.where):
-            weights = np.zeros((self.grid.cells, len(every)))
+            weights = np.zeros((self.grid.cells, len(model.power)))
             weights[:, where] = powers[:, model.power[where]]
-            offset = np.empty(chain.offset.shape[1:])
-            right, _ = solve(model.markers, every, weights, 1.0, chain.gain, chain.rho, offset)
-            start = chain.start_covariance @ right
-            inverse, total = np.empty_like(weights), np.zeros((len(every), len(every)))
-            means(model.markers, chain.gain, offset, start, total, inverse)
-            out[number] = weights, inverse
+            out[number] = weights, self.factored.solve(weights)
         return out
 
     def rows(self, x, order: int = 0, component: int | None = None) -> tuple[np.ndarray, Array]:
@@ -485,7 +420,7 @@ class ChainPosterior:
         The places are those of their coefficients among the posterior's.
         """
         model = self.model
-        before, after = self._cell_covariances
+        before, after = self.cell_covariances
         cells, every = np.arange(len(after)), np.arange(len(model.power))
         chains = []
         for number in self.involved(component):
@@ -516,72 +451,20 @@ class ChainPosterior:
         """
         start, stop = _intervals(low, high)
         check_component(self, component)
-        lower, upper = np.minimum(start, stop), np.maximum(start, stop)
-        stretches = self._stretches(lower, upper, component)
-        mean, spread = self._mean_over(stretches), np.empty(0)
+        over = ChainAverages(self, np.minimum(start, stop), np.maximum(start, stop), component)
+        spread = np.empty(0)
         if covariance:
-            spread = self._covariance_over(lower, upper, component)
+            spread = over.covariance()
         elif variance:
-            spread = self._variance_over(stretches, upper - lower, component)
+            spread = over.variance()
         # The effects are linear in x: their average is their value in the middle.
-        middle = lower + 0.5 * (upper - lower)
-        return self.with_effects(mean, spread, self.effect_values(middle, component=component))
+        design = self.effect_values(over.low + 0.5 * (over.high - over.low), component=component)
+        return self.with_effects(over.mean(), spread, design)
 
     def volumes(self, lower, upper) -> Array:
         """Return the signed lengths of intervals."""
         start, stop = _intervals(lower, upper)
         return stop - start
-
-    def _stretches(self, low: Array, high: Array, component: int | None) -> Stretches:
-        """Return averages over intervals as weights on the coefficients of all components."""
-        model = self.model
-        head, tail = np.zeros((2, len(low), len(model.power)))
-        whole, parts = np.zeros(len(model.power)), None
-        for number in self.involved(component):
-            where = model.where[number]
-            parts = self.splines[number].averages(low, high)
-            head[:, where], tail[:, where], whole[where] = parts.head, parts.tail, parts.whole
-        assert parts is not None
-        return Stretches(parts.begin, parts.end, head, tail, parts.full, whole)
-
-    def _mean_over(self, averages: Stretches) -> Array:
-        """Return posterior means (outputs, m), the whole cells by prefix sums."""
-        f, coef = averages, self.coefficients
-        running = np.zeros((coef.shape[0], coef.shape[1] + 1))
-        np.cumsum(coef @ f.whole, axis=1, out=running[:, 1:])
-        between = running[:, f.end] - running[:, np.minimum(f.begin + 1, f.end)]
-        return (
-            np.einsum("oti,ti->ot", coef[:, f.begin], f.head)
-            + f.full * between
-            + np.einsum("oti,ti->ot", coef[:, f.end], f.tail)
-        )
-
-    def _variance_over(self, averages: Stretches, length: Array, component: int | None) -> Array:
-        """Return posterior variances (m,)."""
-        prior = np.zeros(len(length))
-        for number in self.involved(component):
-            prior += self.splines[number].dynamics.average_variance(length)
-        total = prior.copy()
-        for sign, where, chain in self.chains(component):
-            total += sign * chain.variances(averages.on(where))
-        return np.maximum(total, _EPS * prior)
-
-    def _covariance_over(self, low: Array, high: Array, component: int | None) -> Array:
-        """Return the posterior covariance (m, m), by the pieces that the intervals' ends cut."""
-        if not len(low):
-            return np.empty((0, 0))
-        pieces = Pieces(low, high, self.grid.lower, self.grid.upper)
-        averages = self._stretches(pieces.start, pieces.stop, component)
-        prior = np.zeros((len(pieces.length), len(pieces.length)))
-        for number in self.involved(component):
-            prior += pieces.prior(self.splines[number].dynamics)
-        spread = prior.copy()
-        for sign, where, chain in self.chains(component):
-            chain.add_covariance(averages.on(where), sign, spread)
-        out = pieces.joined(spread)
-        floor = np.einsum("ai,ij,aj->a", pieces.shares, prior, pieces.shares, optimize=True)
-        lift_diagonal(out, _EPS * floor)
-        return out
 
 
 def _intervals(lower, upper) -> tuple[Array, Array]:

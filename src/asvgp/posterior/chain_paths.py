@@ -18,7 +18,6 @@ from scipy.interpolate import BSpline
 
 from asvgp.basis import Array, Grid
 from asvgp.kernels.dynamics import Dynamics
-from asvgp.linalg.chain.sweep import draw
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.checks import check_component
 from asvgp.posterior.points import LinePoints
@@ -28,7 +27,7 @@ from asvgp.posterior.samples import generator, sample_count
 def draw_paths(
     posterior: ChainPosterior, n_samples: int = 1, random_state=None, component: int | None = None
 ) -> list[BSpline]:
-    """ChainPosterior sample paths over the domain, as splines.
+    """Draw posterior sample paths over the domain, as splines.
 
     Parameters
     ----------
@@ -42,7 +41,7 @@ def draw_paths(
     Returns
     -------
     list of BSpline
-        One a sample, with methods ``derivative``, ``antiderivative`` and ``integrate``. With
+        One per sample, with methods ``derivative``, ``antiderivative`` and ``integrate``. With
         several outputs a path is vector-valued, ``path(x)`` of shape (n, outputs); outputs
         are independent draws. Outside the domain a path is NaN: the process is no polynomial
         there (see `continued`).
@@ -80,14 +79,14 @@ def draw_paths(
 def mean_spline(
     posterior: ChainPosterior, output: int = 0, component: int | None = None
 ) -> BSpline:
-    """The posterior mean of one output over the domain, as a spline.
+    """Return the posterior mean of one output over the domain, as a spline.
 
     Parameters
     ----------
     posterior : ChainPosterior
     output : int
     component : int, optional
-        Of this component alone, counted from zero, instead of the sum.
+        Return that of this component alone, counted from zero, instead of the sum's.
 
     Examples
     --------
@@ -110,17 +109,15 @@ def mean_spline(
 
 
 def _drawn(posterior: ChainPosterior, n_samples: int, rng) -> tuple[Array, Array]:
-    """Draws of the Taylor coefficients, (samples, outputs, cells, n + S), and of the effects.
+    """Draw Taylor coefficients, (samples, outputs, cells, n + S), and effects.
 
     The latter are (samples, effects, outputs).
     """
-    chain, model, effects = posterior.chain, posterior.model, posterior.effects
-    n, outputs, samples = model.num_states, len(posterior.stats.squares), sample_count(n_samples)
-    total = samples * outputs
-    start = rng.standard_normal((total, n)) @ chain.start_root.T
-    coef = np.empty((total, posterior.grid.cells, len(model.power)))
-    coef[:, :, n:] = rng.standard_normal((total, posterior.grid.cells, len(model.degrees)))
-    draw(model.markers, chain.gain, chain.rho, start, coef)
+    model, effects = posterior.model, posterior.effects
+    outputs, samples = len(posterior.stats.squares), sample_count(n_samples)
+    sizes = model.num_states, posterior.grid.cells * len(model.degrees)
+    normals = [rng.standard_normal((samples * outputs, size)) for size in sizes]
+    coef = posterior.factored.draw(np.hstack(normals))
     coef = coef.reshape(samples, outputs, *coef.shape[1:])
     coef += posterior.coefficients[:outputs]
     if effects is None:
@@ -131,7 +128,7 @@ def _drawn(posterior: ChainPosterior, n_samples: int, rng) -> tuple[Array, Array
 
 
 def _spline(posterior: ChainPosterior, coef: Array, component: int | None, beta: Array) -> BSpline:
-    """Taylor coefficients (outputs, cells, n + S) as a spline with repeated end knots.
+    """Turn Taylor coefficients (outputs, cells, n + S) into a spline with repeated end knots.
 
     ``beta`` are the effects, (effects, outputs), those of the splines' own input having a
     part in the sum.
@@ -154,7 +151,7 @@ def _spline(posterior: ChainPosterior, coef: Array, component: int | None, beta:
 
 
 def _to_bspline(grid: Grid, taylor: Array, repeats: int) -> tuple[Array, Array]:
-    """Knots and B-spline coefficients of a piecewise polynomial, (..., cells, k + 1).
+    """Return knots and B-spline coefficients of a piecewise polynomial, (..., cells, k + 1).
 
     Inner knots are repeated ``repeats`` times. A coefficient is the polar form of the
     polynomial on any cell under its B-spline at the k knots inside: of ``s**i``, the i-th

@@ -242,7 +242,7 @@ class GridPosterior:
         return matrix @ self.columns[own], matrix @ self._inverse.columns[own, own] @ matrix.T
 
     def _locate(self, x: Array) -> tuple[np.ndarray, Array]:
-        """Flat cell numbers and local coordinates, of points moved inside the domain."""
+        """Return flat cell numbers and local coordinates, of points moved inside the domain."""
         cells, s = np.zeros(len(x), dtype=np.int64), np.empty((len(x), x.shape[1]))
         for d, grid in enumerate(self.plan.grids):
             own, s[:, d] = grid.locate(np.clip(x[:, d], grid.lower, grid.upper))
@@ -352,7 +352,7 @@ class GridPosterior:
         return mean, np.maximum(var, _EPS * self.kernel.prior_variance)
 
     def _quadratic(self, rows: Functionals) -> Array:
-        """``phi' P^-1 phi`` of rows."""
+        """Return ``phi' P^-1 phi`` of rows."""
         out = np.zeros(len(rows.points))
         if rows.main:
             leaf, index, weights = self._on_leaves(rows)
@@ -400,7 +400,7 @@ class GridPosterior:
         return out
 
     def _on_leaves(self, rows: Functionals) -> tuple[np.ndarray, np.ndarray, Array]:
-        """The leaf of every row, and its functions there with their weights, (n, w)."""
+        """Return the leaf of every row, and its functions there with their weights, (n, w)."""
         leaves, tree, x = self.engine.tables.leaves, self.engine.tables.tree, rows.points.main
         intervals = []
         for d, grid in enumerate(self.plan.grids):
@@ -459,7 +459,7 @@ class GridPosterior:
 
 
 def _evaluate(table: Array, sizes: Array, cells: np.ndarray, s: Array, out: Array) -> None:
-    """Polynomials at points, on all cores."""
+    """Evaluate polynomials at points, on all cores."""
 
     def share(start: int, stop: int) -> None:
         for begin, end in each_chunk(start, stop):
@@ -474,7 +474,7 @@ def _beyond(grid: Grid, x: Array) -> np.ndarray:
 
 
 def _line(axis: Axis, x: Array) -> Array:
-    """``phi' K^-1 phi`` along one input, at points moved inside the domain."""
+    """Return ``phi' K^-1 phi`` along one input, at points moved inside the domain."""
     grid: Grid = axis.fine
     cells, s = grid.locate(np.clip(x, grid.lower, grid.upper))
     table = axis.variance_polynomials.reshape(grid.cells, -1)
@@ -484,7 +484,7 @@ def _line(axis: Axis, x: Array) -> Array:
 
 
 def _bilinear(blocks: Array, block: np.ndarray, i, u: Array, j, v: Array) -> Array:
-    """``u' Z v`` of rows with weights u, v on rows i and columns j of their blocks Z."""
+    """Return ``u' Z v`` of rows with weights u, v on rows i and columns j of their blocks Z."""
     out = np.empty(len(block))
     bilinear(blocks, block, np.ascontiguousarray(i), u, np.ascontiguousarray(j), v, out)
     return out

@@ -148,7 +148,7 @@ class Functionals:
         return _sparse(self.index, self.weights, self.engine.plan.columns)
 
     def of_term(self, rows: list[Rows], number: int) -> tuple[np.ndarray, Array]:
-        """Functions and weights of a term of the main block, (n, w)."""
+        """Return functions and weights of a term of the main block, (n, w)."""
         return outer([(row.first, row.weights) for row in rows], self._counts(number))
 
     def _counts(self, number: int) -> list[int]:
@@ -169,19 +169,19 @@ class Functionals:
 
 
 def outer(parts, counts) -> tuple[np.ndarray, Array]:
-    """Flat function numbers and weights of products of rows, (n, functions)."""
+    """Return flat function numbers and weights of products of rows, (n, functions)."""
     n = len(parts[0][0])
     index, weights = np.zeros((n, 1), dtype=np.int64), np.ones((n, 1))
-    for (first, own), count in zip(parts, counts, strict=True):
-        place = first[:, None] + np.arange(own.shape[1])
-        shape = n, index.shape[1] * own.shape[1]
+    for (first, factors), count in zip(parts, counts, strict=True):
+        place = first[:, None] + np.arange(factors.shape[1])
+        shape = n, index.shape[1] * factors.shape[1]
         index = (index[:, :, None] * count + place[:, None, :]).reshape(shape)
-        weights = (weights[:, :, None] * own[:, None, :]).reshape(shape)
+        weights = (weights[:, :, None] * factors[:, None, :]).reshape(shape)
     return index, weights
 
 
 def _sparse(index: np.ndarray, weights: Array, columns: int) -> sparse.csr_array:
-    """Rows with as many entries each, zeros too."""
+    """Return a matrix of rows with as many entries each, zeros included."""
     n, width = index.shape
     pointer = np.arange(n + 1) * width
     return sparse.csr_array((weights.ravel(), index.ravel(), pointer), shape=(n, columns))

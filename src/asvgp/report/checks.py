@@ -410,7 +410,7 @@ def _known(view: View) -> list[Finding]:
         return []
     place, grid = view.line, view.posterior.grid
     x = grid.lower + (np.arange(grid.cells) + 0.5) * grid.spacing
-    variance = view.posterior._of_splines(x, True, None)[1]
+    variance = view.posterior.of_splines(x, True, None)[1]
     lost = variance > _LOST**2 * view.posterior.kernel.prior_variance
     question = "Is there a stretch without information?"
     if not lost.any():

@@ -102,7 +102,7 @@ def _line_posterior(posterior: ChainPosterior) -> None:
     for (degree, width), (table, ends) in zip(reductions, posterior._reductions, strict=True):
         _array("reductions", table, (cells, 2 * degree + 1))
         _array("reductions at the ends", ends, (2, width, width))
-    known = posterior._known_effects
+    known = posterior._known["effects"]
     shapes = {"beta": (effects, outputs), "root": (effects, effects), "explained": (outputs,)}
     wanted = {f.name for f in fields(Estimate)} - {"design", "coefficients"} if effects else set()
     if set(known) != wanted:
