@@ -192,7 +192,7 @@ class TimeAxis:
     @classmethod
     def from_values(cls, values, *, name: str = "X") -> TimeAxis:
         """Return the axis of these times, which starts at the earliest (1678 to 2262)."""
-        times, tz = _instants(values, name)
+        times, tz = instants(values, name)
         if len(times) == 0:
             raise ValueError(f"{name} holds no times: it has 0 rows.")
         if np.isnat(earliest := times.min()):
@@ -206,7 +206,7 @@ class TimeAxis:
         Differences are taken in integers, so that only the result is rounded: by less than
         1 ns within 100 days and less than 1 µs within 500 years of the origin.
         """
-        times, tz = _instants(values, name)
+        times, tz = instants(values, name)
         if (tz is None) != (self.tz is None):
             raise ValueError(
                 f"{name} holds times {_in_zone(tz)}, but the model was fitted to times "
@@ -328,7 +328,7 @@ def _look(values) -> tuple[Any, str, str | None, str]:
     return values, kind, None if tz is None else str(tz), f"M8[{unit}]" if unit else "M8"
 
 
-def _instants(values, name: str) -> tuple[Array, str | None]:
+def instants(values, name: str) -> tuple[Array, str | None]:
     """Return times in UTC as a datetime64 vector, without copying, and their zone."""
     if not is_time(values):
         kind = getattr(values, "dtype", type(values).__name__)

@@ -71,7 +71,7 @@ def test_other_files_are_replaced(folder):
 def test_nothing_counts_twice(folder):
     a, m = folder / "a.csv", folder / "m.asvgp"
     os.symlink(a, folder / "b.csv")
-    assert "a.csv is given twice: what" in refused(folder, "fit", a, a, *FIT, "-o", folder / "o")
+    assert "a.csv is given twice: its" in refused(folder, "fit", a, a, *FIT, "-o", folder / "o")
     said = refused(folder, "fit", folder / "*.csv", *FIT, "-o", folder / "o")
     assert "b.csv is given twice, the other time as" in said
     assert "twice" in refused(folder, "update", m, a, a)

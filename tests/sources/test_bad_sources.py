@@ -284,7 +284,7 @@ def test_times_with_zones(tmp_path, monkeypatch):
     text = written(tmp_path, csv(t=[f"{t}Z" for t in TIMES], y=Y))
     model = in_time().fit(text, "y")
     assert model.domain_[0] == expected.domain_[0]
-    with pytest.raises(ValueError, match="Time zone"):
+    with pytest.raises(ValueError, match="in the time zone"):
         model.predict(pd.DataFrame({"t": TIMES}))
     answer = model.predict(frame[["t"]][:5])
     np.testing.assert_allclose(answer["mean"], expected.predict(series[:5]), rtol=1e-6)

@@ -87,8 +87,9 @@ def with_lines(source) -> Iterator[None]:
 
 def spare_inputs(output: str, data: Sequence[str], *models: str) -> None:
     """An error where the output would replace a file that it is made of."""
-    from asvgp.sources.files import find, identity
+    from asvgp.sources.files import find
     from asvgp.sources.grids import grid_files
+    from asvgp.sources.paths import identity
 
     if output == "-" or not exists(output):
         return

@@ -30,7 +30,7 @@ def merge(session: Session, models, output) -> None:
     """
     from asvgp.cli.fit import tell_trained
     from asvgp.runtime.interrupts import plain_interrupts
-    from asvgp.sources.files import check_distinct
+    from asvgp.sources.paths import check_distinct
 
     if len(models) < 2:
         raise click.UsageError("Give at least two models to merge.")

@@ -1,1 +1,1 @@
-"""Data of any size and kind, read in chunks of bounded size."""
+"""Read data of any size and kind in chunks of bounded size."""

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from asvgp.data.columns import Columns, Table
+from asvgp.sources.blocks import joined
 from asvgp.sources.convert import as_inputs, as_numbers
+from asvgp.sources.paths import stamps
 from asvgp.sources.roles import Roles
 from asvgp.sources.source import Chunk, Source
 from asvgp.sources.table import TableSource, chunk_of
@@ -19,7 +21,7 @@ ROWS = 1 << 18  # read from an array at once
 
 
 def open_source(data, roles: Roles) -> Source | None:
-    """A source for arrays, dictionaries of them, iterables and functions."""
+    """Return a source for arrays, dictionaries of them, iterables and functions."""
     if isinstance(data, np.ndarray):
         return ArraySource(data, roles)
     if isinstance(data, Mapping):
@@ -30,7 +32,7 @@ def open_source(data, roles: Roles) -> Source | None:
 
 
 class DictSource(TableSource):
-    """Columns by name; a structured array is one, too."""
+    """Columns by name, in a dictionary or a structured array."""
 
     def __init__(self, data, roles: Roles, paths: Sequence[str] = ()):
         super().__init__(roles)
@@ -41,23 +43,21 @@ class DictSource(TableSource):
         self.rows = lengths.pop() if lengths else 0
 
     def names(self) -> list[str]:
-        """All columns."""
+        """Return the names of all columns."""
         return list(self.data.dtype.names if hasattr(self.data, "dtype") else self.data)
 
     def batches(self, names) -> Iterator[Mapping[str, Any]]:
-        """All rows."""
+        """Yield all rows."""
         for begin in range(0, self.rows or 0, ROWS):
             yield {name: self.data[name][begin : begin + ROWS] for name in names}
 
     def fingerprint(self) -> object:
-        """Lengths, and of files when they were written."""
-        from asvgp.sources.files import stamps
-
-        return tuple(len(self.data[name]) for name in self.names()), stamps(self.paths)
+        """Return the number of rows, and when files were written."""
+        return self.rows, stamps(self.paths)
 
 
 class ArraySource(Source):
-    """A two-dimensional array, its columns by number; a vector of inputs."""
+    """A two-dimensional array with columns by number, or a vector of inputs."""
 
     def __init__(self, data: np.ndarray, roles: Roles, paths: Sequence[str] = ()):
         self.data, self.roles, self.rows = data, roles, len(data) if data.ndim else 0
@@ -66,7 +66,7 @@ class ArraySource(Source):
             raise ValueError(f"An array of data must have rows and columns, not {data.shape}.")
 
     def prepared(self, kernel, inputs=None) -> Source:
-        """The source with its columns chosen."""
+        """Return the source with its columns chosen."""
         if self.data.dtype.names:
             return DictSource(self.data, self.roles, self.paths).prepared(kernel, inputs)
         new = copy(self)
@@ -76,11 +76,11 @@ class ArraySource(Source):
 
     @property
     def inputs(self) -> None:
-        """Columns have no names."""
+        """None: columns have no names."""
         return None
 
     def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
-        """All rows."""
+        """Yield all rows."""
         table = self.data.reshape(len(self.data), -1)
         roles = self.roles
         targets = list(roles.targets)
@@ -99,14 +99,12 @@ class ArraySource(Source):
                 yield Chunk(X, pick(y), pick(roles.weight), pick(roles.noise_variance), width)
 
     def fingerprint(self) -> object:
-        """Its shape, and of files when they were written."""
-        from asvgp.sources.files import stamps
-
+        """Return the shape, and when files were written."""
         return self.data.shape, stamps(self.paths)
 
 
 class ChunkSource(Source):
-    """Chunks that a user's own code brings, by an iterable or by a function."""
+    """Chunks from the user's code: an iterable, or a function that returns one."""
 
     def __init__(self, data: Iterable | Callable[[], Iterable], roles: Roles):
         self.data, self.roles, self.kernel = data, roles, None
@@ -114,7 +112,7 @@ class ChunkSource(Source):
         self.names: tuple[str, ...] | None = None
 
     def prepared(self, kernel, inputs=None) -> Source:
-        """The source with its columns chosen, as soon as the first chunk says which there are."""
+        """Return the source; its columns are chosen when the first chunk is read."""
         new = copy(self)
         new.kernel = kernel
         new.names = None if inputs is None else tuple(inputs)
@@ -122,11 +120,11 @@ class ChunkSource(Source):
 
     @property
     def inputs(self) -> tuple[str, ...] | None:
-        """Names, once they are known."""
+        """Names of the inputs, once they are known."""
         return self.names
 
     def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
-        """All rows."""
+        """Yield all rows."""
         start = 0
         for item in self.data() if callable(self.data) else self.data:
             chunk = self._chunk(item, start, inputs_only)
@@ -141,9 +139,7 @@ class ChunkSource(Source):
         if isinstance(item, np.ndarray) and not item.dtype.names:
             if self.roles.target is None:
                 return Chunk(item)
-            own = ArraySource(item, self.roles).prepared(None)
-            chunks = list(own.chunks(inputs_only))
-            return chunks[0] if len(chunks) == 1 else Chunk(*map(_stack, zip(*chunks, strict=True)))
+            return joined([*ArraySource(item, self.roles).prepared(None).chunks(inputs_only)])
         table = columns_of(item)
         roles = self.roles if self.names is None else replace(self.roles, inputs=self.names)
         roles = roles.resolved(list(table), self.kernel)
@@ -153,20 +149,19 @@ class ChunkSource(Source):
     def _from_tuple(self, item, start: int) -> Chunk:
         if not 1 <= len(item) <= 3:
             raise ValueError(
-                f"A chunk must be (X, y) or (X, y, weight), and has {len(item)} parts."
+                f"A chunk must be (X, y) or (X, y, weight); this one has {len(item)} parts."
             )
         X, y, weight = (*item, None, None)[:3]
         if hasattr(X, "columns"):
             table = columns_of(X)
             self.names = tuple(table) if self.names is None else self.names
-            missing = [name for name in self.names if name not in table]
-            if missing:
-                raise ValueError(f"A chunk has no column {missing[0]!r}, as the first one had.")
             names = self.names
+            for name in names:
+                if name not in table:
+                    raise ValueError(f"A chunk has no column {name!r}, which the first one had.")
             X = Columns(names, [as_inputs(table[name], name, start) for name in names])
         else:
-            table = Table(X)
-            X = table.values
+            X = Table(X).values
             if getattr(X, "ndim", 1) == 1:
                 X = as_inputs(X, "X", start)
                 X = X if isinstance(X, np.ndarray) else Columns(("X",), (X,))
@@ -179,12 +174,8 @@ class ChunkSource(Source):
         return Chunk(X, y, weight, None, self.roles.width)
 
 
-def _stack(parts):
-    return None if parts[0] is None else np.concatenate(parts)
-
-
 def columns_of(item) -> Mapping[str, Any]:
-    """Columns of a frame, a dictionary, a structured array, a table or a record batch."""
+    """Return the columns of a frame, a dictionary, a structured array or a table by name."""
     if isinstance(item, Mapping):
         return item
     if isinstance(item, np.ndarray) and item.dtype.names:

@@ -1,4 +1,4 @@
-"""Arrow: tables, record batches, datasets, readers, and whatever streams like them."""
+"""Arrow: tables, datasets, readers, and everything with the Arrow stream interface."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from asvgp.sources.answers import as_batches, as_table
-from asvgp.sources.convert import arrow
+from asvgp.sources.convert import arrow, library
+from asvgp.sources.paths import stamps
 from asvgp.sources.roles import Roles
 from asvgp.sources.source import Source
 from asvgp.sources.table import TableSource
@@ -15,98 +16,52 @@ ROWS = 1 << 18  # of a batch
 
 
 def open_source(data, roles: Roles) -> Source | None:
-    """A source for what pyarrow has, and for anything with the Arrow stream interface."""
-    if type(data).__module__.partition(".")[0] == "pyarrow":
-        pa = arrow()
-        import pyarrow.dataset as ds
-
-        if isinstance(data, pa.RecordBatch):
-            data = pa.Table.from_batches([data])
-        if isinstance(data, pa.Table):
-            return ArrowTable(data, roles)
-        if isinstance(data, ds.Dataset):
-            return ArrowDataset(data, roles)
-        if isinstance(data, pa.RecordBatchReader):
-            return ArrowReader(data, roles)
+    """Return a source for what has the Arrow stream interface, and for Arrow's datasets."""
     if hasattr(data, "__arrow_c_stream__"):
-        arrow()
-        return ArrowStream(data, roles)
+        return ArrowSource(data, roles)
+    if library(data) == "pyarrow" and hasattr(data, "get_fragments"):
+        return ArrowDataset(data, roles)
     return None
 
 
 def by_name(batch, names: Sequence[str]) -> Mapping[str, Any]:
-    """Some columns of a batch or table."""
+    """Return columns of a batch by name."""
     return {name: batch.column(name) for name in names}
 
 
-class ArrowTable(TableSource):
-    """A table in memory."""
-
-    def __init__(self, table, roles: Roles):
-        super().__init__(roles)
-        self.table, self.rows = table, table.num_rows
-
-    def names(self) -> Sequence[str]:
-        """All columns."""
-        return self.table.schema.names
-
-    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        """All rows, of which nothing is copied."""
-        chosen = self.table.select([self.names().index(name) for name in names])
-        for batch in chosen.to_batches(max_chunksize=ROWS):
-            yield by_name(batch, names)
-
-    def answer(self, predict):
-        """A table."""
-        return as_table(predict, self.chunks(inputs_only=True))
-
-
-class ArrowReader(TableSource):
-    """A reader of record batches, which can be read once."""
-
-    again = False
-
-    def __init__(self, reader, roles: Roles):
-        super().__init__(roles)
-        self.reader = reader
-
-    def names(self) -> Sequence[str]:
-        """All columns."""
-        return self.reader.schema.names
-
-    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        """All rows."""
-        for batch in self.reader:
-            yield by_name(batch, names)
-
-    def answer(self, predict):
-        """A reader of record batches."""
-        return as_batches(predict, self.chunks(inputs_only=True))
-
-
-class ArrowStream(ArrowReader):
-    """Something that gives a new Arrow stream whenever it is asked."""
-
-    again = True
+class ArrowSource(TableSource):
+    """Anything that gives an Arrow stream: tables of many libraries, readers of batches."""
 
     def __init__(self, data, roles: Roles):
-        reader = arrow().RecordBatchReader.from_stream(data)
-        super().__init__(reader, roles)
-        self.data, self.schema = data, reader.schema
-        reader.close()
+        super().__init__(roles)
+        pa = arrow()
+        self.data, self.again = data, not isinstance(data, pa.RecordBatchReader)
+        self.in_memory = isinstance(data, pa.Table | pa.RecordBatch)
+        self.rows = data.num_rows if self.in_memory else None
+        if self.in_memory or not self.again:
+            self.schema = data.schema
+        else:
+            with pa.RecordBatchReader.from_stream(data) as reader:
+                self.schema = reader.schema
 
     def names(self) -> Sequence[str]:
-        """All columns."""
+        """Return the names of all columns."""
         return self.schema.names
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        """All rows."""
+        """Yield all rows; nothing is copied."""
         for batch in arrow().RecordBatchReader.from_stream(self.data):
-            yield by_name(batch, names)
+            for begin in range(0, batch.num_rows, ROWS):
+                yield by_name(batch.slice(begin, ROWS), names)
+
+    def answer(self, predict):
+        """Return a table for a table, a reader of record batches for other data."""
+        answer = as_table if self.in_memory else as_batches
+        return answer(predict, self.chunks(inputs_only=True))
 
 
 class ArrowDataset(TableSource):
-    """Files, read in the order of their names, while batches read before are worked on."""
+    """Files, read in the order of their names by a thread that reads ahead."""
 
     ahead = True
 
@@ -116,11 +71,11 @@ class ArrowDataset(TableSource):
         self.rows = self._count()
 
     def names(self) -> Sequence[str]:
-        """All columns."""
+        """Return the names of all columns."""
         return self.dataset.schema.names
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        """All rows in order."""
+        """Yield all rows in order."""
         self._check_files(names)
         for batch in self.dataset.to_batches(**self._scan(names)):
             if batch.num_rows:
@@ -141,23 +96,23 @@ class ArrowDataset(TableSource):
         return getattr(getattr(self.dataset, "format", None), "default_extname", "") == "parquet"
 
     def _check_files(self, names: Sequence[str]) -> None:
-        """Every file must have the columns: Arrow would take them for missing values."""
+        """Check that every file has the columns: Arrow would take them for missing values."""
         if not hasattr(self.dataset, "files"):
             return
         for fragment in self.dataset.get_fragments():
-            own = fragment.physical_schema.names
-            absent = [n for n in names if n not in own and n not in _partition(fragment)]
+            there = {*fragment.physical_schema.names, *_partition(fragment)}
+            absent = [name for name in names if name not in there]
             if absent:
                 raise ValueError(f"{fragment.path} has no column {absent[0]!r}, unlike others.")
 
     def _count(self) -> int | None:
-        """Number of rows, from what Parquet files say of themselves."""
+        """Return the number of rows, which only Parquet files tell."""
         if not self._is_parquet:
             return None
         return sum(fragment.metadata.num_rows for fragment in self.dataset.get_fragments())
 
     def ranges(self):
-        """From the statistics of Parquet files."""
+        """Return the ends of the inputs, from the statistics of Parquet files."""
         if not self._is_parquet:
             return None
         from asvgp.sources.parquet import ranges
@@ -165,18 +120,16 @@ class ArrowDataset(TableSource):
         return ranges(self.dataset, self.inputs)
 
     def fingerprint(self) -> object:
-        """Sizes of the files and when they were written."""
-        from asvgp.sources.files import stamps
-
+        """Return the sizes of the files and when they were written."""
         return stamps(getattr(self.dataset, "files", []))
 
     def answer(self, predict):
-        """A reader of record batches."""
+        """Return a reader of record batches."""
         return as_batches(predict, self.chunks(inputs_only=True))
 
 
 def _partition(fragment) -> set[str]:
-    """Columns that a file's folder gives, as year=2024 does."""
+    """Return the columns that a file's folder gives, as year=2024 does."""
     import pyarrow.dataset as ds
 
     return set(ds.get_partition_keys(fragment.partition_expression))

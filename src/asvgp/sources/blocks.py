@@ -1,4 +1,4 @@
-"""Chunks of any length regrouped into blocks of one: the same sums from every source."""
+"""Regroup chunks of any length into blocks of one length: every source gives the same sums."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from asvgp.times import TimeAxis, Zoned, is_time
 
 
 def in_blocks(chunks: Iterable[Chunk], rows: int | None = None) -> Iterator[Chunk]:
-    """The same rows in blocks of a length that follows from their columns, the last shorter.
+    """Yield the rows in blocks of a length that depends on their columns; the last is shorter.
 
     The memory of a block is used again for the third after it.
 
@@ -29,7 +29,7 @@ def in_blocks(chunks: Iterable[Chunk], rows: int | None = None) -> Iterator[Chun
     >>> [block.rows for block in in_blocks(parts, rows=5)]
     [5, 2]
     """
-    block, rooms = None, deque([[], [], []])
+    block, buffers = None, deque([[], [], []])
     for chunk in chunks:
         if not chunk.rows:
             continue
@@ -38,10 +38,10 @@ def in_blocks(chunks: Iterable[Chunk], rows: int | None = None) -> Iterator[Chun
             rows = block_rows(_width(chunk.X) + (1 if chunk.y is None else _width(chunk.y)))
         begin = 0
         while begin < chunk.rows:
-            block = _Block(rows, rooms.popleft()) if block is None else block
+            block = _Block(rows, buffers.popleft()) if block is None else block
             begin += block.add(chunk[begin : begin + rows - block.rows])
             if block.rows == rows:
-                rooms.append(block.parts)
+                buffers.append(block.parts)
                 yield block.chunk()
                 block = None
     if block is not None:
@@ -49,15 +49,15 @@ def in_blocks(chunks: Iterable[Chunk], rows: int | None = None) -> Iterator[Chun
 
 
 class _Block:
-    """Room for the rows of a block, filled as they come: beside it nothing has to be kept."""
+    """Memory for the rows of a block, filled chunk by chunk."""
 
-    def __init__(self, length: int, room: list[Any] | None = None):
+    def __init__(self, length: int, buffers: list[Any] | None = None):
         self.length, self.rows = length, 0
         self.names: tuple[str, ...] | None = None
-        self.parts: list[Any] = room or []
+        self.parts: list[Any] = buffers or []
 
     def add(self, chunk: Chunk) -> int:
-        """Take in all rows of a chunk, which are not more than there is room for."""
+        """Copy all rows of a chunk, for which there is memory, and return their number."""
         named = isinstance(chunk.X, Columns)
         names = chunk.X.columns if named else None
         columns = list(chunk.X.arrays) if named else [chunk.X]
@@ -66,7 +66,7 @@ class _Block:
             self.names = names
             old = self.parts if len(self.parts) == len(new) else [None] * len(new)
             pairs = zip(new, old, strict=True)
-            self.parts = [_room(part, self.length, own) for part, own in pairs]
+            self.parts = [_buffer(part, self.length, buffer) for part, buffer in pairs]
         elif names != self.names or len(new) != len(self.parts):
             raise ValueError(f"Columns differ from chunk to chunk: {self.names} and then {names}.")
         rows = slice(self.rows, self.rows + chunk.rows)
@@ -75,7 +75,7 @@ class _Block:
         return chunk.rows
 
     def chunk(self) -> Chunk:
-        """What was taken in."""
+        """Return the rows so far."""
         *columns, y, weight, noise, width = [
             part[: self.rows] if len_of(part) else part for part in self.parts
         ]
@@ -83,12 +83,12 @@ class _Block:
         return Chunk(X, y, weight, noise, width)
 
 
-def _room(part, length: int, old=None) -> Any:
-    """An array for so many rows of a kind, an old one if it fits; what is for all rows, itself."""
+def _buffer(part, length: int, old=None) -> Any:
+    """Return memory for rows like these, the old if it fits; one value for all rows as it is."""
     if not len_of(part):
         return part
     if isinstance(part, Zoned):
-        return Zoned(_room(part.times, length, getattr(old, "times", None)), part.tz)
+        return Zoned(_buffer(part.times, length, getattr(old, "times", None)), part.tz)
     part = np.asarray(part)
     shape = (length, *part.shape[1:])
     if isinstance(old, np.ndarray) and old.shape == shape and old.dtype == part.dtype:
@@ -97,10 +97,10 @@ def _room(part, length: int, old=None) -> Any:
 
 
 def _put(old, new, rows: slice):
-    """Room with further rows in it, made wide enough for them."""
+    """Copy new rows into old memory, and return it or a copy with a type for both."""
     if len_of(old) == 0 or len_of(new) == 0:
         if len_of(old) != len_of(new) or not (old is new or old == new):
-            raise ValueError("Chunks differ in what they bring beside X: some have weights.")
+            raise ValueError("Chunks differ in what they hold beside X: some have weights.")
         return old
     if isinstance(old, Zoned) or isinstance(new, Zoned):
         zones = [getattr(part, "tz", None) or "none" for part in (old, new)]
@@ -121,24 +121,26 @@ def _put(old, new, rows: slice):
 
 
 def _common(one: np.dtype, other: np.dtype) -> np.dtype:
+    """Return a type for the values of both."""
     if "M" in (one.kind, other.kind) and one.kind != other.kind:
         raise TypeError("A column holds numbers in some chunks and times in others.")
     return np.result_type(one, other)
 
 
 def _width(values) -> int:
-    shape = values.shape
-    return shape[1] if len(shape) > 1 else 1
+    """Return the number of columns."""
+    return values.shape[1] if len(values.shape) > 1 else 1
 
 
 def _check_lengths(chunk: Chunk) -> None:
+    """Check that all parts of a chunk have as many rows as X."""
     for name, part in zip(chunk._fields, chunk, strict=True):
         if len_of(part) not in (0, chunk.rows):
             raise ValueError(f"A chunk has {chunk.rows} rows of X but {len_of(part)} of {name}.")
 
 
 def joined(chunks: list[Chunk]) -> Chunk:
-    """Several chunks as one."""
+    """Join several chunks to one."""
     if not chunks:
         raise ValueError("There are no data: 0 rows.")
     if len(chunks) == 1:
@@ -151,7 +153,7 @@ def joined(chunks: list[Chunk]) -> Chunk:
 
 
 def read_ahead(blocks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """The same blocks, the next of which is read by another thread while one is in work."""
+    """Yield the blocks; another thread reads the next one meanwhile."""
     with ThreadPoolExecutor(1, thread_name_prefix="asvgp-read") as thread:
         waiting = thread.submit(next, blocks, None)
         while (block := waiting.result()) is not None:
@@ -169,30 +171,31 @@ class BlockStream(Stream):
         if first is None:
             raise ValueError("There are no data: 0 rows.")
         self.head, self.rest, rows = first, blocks, source.rows
-        if rows is None:  # then only the next block tells
+        if rows is None:  # only the next block tells whether there are more
             second = next(blocks, None)
             rows = first.rows + (0 if second is None else second.rows)
             self.rest = chain([] if second is None else [second], blocks)
         self.whole = rows <= first.rows
 
     def blocks(self) -> Iterator[Chunk]:
-        """All rows; the stream holds on to none of them."""
+        """Yield all rows; the stream keeps none of them."""
         head, self.head = self.head, Chunk(())
         yield head
         del head
         yield from self.rest
 
     def statistics(self, reader, progress=None):
-        """Statistics of all rows."""
+        """Return the statistics of all rows."""
         return reader.statistics(self.blocks(), progress)
 
 
 def outermost(
     source: Source, progress: Callable[[int], None] | None = None, along: int | None = 0
 ) -> tuple[Columns | np.ndarray, int]:
-    """Smallest and largest of every input, in two rows, by a pass over them; number of rows.
+    """Return smallest and largest of every input, in two rows, and the number of rows.
 
-    Where y is averaged over intervals ``along`` an input, its largest is the end of one.
+    It takes a pass over the inputs. Where y is averaged over intervals ``along`` an input, its
+    largest is the end of one.
     """
     ends, rows = None, 0
     for chunk in source.chunks(inputs_only=True):
@@ -209,9 +212,9 @@ def outermost(
 
 
 def extremes(X: Columns | np.ndarray, width=None, along: int | None = 0) -> Columns | np.ndarray:
-    """Smallest and largest of every column, in two rows; what is missing is passed over.
+    """Return smallest and largest of every column, in two rows, without missing values.
 
-    Rows may be intervals, as wide as given ``along`` the column of that number.
+    Rows may be intervals of a ``width`` ``along`` the column of that number.
 
     Examples
     --------
@@ -221,19 +224,17 @@ def extremes(X: Columns | np.ndarray, width=None, along: int | None = 0) -> Colu
     >>> extremes(np.array([2.0, 3.0]), width=0.5).tolist()
     [2.0, 3.5]
     """
-    if isinstance(X, Columns):
-        arrays = enumerate(X.arrays)
-        return Columns(X.columns, [_two(a, width if i == along else None) for i, a in arrays])
-    if X.ndim == 1:
-        return _two(X, width)
-    columns = enumerate(X.T)
-    return np.stack([_two(c, width if i == along else None) for i, c in columns], axis=1)
+    if not isinstance(X, Columns) and X.ndim == 1:
+        return _ends(X, width)
+    columns = X.arrays if isinstance(X, Columns) else X.T
+    ends = [_ends(c, width if i == along else None) for i, c in enumerate(columns)]
+    return Columns(X.columns, ends) if isinstance(X, Columns) else np.stack(ends, axis=1)
 
 
-def _two(column, width) -> Any:
-    """Smallest and largest of a column, or of intervals that begin there."""
+def _ends(column, width) -> Any:
+    """Return smallest and largest of a column, or of intervals that begin there."""
     if isinstance(column, Zoned):
-        return Zoned(_two(column.times, width), column.tz)
+        return Zoned(_ends(column.times, width), column.tz)
     ends = [np.fmin.reduce(column), np.fmax.reduce(column)]
     if width is not None:
         axis = TimeAxis(np.datetime64(0, "ns")) if is_time(column) else None

@@ -1,4 +1,4 @@
-"""Arrays of several dimensions cut into boxes of bounded size, along the chunks they have."""
+"""Cut arrays of several dimensions into boxes of bounded size, along their chunks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from itertools import product
 from math import ceil, prod
 
 
-def box_lengths(shape: Sequence[int], chunks: Sequence[int], most: int) -> tuple[int, ...]:
-    """Lengths of boxes of at most ``most`` values: whole chunks where these are not larger.
+def box_lengths(shape: Sequence[int], chunks: Sequence[int], size: int) -> tuple[int, ...]:
+    """Return the lengths of boxes of at most ``size`` values: whole chunks where these fit.
 
     They grow from the last dimension on, which lies together in memory; without chunks they
     are slabs along the first.
@@ -24,16 +24,16 @@ def box_lengths(shape: Sequence[int], chunks: Sequence[int], most: int) -> tuple
     """
     lengths = [max(1, min(chunk, n)) for chunk, n in zip(chunks, shape, strict=True)]
     for d in range(len(lengths)):
-        while prod(lengths) > most and lengths[d] > 1:
+        while prod(lengths) > size and lengths[d] > 1:
             lengths[d] = ceil(lengths[d] / 2)
     for d in reversed(range(len(lengths))):
-        times = max(1, most // prod(lengths))
+        times = max(1, size // prod(lengths))
         lengths[d] = max(1, min(shape[d], lengths[d] * times))
     return tuple(lengths)
 
 
 def boxes(shape: Sequence[int], lengths: Sequence[int]) -> Iterator[tuple[slice, ...]]:
-    """All boxes, the last dimension the fastest.
+    """Yield all boxes; the last dimension varies fastest.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Columns as they come, from Arrow, frames or arrays, as NumPy arrays of numbers and times."""
+"""Convert columns of Arrow, frames and arrays to NumPy arrays of numbers and times."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from asvgp.times import Zoned, is_time
+from asvgp.times import Zoned, instants, is_time
 
 _OFFSET = re.compile(r"(?:Z|[+-]\d\d(?::?\d\d)?)$")
 
 
 def as_inputs(column, name: str, start: int = 0):
-    """An input: numbers, or times; text that spells either is read."""
+    """Convert an input to numbers or times; text that spells either is read."""
     values = _plain(column, name)
     if _is_text(values):
         return _from_text(values, name, start)
@@ -25,7 +25,7 @@ def as_inputs(column, name: str, start: int = 0):
 
 
 def as_numbers(column, name: str, start: int = 0) -> np.ndarray:
-    """A target or weights: numbers, NaN where there is none; text that spells them is read."""
+    """Convert a target or weights to numbers, NaN where missing; text that spells them is read."""
     values = _plain(column, name)
     if _is_text(values):
         values = _numbers_from_text(values, name, start)
@@ -35,31 +35,37 @@ def as_numbers(column, name: str, start: int = 0) -> np.ndarray:
 
 
 def as_widths(column, start: int = 0):
-    """Widths: numbers, or durations."""
+    """Convert widths to numbers or durations."""
     values = _plain(column, "width")
     return values.tolist() if _is_text(values) else values
 
 
+def library(data) -> str:
+    """Return the name of the package that an object's type comes from."""
+    return type(data).__module__.partition(".")[0]
+
+
 def _kind(values) -> str:
+    """Say in messages what values are."""
     if isinstance(values, Zoned) or getattr(values, "dtype", np.dtype(float)).kind == "M":
         return "times"
     return {"m": "durations"}.get(values.dtype.kind, str(values.dtype))
 
 
 def _is_text(values) -> bool:
-    """Whether these are Arrow strings: all text is made that."""
+    """Return True for Arrow strings, which all text is converted to."""
     return not isinstance(values, np.ndarray | Zoned)
 
 
 def _plain(column, name: str) -> Any:
-    """NumPy array, zoned times, or Arrow strings."""
-    if type(column).__module__.partition(".")[0] == "pyarrow":
+    """Convert to a NumPy array, zoned times, or Arrow strings."""
+    if library(column) == "pyarrow":
         return _from_arrow(column, name)
-    if type(column).__module__.partition(".")[0] in ("pandas", "polars"):
-        own = getattr(column, "dtype", None)
-        if isinstance(own, np.dtype) and own.kind in "fiubM":  # of pandas, as it is
-            return column.to_numpy()
-        return _from_arrow(_series_to_arrow(column), name)
+    if hasattr(column, "to_arrow"):  # polars, cudf
+        return _from_arrow(column.to_arrow(), name)
+    dtype = getattr(column, "dtype", None)
+    if library(column) == "pandas" and not (isinstance(dtype, np.dtype) and dtype.kind in "fiubM"):
+        return _from_arrow(arrow().Array.from_pandas(column), name)
     values = np.ma.asarray(column) if np.ma.isMaskedArray(column) else np.asarray(column)
     if np.ma.is_masked(values):
         missing = np.datetime64("NaT") if values.dtype.kind == "M" else np.nan
@@ -72,16 +78,14 @@ def _plain(column, name: str) -> Any:
         raise ValueError(f"Column {name!r} has shape {values.shape}: it must be one-dimensional.")
     if values.dtype.kind in "OUST":
         if values.dtype.kind == "O" and is_time(values):
-            from asvgp.times import _instants
-
-            times, tz = _instants(values, f"column {name!r}")
+            times, tz = instants(values, f"column {name!r}")
             return times if tz is None else Zoned(times, tz)
         return _from_arrow(arrow().array(_strings(values, name)), name)
     return values
 
 
 def arrow():
-    """Pyarrow, or an error that says how to get it."""
+    """Return pyarrow, or raise an error that says how to get it."""
     try:
         import pyarrow
         import pyarrow.compute
@@ -93,7 +97,7 @@ def arrow():
 
 
 def _strings(values, name: str) -> list:
-    """Objects as Arrow would have them."""
+    """Convert objects to what Arrow takes for text: str, or None where missing."""
     out = []
     for item in values.tolist():
         if isinstance(item, bytes):
@@ -105,20 +109,12 @@ def _strings(values, name: str) -> list:
     return out
 
 
-def _series_to_arrow(series):
-    if hasattr(series, "to_arrow"):  # polars
-        return series.to_arrow()
-    return arrow().Array.from_pandas(series)
-
-
 def _from_arrow(column, name: str) -> Any:
-    """An Arrow array, chunked or not: without copies where there are no nulls."""
+    """Convert an Arrow array, chunked or not, without copies where there are no nulls."""
     pa = arrow()
     kinds = pa.types
     if isinstance(column, pa.ChunkedArray):
         column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks)
     if kinds.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type
@@ -128,8 +124,10 @@ def _from_arrow(column, name: str) -> Any:
         column = column.cast(pa.float64(), safe=False)
     elif kinds.is_date(kind):
         column = column.cast(pa.timestamp("s" if kinds.is_date32(kind) else "ms"))
-    elif kinds.is_string(kind) or kinds.is_large_string(kind) or _is_view(kind, kinds):
+    elif str(kind) in ("string", "large_string"):
         return column
+    elif str(kind) == "string_view":  # which Arrow's functions do not take
+        return column.cast(pa.large_string())
     elif kinds.is_boolean(kind) and not column.null_count:
         return column.to_numpy(zero_copy_only=False)
     elif (kinds.is_integer(kind) or kinds.is_boolean(kind)) and column.null_count:
@@ -146,50 +144,42 @@ def _from_arrow(column, name: str) -> Any:
     return values
 
 
-def _is_view(kind, kinds) -> bool:
-    return hasattr(kinds, "is_string_view") and kinds.is_string_view(kind)
-
-
 def _from_text(text, name: str, start: int) -> Any:
-    """Text that spells numbers or times, as the first entry has it."""
+    """Read text as numbers or times, by the first entry."""
     pa = arrow()
     if text.null_count == len(text):
         return np.full(len(text), np.nan)
     first = text.drop_null()[0].as_py().strip()
     if _number(first):
         return _numbers_from_text(text, name, start)
-    kind = pa.timestamp("ns", "UTC" if "T" in first + "T" and _zoned(first) else None)
-    found = _cast(text, kind)
-    if found is None:
+    # An offset comes after the date, whose own hyphens are none.
+    kind = pa.timestamp("ns", "UTC" if _OFFSET.search(first[10:]) else None)
+    times = _cast(text, kind)
+    if times is None:
         row = _first_wrong(text, kind)
         value = text[row].as_py()
         like = "" if row == text.index(first).as_py() else f", where the first is {first!r}"
         raise ValueError(
             f"Column {name!r} cannot be read as times: row {start + row} is {value!r}{like}. Write "
-            "times as ISO 8601 has them, 2024-03-31T12:00:00, all with an offset or none; or give "
+            "times as in ISO 8601, 2024-03-31T12:00:00, all with an offset or none; or give "
             "numbers."
         )
-    return _from_arrow(found, name)
-
-
-def _zoned(text: str) -> bool:
-    """Whether a time has an offset; the hyphens of a date are none."""
-    return bool(_OFFSET.search(text[10:]))
+    return _from_arrow(times, name)
 
 
 def _numbers_from_text(text, name: str, start: int) -> np.ndarray:
     kind = arrow().float64()
-    found = _cast(text, kind)
-    if found is None:
+    numbers = _cast(text, kind)
+    if numbers is None:
         row = _first_wrong(text, kind)
         raise TypeError(
             f"Column {name!r} must hold numbers, but row {start + row} is {text[row].as_py()!r}."
         )
-    return _from_arrow(found, name)
+    return _from_arrow(numbers, name)
 
 
 def _cast(text, kind):
-    """Text as another type, or None where some of it is not."""
+    """Convert text to another type; return None where an entry does not fit."""
     pa = arrow()
     try:
         return pa.compute.call_function("utf8_trim_whitespace", [text]).cast(kind)
@@ -198,7 +188,7 @@ def _cast(text, kind):
 
 
 def _first_wrong(text, kind) -> int:
-    """The first row that cannot be cast, by bisection."""
+    """Find the first row that cannot be converted, by bisection."""
     good, bad = 0, len(text)  # text[:good] is fine, text[:bad] is not
     while bad - good > 1:
         middle = (good + bad) // 2

@@ -22,7 +22,7 @@ from asvgp.policies import DATA
 from asvgp.sources.blocks import extremes, in_blocks, joined
 from asvgp.sources.convert import as_inputs, as_numbers
 from asvgp.sources.frames import PandasSource
-from asvgp.sources.roles import Roles
+from asvgp.sources.roles import Roles, listed
 from asvgp.sources.source import Chunk, Source, Stream
 from asvgp.sources.table import TableSource, chunk_of
 from asvgp.statistics.accumulator import block_rows
@@ -307,13 +307,11 @@ def columns_of(frame, names: Sequence[str], number: int) -> Mapping[str, Any]:
     """Columns of a partition by name."""
     source = PandasSource(frame, Roles())
     there = [*source.names(), *source.hidden()]
-    for name in names:
-        if name not in there:
-            shown = ", ".join(map(repr, there))
-            raise ValueError(
-                f"Partition {number} has no column {name!r}, unlike others: it has {shown}."
-            )
-    return {name: source.column(name) for name in names}
+    for name in {*names} - {*there}:
+        raise ValueError(
+            f"Partition {number} has no column {name!r}, unlike others: it has {listed(there)}."
+        )
+    return source.columns(names)
 
 
 def chunk_of_frame(frame, roles: Roles, inputs_only: bool, number: int) -> Chunk:

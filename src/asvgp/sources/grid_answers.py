@@ -126,7 +126,7 @@ def predict_block(
     sizes = {
         dim: length
         for name in blueprint.roles.inputs
-        for dim, length in zip(blueprint.own[name], np.shape(arrays[name]), strict=True)
+        for dim, length in zip(blueprint.dims_of[name], np.shape(arrays[name]), strict=True)
     }
     shape = tuple(sizes[dim] for dim in blueprint.dims)
     X = blueprint.chunk(arrays, shape, inputs_only=True).X

@@ -1,7 +1,7 @@
 """xarray, NetCDF and Zarr: variables on grids, with coordinates by name.
 
-Where every input is a coordinate along a dimension of its own, blocks go on as grids whose
-coordinates are never written out; otherwise as rows.
+Where every input is a coordinate along a dimension of its own, blocks stay grids, whose
+coordinates are never repeated for every point; otherwise they become rows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from glob import glob
+from glob import glob, has_magic
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,11 @@ import numpy as np
 
 from asvgp.data.columns import Columns, Gridded
 from asvgp.kernels import Linear
+from asvgp.sources.blocks import BlockStream
 from asvgp.sources.boxes import box_lengths, boxes
 from asvgp.sources.convert import as_inputs, as_numbers
-from asvgp.sources.roles import Roles, as_names, closest, is_column, named_by
+from asvgp.sources.paths import check_distinct, stamps, unreadable
+from asvgp.sources.roles import Roles, as_names, closest, is_column, listed, named_by
 from asvgp.sources.source import Chunk, Source, Stream
 from asvgp.statistics.accumulator import block_rows
 
@@ -29,7 +31,7 @@ ENDINGS = (".nc", ".nc4", ".cdf", ".zarr")
 
 
 def open_source(data, roles: Roles) -> Source | None:
-    """A source for xarray objects, NetCDF files and Zarr stores."""
+    """Return a source for xarray objects, NetCDF files and Zarr stores; None for other data."""
     if type(data).__module__.partition(".")[0] == "xarray":
         if hasattr(data, "data_vars"):
             return GridSource(data, roles)
@@ -40,7 +42,7 @@ def open_source(data, roles: Roles) -> Source | None:
 
 
 def _from_array(array, roles: Roles) -> Source:
-    """A DataArray: it is the target, and its coordinates are inputs."""
+    """Return a source for a DataArray: it is the target, and its coordinates are inputs."""
     name = "values" if array.name is None else array.name
     if array.name in array.coords:  # a coordinate on its own: good to predict at
         return GridSource(array.coords.to_dataset(), roles, array.dims)
@@ -49,22 +51,21 @@ def _from_array(array, roles: Roles) -> Source:
 
 
 def grid_files(data) -> list[str] | None:
-    """Paths of NetCDF files or Zarr stores; None where the data are something else."""
-    given = data if isinstance(data, list | tuple) else [data]
-    if not given or not all(isinstance(path, str | os.PathLike) for path in given):
+    """Return the paths of NetCDF files or Zarr stores; None where the data are something else."""
+    items = data if isinstance(data, list | tuple) else [data]
+    if not items or not all(isinstance(path, str | os.PathLike) for path in items):
         return None
-    found = []
-    for path in map(os.fspath, given):
+    paths: list[str] = []
+    for path in map(os.fspath, items):
         if os.path.isdir(path) and not _is_store(path):
-            inside = sorted(str(file) for file in Path(path).iterdir())
-            found += [file for file in inside if _is_grid(file)]
-        elif not os.path.exists(path) and any(c in path for c in "*?["):
-            found += sorted(file for file in glob(path) if _is_grid(file))
+            paths += sorted(str(file) for file in Path(path).iterdir() if _is_grid(str(file)))
+        elif not os.path.exists(path) and has_magic(path):
+            paths += sorted(filter(_is_grid, glob(path)))
         elif _is_grid(path):
-            found.append(path)
+            paths.append(path)
         else:
             return None
-    return found or None
+    return paths or None
 
 
 def _is_grid(path: str) -> bool:
@@ -72,13 +73,12 @@ def _is_grid(path: str) -> bool:
 
 
 def _is_store(path: str) -> bool:
-    """Whether a folder is a Zarr store, whatever its name."""
+    """Return True if a folder is a Zarr store, whatever its name."""
     return any(os.path.isfile(os.path.join(path, m)) for m in (".zgroup", "zarr.json"))
 
 
 def _from_files(paths: Sequence[str], roles: Roles) -> Source:
-    from asvgp.sources.files import check_distinct
-
+    """Return a source for files, opened by xarray."""
     try:
         import xarray as xr
     except ImportError:
@@ -105,35 +105,32 @@ def _from_files(paths: Sequence[str], roles: Roles) -> Source:
             "'asvgp[data]', for several files at once 'asvgp[dask]'."
         ) from None
     except (OSError, ValueError, KeyError, RuntimeError) as error:
-        shown = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
-        kind = "Zarr" if zarr else "NetCDF"
-        first = str(error).partition("\n")[0].rstrip(".")
-        raise ValueError(f"{shown} cannot be read as {kind}: {first}.") from error
+        raise unreadable(paths, error, "Zarr" if zarr else "NetCDF") from error
     return GridSource(data, roles, paths=tuple(paths))
 
 
 @dataclass(frozen=True)
 class Blueprint:
-    """How blocks of variables become a chunk: all that a worker must be told.
+    """All that a worker needs to make a chunk of blocks of variables.
 
     Attributes
     ----------
     roles : Roles
-    own : dict
+    dims_of : dict
         Dimensions of every variable.
     dims : tuple of str
-        Of the block, in the order of its rows.
+        Dimensions of the block, in the order of its rows.
     gridded : bool
-        Whether inputs are axes of a grid.
+        True where inputs are axes of a grid.
     """
 
     roles: Roles
-    own: Mapping[str, tuple[str, ...]]
+    dims_of: Mapping[str, tuple[str, ...]]
     dims: tuple[str, ...]
     gridded: bool
 
     def chunk(self, arrays: Mapping[str, Any], shape: Sequence[int], inputs_only: bool) -> Chunk:
-        """Blocks by the name of their variable, as rows or as a grid."""
+        """Return blocks of variables as rows or as a grid."""
         roles = self.roles
 
         def numbers(name) -> Any:
@@ -145,14 +142,11 @@ class Blueprint:
             several = isinstance(roles.target, list | tuple)
             y = np.stack(columns, axis=1) if several else columns[0]
         if self.gridded:
-            X: Any = Gridded(
-                tuple(as_inputs(np.asarray(arrays[n]), n) for n in roles.inputs), roles.inputs
-            )
+            axes = tuple(as_inputs(np.asarray(arrays[n]), n) for n in roles.inputs)
+            X: Any = Gridded(axes, roles.inputs)
         else:
-            spread = (as_inputs(self._spread(arrays, n, shape), n) for n in roles.inputs)
-            X = Columns(roles.inputs, spread)
-            if y is not None:
-                X = _complete(X, y)
+            columns = [as_inputs(self._spread(arrays, n, shape), n) for n in roles.inputs]
+            X = Columns(roles.inputs, columns if y is None else _complete(columns, y))
         width = roles.width
         if is_column(width):
             width = self._spread(arrays, width, shape)
@@ -161,48 +155,33 @@ class Blueprint:
         return Chunk(X, y, numbers(roles.weight), numbers(roles.noise_variance), width)
 
     def _spread(self, arrays: Mapping[str, Any], name: str, shape: Sequence[int]):
-        """A variable's values in all rows of the block."""
-        own, values = self.own[name], np.ma.asanyarray(arrays[name])
-        order = [own.index(dim) for dim in self.dims if dim in own]
-        whole = [slice(None) if dim in own else None for dim in self.dims]
+        """Return a variable's values in all rows of the block."""
+        dims, values = self.dims_of[name], np.ma.asanyarray(arrays[name])
+        order = [dims.index(dim) for dim in self.dims if dim in dims]
+        whole = [slice(None) if dim in dims else None for dim in self.dims]
         values = values.transpose(order)[tuple(whole)]
         if np.ma.is_masked(values):
             values = np.ma.filled(values.astype(float), np.nan)
         return np.broadcast_to(np.asarray(values), shape).ravel()
 
 
-def _complete(X: Columns, y) -> Columns:
-    """Where the target is missing, inputs may be: some other value stands for them."""
+def _complete(columns: Sequence, y) -> list:
+    """Replace inputs that are missing where the target is, too, by one that is not."""
     absent = np.isnan(y) if y.ndim == 1 else np.isnan(y).any(axis=1)
-    if not absent.any():
-        return X
-    arrays = []
-    for array in X.arrays:
-        lost = absent & (np.isnat(array) if array.dtype.kind == "M" else np.isnan(array))
-        known = np.flatnonzero(~lost)
-        arrays.append(
-            np.where(lost, array[known[0]], array) if lost.any() and len(known) else array
-        )
-    return Columns(X.columns, arrays)
+
+    def filled(column):
+        lost = absent & (np.isnat(column) if column.dtype.kind == "M" else np.isnan(column))
+        return np.where(lost, column[np.argmin(lost)], column) if lost.any() else column
+
+    return [filled(column) for column in columns]
 
 
-class GridStream(Stream):
+class GridStream(BlockStream):
     """Blocks of a grid, one after the other."""
 
     def __init__(self, chunks: Iterator[Chunk], count: int):
-        self.chunks, self.whole = chunks, count == 1
+        self.rest, self.whole = chunks, count == 1
         self.head = next(chunks)
-
-    def blocks(self) -> Iterator[Chunk]:
-        """All blocks; the stream holds on to none of them."""
-        head, self.head = self.head, Chunk(self.head.X)
-        yield head
-        del head
-        yield from self.chunks
-
-    def statistics(self, reader, progress=None):
-        """Statistics of all blocks."""
-        return reader.statistics(self.blocks(), progress)
 
 
 class GridSource(Source):
@@ -215,7 +194,7 @@ class GridSource(Source):
     dims : sequence of str
         Order of the dimensions in answers, where that is known.
     paths : sequence of str
-        Of the files that it was read from.
+        Paths of the files that it was read from.
     """
 
     def __init__(self, data, roles: Roles, dims: Sequence[str] = (), paths: Sequence[str] = ()):
@@ -231,7 +210,7 @@ class GridSource(Source):
         return self.roles.inputs
 
     def prepared(self, kernel, inputs=None) -> GridSource:
-        """The source with its variables chosen, and dimensions that nothing varies along gone."""
+        """Return the source with variables chosen, without dimensions that nothing varies along."""
         new, data = copy(self), self.data
         given = self.roles.inputs if inputs is None else inputs
         for name in self.roles.targets:
@@ -240,35 +219,30 @@ class GridSource(Source):
         dims = tuple(dict.fromkeys(dim for variable in targets for dim in variable.dims))
         chosen = self._inputs(kernel, dims) if given is None else as_names(given)
         if not chosen:
-            raise ValueError(f"Name the target: the variables are {_listed(data.data_vars)}.")
+            raise ValueError(f"Name the target: the variables are {listed(data.data_vars)}.")
         new.roles = roles = replace(self.roles, inputs=tuple(chosen))
         names = roles.columns()
         for name in names:
             if name not in data.variables:
-                by = (
-                    "The kernel is over" if kernel is not None and name in chosen else "There is no"
-                )
-                raise ValueError(self._unknown(name, by))
+                raise ValueError(self._unknown(name, kernel is not None and name in chosen))
         _check_inputs(data, chosen, self.roles.targets)
         over = {dim for name in chosen for dim in data[name].dims}
-        shape = data.sizes
         dims = dims or self._dims_of_inputs(chosen)
         everything = tuple(dict.fromkeys([*dims, *(d for n in names for d in data[n].dims)]))
         if idle := [dim for dim in everything if dim not in over or dim not in dims]:
-            _check_idle(idle, shape, dims, over, self.roles.target)
+            _check_idle(idle, data.sizes, dims, self.roles.target)
             data = data.isel(dict.fromkeys(idle, 0), drop=True)
         new.data = data[list(names)]
         new.dims = new.outer = tuple(dim for dim in dims if dim not in idle)
-        own = [data[name].dims for name in chosen]
-        along = [dims[0] for dims in own if len(dims) == 1]
-        new.gridded = 1 < len(own) == len(along) == len({*along}) == len(new.dims)
+        along = [data[name].dims[0] for name in chosen if len(data[name].dims) == 1]
+        new.gridded = 1 < len(chosen) == len(along) == len({*along}) == len(new.dims)
         if new.gridded:
             new.dims = tuple(along)
         new.rows = prod(data.sizes[dim] for dim in new.dims)
         return new
 
     def _inputs(self, kernel, dims: Sequence[str]) -> list[str]:
-        """Those that the kernel names, or all coordinates along dimensions; in their order."""
+        """Return the inputs that the kernel names, or else the coordinates along dimensions."""
         wanted = named_by(kernel)
         along = [dim for dim in dims if self.data.sizes[dim] > 1] or list(dims[:1])
         if wanted is not None:
@@ -278,22 +252,24 @@ class GridSource(Source):
         return list(dict.fromkeys([*along, *slopes]))
 
     def _dims_of_inputs(self, inputs: Sequence[str]) -> tuple[str, ...]:
-        """Dimensions of an answer, in the order that the data have them in."""
+        """Return the dimensions of an answer, in the order of the data."""
         over = tuple(dict.fromkeys(d for name in inputs for d in self.data[name].dims))
         orders = [self.preferred, *(v.dims for v in self.data.data_vars.values()), over]
         return next(tuple(d for d in order if d in over) for order in orders if {*over} <= {*order})
 
     def _check_target(self, name) -> None:
+        """Check that the target is a variable."""
         data = self.data
         if name in data.coords:
             raise ValueError(
                 f"{name!r} is a coordinate, and cannot be the target; the variables are "
-                f"{_listed(data.data_vars)}."
+                f"{listed(data.data_vars)}."
             )
         if name not in data.data_vars:
-            raise ValueError(self._unknown(name, "There is no"))
+            raise ValueError(self._unknown(name))
 
-    def _unknown(self, name, begin: str) -> str:
+    def _unknown(self, name, by_kernel: bool = False) -> str:
+        """Say that no variable has a name, and which there are."""
         names = [str(n) for n in (*self.data.data_vars, *self.data.coords)]
         hint = closest(name, names, 0.5)
         if name in self.data.dims:
@@ -301,51 +277,50 @@ class GridSource(Source):
                 f"Dimension {name!r} has no coordinate to be an input: give it one, for example "
                 f"data.assign_coords({name}=range({self.data.sizes[name]}))."
             )
-        noun = "variable or coordinate " if begin.endswith("no") else ""
-        return f"{begin} {noun}{name!r}; there are {_listed(names)}.{hint}"
+        begin = "The kernel is over" if by_kernel else "There is no variable or coordinate"
+        return f"{begin} {name!r}; there are {listed(names)}.{hint}"
 
     # ------------------------------------------------------------ reading
 
     @property
     def blueprint(self) -> Blueprint:
-        """How to make chunks of blocks."""
-        own = {str(name): tuple(v.dims) for name, v in self.data.variables.items()}
-        return Blueprint(self.roles, own, self.dims, self.gridded)
+        """Instructions for making chunks of blocks."""
+        dims_of = {str(name): tuple(v.dims) for name, v in self.data.variables.items()}
+        return Blueprint(self.roles, dims_of, self.dims, self.gridded)
 
     @property
     def is_dask(self) -> bool:
-        """Whether there are Dask arrays to be read."""
+        """True where Dask arrays are to be read."""
         return any(self.data[name].chunks for name in self.roles.columns())
 
-    def boxes(self, most: int | None = None) -> list[dict[str, slice]]:
-        """Slices of the dimensions, of at most ``most`` points."""
-        if most is None:
-            most = block_rows(len(self.inputs) + max(1, len(self.roles.targets)))
-        # In the order and the chunks that a variable lies in, whatever the order of the inputs is.
+    def boxes(self, rows: int | None = None) -> list[dict[str, slice]]:
+        """Return slices of the dimensions, of at most ``rows`` points together."""
+        if rows is None:
+            rows = block_rows(len(self.inputs) + max(1, len(self.roles.targets)))
+        # In the order and the chunks of a variable, whatever the order of the inputs is.
         names = (*self.roles.targets, *self.given.data_vars)
         like = next((v for v in map(self.given.get, names) if {*self.dims} <= {*v.dims}), None)
         order = [dim for dim in (self.outer if like is None else like.dims) if dim in self.dims]
         shape = [self.data.sizes[dim] for dim in order]
         chunks = [1 if like is None else _chunk(like, dim) for dim in order]
-        lengths = box_lengths(shape, chunks, most)
+        lengths = box_lengths(shape, chunks, rows)
         return [dict(zip(order, box, strict=True)) for box in boxes(shape, lengths)]
 
     def arrays(self, box: Mapping[str, slice], inputs_only: bool) -> tuple[dict, tuple[int, ...]]:
-        """Blocks of the variables, as they lie in the Dataset, and the shape of all."""
-        names = self.roles.columns(inputs_only)
-        parts = {n: self.data[n].variable for n in names}
+        """Return blocks of the variables, as they lie in the Dataset, and the shape of all."""
+        parts = {n: self.data[n].variable for n in self.roles.columns(inputs_only)}
         parts = {n: v.isel({d: box[d] for d in v.dims}) for n, v in parts.items()}
         return parts, tuple(box[dim].stop - box[dim].start for dim in self.dims)
 
     def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
-        """All rows, in blocks."""
+        """Yield all rows, in blocks."""
         blueprint = self.blueprint
         for box in self.boxes():
             parts, shape = self.arrays(box, inputs_only)
             yield blueprint.chunk({n: v.values for n, v in parts.items()}, shape, inputs_only)
 
     def open(self) -> Stream:
-        """Begin to read: on Dask's workers where there are Dask arrays."""
+        """Start to read, on Dask's workers where there are Dask arrays."""
         if not self.rows:
             raise ValueError("There are no data: 0 rows.")
         if self.is_dask:
@@ -357,32 +332,31 @@ class GridSource(Source):
         return GridStream(self.chunks(), len(self.boxes()))
 
     def ranges(self):
-        """From coordinates; of what has more dimensions, where Dask can reduce it."""
+        """Return the ends of coordinates, and of variables that Dask can reduce."""
         import xarray as xr
 
         variables = [self.data[name].variable for name in self.inputs]
         if not all(variable.ndim <= 1 or variable.chunks for variable in variables):
             return None
-        ends = {(i, e): getattr(v, e)() for i, v in enumerate(variables) for e in ("min", "max")}
-        found = xr.Dataset({f"{e}{i}": variable for (i, e), variable in ends.items()}).compute()
-        pairs = [[found[f"{e}{i}"].values for e in ("min", "max")] for i in range(len(variables))]
-        return Columns(self.inputs, map(np.array, pairs))
+        ends = {f"min {i}": v.min() for i, v in enumerate(variables)}
+        ends |= {f"max {i}": v.max() for i, v in enumerate(variables)}
+        ends = xr.Dataset(ends).compute()
+        pairs = [(ends[f"min {i}"], ends[f"max {i}"]) for i in range(len(variables))]
+        return Columns(self.inputs, [np.array([low.values, high.values]) for low, high in pairs])
 
     def fingerprint(self) -> object:
-        """Sizes, and of files when they were written."""
-        from asvgp.sources.files import stamps
-
+        """Return the sizes, and when files were written."""
         return dict(self.data.sizes), stamps(self.paths)
 
     def answer(self, predict):
-        """A Dataset on the same coordinates, lazily where the data were lazy."""
+        """Return a Dataset on the same coordinates, lazily where the data are lazy."""
         from asvgp.sources.grid_answers import answer
 
         return answer(self, predict)
 
 
 def _chunk(variable, dim: str) -> int:
-    """Length of the chunks that a variable has along a dimension; one where it has none."""
+    """Return the length of a variable's chunks along a dimension; one where it has none."""
     if variable.chunks:
         return max(variable.chunksizes[dim])
     preferred = variable.encoding.get("preferred_chunks") or {}
@@ -390,9 +364,9 @@ def _chunk(variable, dim: str) -> int:
 
 
 def _check_inputs(data, inputs: Sequence[str], targets: Sequence[str]) -> None:
-    """Inputs must be numbers or times of the common calendar."""
+    """Check that inputs are numbers or times of the common calendar."""
     if len({*inputs}) < len(inputs):
-        raise ValueError(f"An input is named twice: {_listed(inputs)}.")
+        raise ValueError(f"An input is named twice: {listed(inputs)}.")
     for name in inputs:
         if name in targets:
             raise ValueError(
@@ -405,15 +379,15 @@ def _check_inputs(data, inputs: Sequence[str], targets: Sequence[str]) -> None:
         if hasattr(first, "calendar"):
             align = ', align_on="year"' if first.calendar == "360_day" else ""
             raise ValueError(
-                f"{name!r} is in the calendar {first.calendar!r}, in which durations are not what "
-                f'they are elsewhere. Convert it, data.convert_calendar("standard"{align}), or '
-                f"count in a unit of its own: data.assign_coords({name}=cftime.date2num("
+                f"{name!r} is in the calendar {first.calendar!r}, in which durations differ from "
+                f'the usual ones. Convert it, data.convert_calendar("standard"{align}), or '
+                f"count in one of its units: data.assign_coords({name}=cftime.date2num("
                 f'data.{name}, "days since {first.year}-01-01", "{first.calendar}")).'
             )
 
 
-def _check_idle(idle, sizes, dims, over, target) -> None:
-    """Dimensions that no input, or no target, varies along must have length one."""
+def _check_idle(idle, sizes, dims, target) -> None:
+    """Check that dimensions along which no input, or no target, varies have length one."""
     for dim in idle:
         if sizes[dim] == 1:
             continue
@@ -428,9 +402,3 @@ def _check_idle(idle, sizes, dims, over, target) -> None:
             f"{sizes[dim]}). Choose one, data.isel({dim}=0), average over it, "
             f"data.mean({dim!r}), or give the kernel a factor, * Matern32(dim={dim!r})."
         )
-
-
-def _listed(names) -> str:
-    names = list(names)
-    shown = ", ".join(repr(str(name)) for name in names[:20])
-    return shown + (f" and {len(names) - 20} more" if len(names) > 20 else "") or "none"

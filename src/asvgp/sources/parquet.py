@@ -1,4 +1,4 @@
-"""Where the columns of Parquet files begin and end, by the statistics in their footers."""
+"""Read the ends of columns from the statistics in the footers of Parquet files."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 
 
 def ranges(dataset, names: Sequence[str]) -> Columns | None:
-    """Smallest and largest of every column in two rows; None where a file does not say."""
+    """Return smallest and largest of every column in two rows; None where a file lacks them."""
     schema = dataset.schema
-    found: dict[str, list] = {name: [] for name in names}
+    ends: dict[str, list] = {name: [] for name in names}
     for fragment in dataset.get_fragments():
         metadata = fragment.metadata
         places = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
@@ -31,11 +31,11 @@ def ranges(dataset, names: Sequence[str]) -> Columns | None:
                 pair = _pair(row_group.column(places[name]), schema.field(name).type)
                 if pair is None:
                     return None
-                found[name] += pair
-    if not all(found.values()):
+                ends[name] += pair
+    if not all(ends.values()):
         return None
     arrays = []
-    for name, values in found.items():
+    for name, values in ends.items():
         array = np.array(values)
         array = np.array([array.min(), array.max()])
         zone = getattr(schema.field(name).type, "tz", None)
@@ -44,21 +44,21 @@ def ranges(dataset, names: Sequence[str]) -> Columns | None:
 
 
 def _pair(column, kind) -> list | None:
-    """Smallest and largest of a column in a row group, exactly; None where they are not told."""
-    told = column.statistics
-    if told is None or not told.has_min_max:
+    """Return smallest and largest of a column in a row group, exactly; None where unknown."""
+    footer = column.statistics
+    if footer is None or not footer.has_min_max:
         return None
     types = arrow().types
     if types.is_timestamp(kind):
-        logical = json.loads(told.logical_type.to_json())
+        logical = json.loads(footer.logical_type.to_json())
         unit = _UNITS.get(logical.get("timeUnit", ""))
-        if unit is None or told.physical_type != "INT64":
+        if unit is None or footer.physical_type != "INT64":
             return None
-        return list(np.array([told.min_raw, told.max_raw], dtype=np.int64).view(f"M8[{unit}]"))
+        return list(np.array([footer.min_raw, footer.max_raw], dtype=np.int64).view(f"M8[{unit}]"))
     if types.is_date32(kind):
-        return [np.datetime64(value, "s") for value in (told.min, told.max)]
+        return [np.datetime64(value, "s") for value in (footer.min, footer.max)]
     if types.is_floating(kind) or types.is_integer(kind):
-        pair = [told.min, told.max]  # as bytes where they are of half precision
+        pair = [footer.min, footer.max]  # as bytes where they are of half precision
         numbers = all(isinstance(end, int | float) for end in pair)
         return pair if numbers and all(np.isfinite(pair)) else None
     return None

@@ -1,8 +1,9 @@
-"""Which column of a table is what: inputs, target, weights."""
+"""Roles of the columns of a table: inputs, target, weights."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,7 +16,7 @@ from asvgp.times import as_duration
 
 @dataclass(frozen=True)
 class Roles:
-    """Names of columns by what they are for, as the user gave them.
+    """Names of columns by their use, as the user gave them.
 
     Examples
     --------
@@ -37,83 +38,82 @@ class Roles:
         return () if self.target is None else as_names(self.target)
 
     def with_(self, **given) -> Roles:
-        """The same with what is given and not None."""
+        """Return these roles with those that are given and not None."""
         given = {name: value for name, value in given.items() if value is not None}
         for name, value in given.items():
-            own = getattr(self, name)
-            if own is not None and own != value:
-                raise ValueError(f"{name} is given twice: {own!r} in scan, {value!r} in fit.")
+            before = getattr(self, name)
+            if before is not None and before != value:
+                raise ValueError(f"{name} is given twice: {before!r} in scan, {value!r} in fit.")
         return replace(self, **given)
 
     def columns(self, inputs_only: bool = False) -> tuple:
-        """All columns that must be read, each once, in the order of the roles."""
+        """Return all columns that must be read, each once, in the order of the roles."""
         beside = () if inputs_only else (*self.targets, self.weight, self.noise_variance)
         width = self.width if is_column(self.width) else None
-        found = [*(self.inputs or ()), *beside, width]
-        return tuple(dict.fromkeys(name for name in found if name is not None))
+        names = [*(self.inputs or ()), *beside, width]
+        return tuple(dict.fromkeys(name for name in names if name is not None))
 
     def resolved(
         self, names: Sequence, kernel: Kernel | None = None, hidden: Sequence = ()
     ) -> Roles:
-        """The same with inputs chosen and all names looked up among those there are.
+        """Return these roles with inputs chosen, and check that all their columns exist.
 
-        Those that are ``hidden`` must be asked for by name.
+        Columns that are ``hidden`` are inputs only where they are named.
         """
         visible, names = names, [*names, *hidden]
-        for name in {*names}:
-            if list(names).count(name) > 1 and self._asks_for(name, kernel):
-                raise ValueError(
-                    f"There are {list(names).count(name)} columns {name!r}: rename all but one."
-                )
-        inputs = self.inputs
-        if inputs is None:
-            taken = {*self.targets, self.weight, self.noise_variance, self.width}
-            wanted = named_by(kernel)
-            rest = [n for n in (visible if wanted is None else names) if n not in taken]
-            inputs = rest if wanted is None else [n for n in rest if n in wanted]
-            missing = [] if wanted is None else [name for name in wanted if name not in names]
-            for name in missing:
-                raise ValueError(f"The kernel is over {name!r}. " + _no_column(name, names))
-            if wanted and (both := [n for n in wanted if n in self.targets]):
-                raise ValueError(
-                    f"{both[0]!r} is the target and, by the kernel, an input: a target cannot "
-                    "explain itself."
-                )
-        inputs = as_names(inputs)
-        found = replace(self, inputs=inputs)
-        for name in found.columns():
-            if name not in names:
+        there, wanted = {*names}, named_by(kernel)
+        width = self.width if isinstance(self.width, str | int) else None
+        others = {*self.targets, self.weight, self.noise_variance, width}
+        if self.inputs is not None:
+            inputs = as_names(self.inputs)
+        elif wanted is None:
+            inputs = tuple(name for name in visible if name not in others)
+        else:
+            for name in wanted:
+                if name not in there:
+                    raise ValueError(f"The kernel is over {name!r}. " + _no_column(name, names))
+                if name in self.targets:
+                    raise ValueError(
+                        f"{name!r} is the target and, by the kernel, an input: a target cannot "
+                        "explain itself."
+                    )
+            inputs = tuple(name for name in names if name in wanted and name not in others)
+        used = {*inputs, *others}
+        check_distinct_names([name for name in names if name in used])
+        roles = replace(self, inputs=inputs)
+        for name in roles.columns():
+            if name not in there:
                 raise ValueError(_no_column(name, names))
         if not inputs:
             raise ValueError(
-                f"No column is left to be an input: there are {_listed(visible)}, and the target "
+                f"No column is left to be an input: there are {listed(visible)}, and the target "
                 f"is {self.target!r}."
                 + (f" Name the index, {hidden[0]!r}, in inputs." if hidden else "")
             )
         if len({*inputs}) < len(inputs):
-            raise ValueError(f"An input is named twice: {_listed(inputs)}.")
+            raise ValueError(f"An input is named twice: {listed(inputs)}.")
         if both := [name for name in inputs if name in self.targets]:
             raise ValueError(
                 f"{both[0]!r} is the target and an input: a target cannot explain itself. Leave it "
                 "out of inputs."
             )
-        return found
+        return roles
 
-    def _asks_for(self, name, kernel: Kernel | None) -> bool:
-        wanted = named_by(kernel)
-        if self.inputs is None and wanted is None:
-            return True
-        inputs = as_names(self.inputs) if self.inputs is not None else wanted or ()
-        return name in (*inputs, *self.targets, self.weight, self.noise_variance, self.width)
+
+def check_distinct_names(names: Sequence, where: str = "") -> None:
+    """Check that no two columns share a name; ``where`` begins the message."""
+    for name, count in Counter(names).most_common(1):
+        if count > 1:
+            raise ValueError(f"{where}There are {count} columns {name!r}: rename all but one.")
 
 
 def as_names(given) -> tuple:
-    """One name or several, as a tuple."""
+    """Return one name or several as a tuple."""
     return (given,) if isinstance(given, str | int) else tuple(given)
 
 
 def is_column(width) -> bool:
-    """Whether a width is the name or number of a column, not a duration."""
+    """Return True if a width is the name of a column, not a duration."""
     if isinstance(width, str):
         try:
             return as_duration(width) is None
@@ -123,7 +123,7 @@ def is_column(width) -> bool:
 
 
 def named_by(kernel: Kernel | None) -> list[str] | None:
-    """The columns that a kernel names; None where a part of it is over all there are."""
+    """Return the columns that a kernel names; None where a part of it is over all of them."""
     if kernel is None:
         return None
     dims = [factor.dim for part in kernel.components for factor in part.factors]
@@ -134,7 +134,7 @@ def named_by(kernel: Kernel | None) -> list[str] | None:
 
 
 def closest(name, names: Sequence, cutoff: float = 0.6) -> str:
-    """A question after the name that may be meant, case aside; empty where there is none.
+    """Ask whether the closest name is meant, case aside; empty where none is close.
 
     Examples
     --------
@@ -142,17 +142,17 @@ def closest(name, names: Sequence, cutoff: float = 0.6) -> str:
     " Did you mean 'power'?"
     """
     plain = {str(n).lower(): str(n) for n in reversed(names)}
-    found = get_close_matches(str(name).lower(), plain, n=1, cutoff=cutoff)
-    return f" Did you mean {plain[found[0]]!r}?" if found else ""
+    matches = get_close_matches(str(name).lower(), plain, n=1, cutoff=cutoff)
+    return f" Did you mean {plain[matches[0]]!r}?" if matches else ""
 
 
 def _no_column(name, names: Sequence) -> str:
     hint = about_header(names) or closest(name, names)
-    return f"There is no column {name!r}; there are {_listed(names)}.{hint}"
+    return f"There is no column {name!r}; there are {listed(names)}.{hint}"
 
 
 def about_header(names: Sequence) -> str:
-    """What to do about a first line that names no columns, or all of them in one.
+    """Say what to do about a first line that names no columns, or all of them in one.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def about_header(names: Sequence) -> str:
 
 
 def _is_value(text: str) -> bool:
-    """Whether text spells a number or a time."""
+    """Return True if text spells a number or a time."""
     for read in (float, datetime.fromisoformat):
         with suppress(ValueError):
             read(text.strip())
@@ -185,6 +185,7 @@ def _is_value(text: str) -> bool:
     return False
 
 
-def _listed(names: Sequence) -> str:
-    shown = ", ".join(repr(name) for name in list(names)[:20])
+def listed(names: Collection) -> str:
+    """List names for a message, at most 20 of them."""
+    shown = ", ".join(repr(name) for name in [*names][:20])
     return shown + (f" and {len(names) - 20} more" if len(names) > 20 else "") or "none"

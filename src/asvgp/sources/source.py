@@ -236,7 +236,7 @@ def scan(data, target=None, inputs=None, *, weight=None, noise_variance=None, wi
     ----------
     data : path, folder, glob or list of them; table, frame, array; iterable or function
         Parquet, CSV, Feather and NumPy files; pyarrow tables, datasets and readers; pandas,
-        polars (lazy, too) and whatever else narwhals or the Arrow stream interface knows;
+        polars (lazy, too) and everything else with the Arrow stream interface;
         arrays, memory-mapped or structured; an iterable of chunks, or a function without
         arguments that returns a new one: then two passes are possible. A chunk is a frame, a
         dictionary of arrays, or a tuple (X, y) or (X, y, weight). NetCDF files, Zarr stores and

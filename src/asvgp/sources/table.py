@@ -18,7 +18,7 @@ from asvgp.sources.source import Chunk, Source
 
 
 class TableSource(Source):
-    """A table: a kind of it says which columns there are, and reads some in batches.
+    """A table; subclasses name its columns and read them in batches.
 
     Parameters
     ----------
@@ -30,18 +30,18 @@ class TableSource(Source):
 
     @abstractmethod
     def names(self) -> Sequence[str]:
-        """All columns."""
+        """Return the names of all columns."""
 
     def hidden(self) -> Sequence[str]:
-        """Further columns, for those who name them."""
+        """Return the names of columns that are used only where they are named."""
         return ()
 
     @abstractmethod
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        """All rows: some columns by name, as arrays of NumPy or Arrow or whatever they are."""
+        """Yield all rows of the columns named, as arrays of any library."""
 
     def prepared(self, kernel: Kernel | None, inputs=None) -> TableSource:
-        """The source with its columns chosen."""
+        """Return the source with its columns chosen."""
         new = copy(self)
         roles = self.roles if inputs is None else replace(self.roles, inputs=tuple(inputs))
         new.roles = roles.resolved(self.names(), kernel, self.hidden())
@@ -53,7 +53,7 @@ class TableSource(Source):
         return self.roles.inputs
 
     def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
-        """All rows."""
+        """Yield all rows."""
         start = 0
         for batch in self.batches(self.roles.columns(inputs_only)):
             chunk = chunk_of(batch, self.roles, start, inputs_only)
@@ -62,7 +62,7 @@ class TableSource(Source):
 
 
 def chunk_of(batch: Mapping[str, Any], roles: Roles, start: int, inputs_only: bool) -> Chunk:
-    """Columns by their roles, as arrays of numbers and times; ``start`` counts the first row."""
+    """Return columns by their roles, as arrays; ``start`` is the number of the first row."""
 
     def numbers(name):
         return None if name is None else as_numbers(batch[name], name, start)
