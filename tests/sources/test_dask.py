@@ -347,7 +347,7 @@ class TestBadInput:
         data = dd.from_delayed(
             [dask.delayed(p) for p in parts], meta=table.iloc[:0], verify_meta=False
         )
-        with pytest.raises(ValueError, match=r"partition is not as the Dask frame says.*'y'"):
+        with pytest.raises(ValueError, match=r"partition differs from the Dask frame.*'y'"):
             GPRegressor(Matern32(dim="x"), **FIXED).fit(data, "y")
 
     def test_text(self, table):

@@ -37,14 +37,15 @@ class Addition(NamedTuple):
     ----------
     data : FitData
         All data so far.
-    new : Statistics
-        Those of the source alone.
+    rows, missing : int
+        Rows of the source that were added, and those whose targets are missing.
     sample : array or None
         Targets that were looked at, for checks that sums cannot decide.
     """
 
     data: FitData
-    new: Statistics
+    rows: int
+    missing: int
     sample: Array | None
 
 
@@ -131,15 +132,15 @@ def absorb(
     known = stream.whole or source.again or settings.domain_known
     if data is None and (known or not growing):
         return _absorb_whole(settings, source, stream, progress)
-    new, advance = None, progress.passing(source.rows)
+    count, missing, advance = 0, 0, progress.passing(source.rows)
     for block in stream.blocks():
         reader = prepare(settings, block, data, targets=target_names(source))
         part = reader.statistics([block], advance)
-        before, new = reader.data.stats, part if new is None else new + part
+        before, count, missing = reader.data.stats, count + part.count, missing + part.missing
         data = reader.data.with_statistics(part if before.count == 0 else before + part)
-    if data is None or new is None:
+    if data is None or not count + missing:
         raise ValueError("There are no data: 0 rows.")
-    return Addition(data, new, None)
+    return Addition(data, count, missing, None)
 
 
 def _absorb_whole(
@@ -157,7 +158,7 @@ def _absorb_whole(
     del points, y
     new = stream.statistics(reader, progress.passing(rows))
     check_unchanged(source, before, counted, new)
-    return Addition(reader.data.with_statistics(new), new, sample)
+    return Addition(reader.data.with_statistics(new), new.count, new.missing, sample)
 
 
 def _extent(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Literal
@@ -14,14 +13,13 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from asvgp.data.settings import Domain, NumBasis, Settings
-from asvgp.estimators.ingest import Forgetter, absorb
+from asvgp.estimators.ingest import Addition, Forgetter, absorb
 from asvgp.estimators.predict import PredictMixin
 from asvgp.estimators.variation import check_variation
 from asvgp.kernels import Kernel, Matern32
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
 from asvgp.sources.source import Source, source_for
-from asvgp.statistics import Statistics
 from asvgp.structures.fit_data import FitData
 from asvgp.training.fit import Fit
 from asvgp.training.optimise import LBFGS
@@ -305,7 +303,7 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
         data: FitData | None = vars(self).get("_data")
         with Progress(settings.progress) as progress:
             added = absorb(settings, source, data, growing, progress)
-        self._check_missing(added.new, source.gridded, added.data.targets)
+        self._check_missing(added, source.gridded)
         seconds = added.data.seconds + time.perf_counter() - begin
         self._replace(replace(added.data, seconds=seconds))
         return added.sample
@@ -369,19 +367,18 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
         for note in report.notes:
             warnings.warn(note[0].upper() + note[1:] + ".", UserWarning, stacklevel=4)
 
-    def _check_missing(
-        self, stats: Statistics, gridded: bool, targets: Sequence[str] | None
-    ) -> None:
+    def _check_missing(self, added: Addition, gridded: bool) -> None:
         """Warn about missing targets; on a grid, gaps are nothing new."""
-        name = " or ".join(targets) if targets else "y"
-        if stats.count == 0:
-            raise ValueError(f"All {stats.missing} values of {name} are NaN: nothing to fit.")
-        if stats.missing and not gridded:
-            several = len(stats.squares) > 1
+        data, missing = added.data, added.missing
+        name = " or ".join(data.targets) if data.targets else "y"
+        if added.rows == 0:
+            raise ValueError(f"All {missing} values of {name} are NaN: nothing to fit.")
+        if missing and not gridded:
+            several = data.stats.outputs > 1
             why = ": a row counts where all outputs are known." if several else "."
             warnings.warn(
-                f"{stats.missing} of {stats.missing + stats.count} rows have {name} = NaN and are "
-                f"left out as missing{why}",
+                f"{missing} of {missing + added.rows} rows have {name} = NaN and are left out "
+                f"as missing{why}",
                 UserWarning,
                 stacklevel=4,
             )

@@ -1,8 +1,8 @@
 """Dask: sums are made where the data are, and only sums travel.
 
-A partition becomes statistics on the worker that holds it, and these are added in a tree: what
-reaches the client is as large as one of them. A lost worker's partitions are computed again by
-Dask, as everything here is a function of the graph. The same on any scheduler.
+A partition becomes statistics on the worker that holds it, and these are added in a tree: the
+client receives no more than one of them. Dask computes the partitions of a lost worker again,
+because everything here is a function of the graph. It works on any scheduler.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 from asvgp.data.columns import Columns
 from asvgp.policies import DATA
+from asvgp.sources.arrays import ArraySource
 from asvgp.sources.blocks import extremes, in_blocks, joined
 from asvgp.sources.convert import as_inputs, as_numbers
 from asvgp.sources.frames import PandasSource
@@ -30,19 +31,21 @@ from asvgp.statistics.accumulator import block_rows
 FAN_IN = 8  # statistics that are added at once
 FAN_IN_BYTES = 1 << 29  # and that they may take together
 LARGE = 1 << 22  # bytes of a model that is too large to be a part of a graph
-CENTRE = 1 << 12  # rows that a first look needs at least
-LOOKS = 16  # partitions to take them from
+FIRST_ROWS = 1 << 12  # rows that the choice of a grid needs at least
+FIRST_PARTS = 16  # partitions to take them from
+BESIDE = ("y", "sample_weight", "noise_variance")
+NO_ROWS = "There are no data: 0 rows."
 
 
 def open_source(data, roles: Roles) -> Source | None:
-    """A source for Dask frames and arrays."""
+    """Return a source for Dask frames and arrays, None for other data."""
     if type(data).__module__.partition(".")[0] != "dask":
         return None
     return DaskFrame(data, roles) if is_frame(data) else DaskPieces(data, roles)
 
 
 def is_frame(data) -> bool:
-    """Whether this is a frame of Dask, not an array; an error for what is neither."""
+    """Return True for a frame of Dask, False for an array; other objects are an error."""
     kind = type(data)  # whose attributes are real, unlike those of a delayed object
     if hasattr(kind, "map_partitions") and hasattr(kind, "to_delayed") and data.ndim == 2:
         return True
@@ -58,8 +61,8 @@ def is_frame(data) -> bool:
 
 
 @contextmanager
-def told(number: int):
-    """Errors say in which partition they were."""
+def naming_partition(number: int):
+    """Say in errors in which partition they occurred."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -68,65 +71,65 @@ def told(number: int):
 
 
 def computed(*values) -> tuple:
-    """What delayed values come to; all that the client ever asks for."""
+    """Compute delayed values on the workers; the client receives nothing else."""
     from dask.base import compute
 
     try:
         return compute(*values)
-    except KeyError as error:  # Dask's choice of columns, by the name of which there is none
+    except KeyError as error:  # a partition lacks a column that Dask selects
         raise ValueError(
-            f"A partition is not as the Dask frame says: {error}. All need the same columns."
+            f"A partition differs from the Dask frame: {error}. All need the same columns."
         ) from error
 
 
 class Part(NamedTuple):
-    """One partition: how its chunk is made, of what is delayed.
+    """One partition: the function that makes its chunk, and its delayed arguments.
 
     A chunk is never the result of a task. It would be as long as the data, and Dask, which does
-    not know what it weighs, would send it from worker to worker.
+    not know its size, would send it from worker to worker.
     """
 
     make: Callable[..., Chunk]
     arguments: tuple
 
-    def task(self, work: Callable, *given):
-        """Work on the chunk, delayed: one task that makes it and forgets it."""
+    def task(self, work: Callable, *options):
+        """Return delayed work on the chunk: one task that makes it and does not keep it."""
         from dask.delayed import delayed
 
-        return delayed(_run, pure=False)(work, given, self.make, self.arguments)
+        return delayed(_run, pure=False)(work, options, self.make, self.arguments)
 
 
-def _run(work: Callable, given: Sequence, make: Callable[..., Chunk], arguments: Sequence):
-    return work(make(*arguments), *given)
+def _run(work: Callable, options: Sequence, make: Callable[..., Chunk], arguments: Sequence):
+    return work(make(*arguments), *options)
 
 
 def itself(chunk: Chunk) -> Chunk:
-    """The chunk."""
+    """Return the chunk."""
     return chunk
 
 
 def statistics_of(chunk: Chunk, reader, number: int):
-    """Statistics of one partition; None where it has no rows."""
+    """Return the statistics of one partition; None where it has no rows."""
     if not chunk.rows:
         return None
     blocks = in_blocks([chunk]) if isinstance(chunk.X, Columns | np.ndarray) else [chunk]
-    with told(number):
+    with naming_partition(number):
         return reader.statistics(blocks)
 
 
-def added(parts: Sequence):
-    """The sum of statistics, those of no rows left out."""
+def add_statistics(parts: Sequence):
+    """Return the sum of statistics; None, which stands for no rows, where there are none."""
     parts = [part for part in parts if part is not None]
     return reduce(add, parts) if parts else None
 
 
 def ends_of(chunk: Chunk, along: int | None):
-    """Outermost inputs of a partition and its number of rows."""
+    """Return the outermost inputs of a partition and its number of rows."""
     return (extremes(chunk.X, chunk.width, along), chunk.rows) if chunk.rows else None
 
 
-def outermost_of(parts: Sequence):
-    """The outermost of several, and the rows of all."""
+def join_ends(parts: Sequence):
+    """Return the outermost inputs of several partitions and their number of rows."""
     parts = [part for part in parts if part is not None]
     if not parts:
         return None
@@ -135,12 +138,12 @@ def outermost_of(parts: Sequence):
 
 
 def first_rows(chunk: Chunk, rows: int) -> Chunk:
-    """The beginning of a partition."""
+    """Return the first rows of a partition."""
     return chunk[:rows] if chunk.rows > rows else chunk
 
 
 def tree(parts: Sequence, join: Callable, fan_in: int = FAN_IN):
-    """Delayed values joined a few at a time, until there is one."""
+    """Join delayed values, a few at a time, until one is left."""
     from dask.delayed import delayed
 
     parts, joins = list(parts), delayed(join, pure=False)
@@ -149,11 +152,11 @@ def tree(parts: Sequence, join: Callable, fan_in: int = FAN_IN):
     return parts[0]
 
 
-def shared(predict):
-    """What predicts, as a part of graphs: in them once, by its key, or on the workers already.
+def delayed_once(predict):
+    """Return a predictor that a graph holds once, by its key.
 
-    A cluster takes no large graphs without complaint: a large model is given to its workers, to
-    all of them, so that losing one loses nothing. It stays there as long as the answer is kept.
+    Clusters warn of large graphs, so all workers of one receive a large model beforehand. They
+    keep it as long as the answer exists, and the loss of a worker loses nothing.
     """
     from dask.delayed import delayed
 
@@ -164,147 +167,129 @@ def shared(predict):
 
 
 def _client():
-    """The client of a cluster that Dask would compute on; None where there is none."""
+    """Return the client of the cluster that Dask would compute on; None without a cluster."""
     from dask.base import get_scheduler
 
-    owner = getattr(get_scheduler(), "__self__", None)
-    return owner if hasattr(owner, "scatter") else None
+    client = getattr(get_scheduler(), "__self__", None)
+    return client if hasattr(client, "scatter") else None
 
 
 class DaskStream(Stream):
-    """Partitions.
-
-    Parameters
-    ----------
-    parts : sequence of Part
-    head : Chunk
-        The first rows.
-    whole : bool
-        Whether these are all.
-    """
+    """Partitions, read where they are; ``head`` holds their first rows, or all if ``whole``."""
 
     def __init__(self, parts: Sequence[Part], head: Chunk, whole: bool):
         self.parts, self.head, self.whole = parts, head, whole
 
     def statistics(self, reader, progress=None):
-        """Statistics of all partitions, added on the workers."""
+        """Return the statistics of all partitions, added on the workers."""
         from dask.delayed import delayed
 
         size = reader.nbytes
         fan_in = int(min(max(FAN_IN_BYTES // max(size, 1), 2), FAN_IN))
-        sent = delayed(reader, traverse=False, pure=False)  # once, by its key
-        sums = [part.task(statistics_of, sent, i) for i, part in enumerate(self.parts)]
-        (found,) = computed(tree(sums, added, fan_in))
-        if found is None:
-            raise ValueError("There are no data: 0 rows.")
+        once = delayed(reader, traverse=False, pure=False)  # the graph holds it by its key
+        sums = [part.task(statistics_of, once, i) for i, part in enumerate(self.parts)]
+        (total,) = computed(tree(sums, add_statistics, fan_in))
+        if total is None:
+            raise ValueError(NO_ROWS)
         if progress is not None:
-            progress(found.count + found.missing)
-        return found
+            progress(total.count + total.missing)
+        return total
 
     def blocks(self) -> Iterator[Chunk]:
-        """All rows, a partition at a time."""
+        """Yield all rows, a partition at a time."""
         for part in self.parts:
             (chunk,) = computed(part.task(itself))
             if chunk.rows:
                 yield chunk
 
 
-def first_look(parts: Sequence[Part], rows: int | None, most: int) -> tuple[Chunk, bool]:
-    """Rows to begin with, and whether they are all: ``most`` or fewer come to the client."""
-    if rows is not None and rows >= most and len(parts) > 1:
-        # Their number is known; what else is to be found out, rows from all over tell better.
-        spread = parts[:: -(-len(parts) // LOOKS)]
-        new = computed(*(part.task(first_rows, CENTRE // len(spread)) for part in spread))
-        if found := [chunk for chunk in new if chunk.rows]:
-            return joined(found), False
-    found, held, start, step = [], 0, 0, 1
-    while start < len(parts) and held < most:
-        some = parts[start : start + step]
-        new = computed(*(part.task(first_rows, most - held) for part in some))
-        found += [chunk for chunk in new if chunk.rows]
-        held += sum(chunk.rows for chunk in new)
+def first_look(parts: Sequence[Part], rows: int | None, limit: int) -> tuple[Chunk, bool]:
+    """Bring at most ``limit`` rows to the client; return them, and True if they are all."""
+    if rows is not None and rows >= limit and len(parts) > 1:
+        # Their number is known; rows from everywhere tell the rest better than the first.
+        spread = parts[:: -(-len(parts) // FIRST_PARTS)]
+        new = computed(*(part.task(first_rows, FIRST_ROWS // len(spread)) for part in spread))
+        if chunks := [chunk for chunk in new if chunk.rows]:
+            return joined(chunks), False
+    chunks, held, start, step = [], 0, 0, 1
+    while start < len(parts) and held < limit:
+        tasks = [part.task(first_rows, limit - held) for part in parts[start : start + step]]
+        chunks += [chunk for chunk in computed(*tasks) if chunk.rows]
+        held = sum(chunk.rows for chunk in chunks)
         start, step = start + step, 2 * step
-    if not found:
-        raise ValueError("There are no data: 0 rows.")
-    return joined(found), start >= len(parts) and held < most
-
-
-def _look_rows(roles: Roles) -> int:
-    """Rows from which on an automatic grid does not depend on them, and one more."""
-    return DATA.many_rows + 2 if roles.width is None else block_rows(2)
+    if not chunks:
+        raise ValueError(NO_ROWS)
+    return joined(chunks), start >= len(parts) and held < limit
 
 
 class DaskSource(Source):
-    """What is common to partitions of all kinds."""
+    """Base of sources that are partitions."""
 
     @abstractmethod
     def parts(self, inputs_only: bool = False) -> list[Part]:
-        """All partitions."""
+        """Return all partitions."""
 
     def open(self) -> Stream:
-        """Begin to read, on the workers."""
+        """Start to read, on the workers."""
         parts = self.parts()
-        return DaskStream(parts, *first_look(parts, self.rows, _look_rows(self.roles)))
+        # Beyond that many rows, and one more, an automatic grid does not depend on their number.
+        limit = DATA.many_rows + 2 if self.roles.width is None else block_rows(2)
+        return DaskStream(parts, *first_look(parts, self.rows, limit))
 
     def survey(self, progress=None, along: int | None = 0):
-        """Outermost inputs and the number of rows, by a tree of partitions."""
+        """Return the outermost inputs and the number of rows, by a tree of partitions."""
         ends = [part.task(ends_of, along) for part in self.parts(inputs_only=True)]
-        (found,) = computed(tree(ends, outermost_of))
-        if found is None:
-            raise ValueError("There are no data: 0 rows.")
+        (joint,) = computed(tree(ends, join_ends))
+        if joint is None:
+            raise ValueError(NO_ROWS)
         if progress is not None:
-            progress(found[1])
-        return found
+            progress(joint[1])
+        return joint
 
 
 # ---------------------------------------------------------------- frames
 
 
 class DaskFrame(DaskSource, TableSource):
-    """A Dask data frame; its index is a column to those who name it."""
+    """A Dask data frame; its index is a column where it is named."""
 
     def __init__(self, frame, roles: Roles):
         super().__init__(roles)
         self.frame = frame
 
     def names(self) -> Sequence[str]:
-        """All columns."""
+        """Return the names of all columns."""
         return [str(name) for name in self.frame.columns]
 
     def hidden(self) -> Sequence[str]:
-        """Name of the index."""
-        own, name = self.names(), self.frame.index.name
-        return [str(name)] if name is not None and str(name) not in own else []
+        """Return the name of the index."""
+        name = self.frame.index.name
+        return [] if name is None or str(name) in self.names() else [str(name)]
 
     def _chosen(self, names: Sequence[str]):
-        """The frame with some columns, so that others are not even read."""
-        own = list(self.frame.columns)
-        return self.frame[[name for name in own if str(name) in names]]
+        """Return the frame with these columns alone, so that others are not even read."""
+        return self.frame[[name for name in self.frame.columns if str(name) in names]]
 
     def parts(self, inputs_only: bool = False) -> list[Part]:
-        """All partitions."""
+        """Return all partitions."""
         frames = self._chosen(self.roles.columns(inputs_only)).to_delayed()
-        kept = self.roles, inputs_only
-        return [Part(chunk_of_frame, (part, *kept, i)) for i, part in enumerate(frames)]
+        roles = self.roles
+        return [Part(chunk_of_frame, (f, roles, inputs_only, i)) for i, f in enumerate(frames)]
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        """All rows, a partition at a time."""
+        """Yield all rows, a partition at a time."""
         for number, part in enumerate(self._chosen(names).to_delayed()):
             yield columns_of(computed(part)[0], names, number)
 
     def answer(self, predict):
-        """A Dask data frame with the same index."""
-        meta = _predicted(self.frame._meta, self.inputs, predict)
-        return self._chosen(self.inputs).map_partitions(
-            _predicted,
-            self.inputs,
-            shared(predict),
-            meta=meta,
-        )
+        """Return a Dask data frame with the same index."""
+        meta = _predict_frame(self.frame._meta, self.inputs, predict)
+        chosen, once = self._chosen(self.inputs), delayed_once(predict)
+        return chosen.map_partitions(_predict_frame, self.inputs, once, meta=meta)
 
 
 def columns_of(frame, names: Sequence[str], number: int) -> Mapping[str, Any]:
-    """Columns of a partition by name."""
+    """Return columns of a partition by name."""
     source = PandasSource(frame, Roles())
     there = [*source.names(), *source.hidden()]
     for name in {*names} - {*there}:
@@ -315,16 +300,16 @@ def columns_of(frame, names: Sequence[str], number: int) -> Mapping[str, Any]:
 
 
 def chunk_of_frame(frame, roles: Roles, inputs_only: bool, number: int) -> Chunk:
-    """A partition as a chunk."""
+    """Return a partition as a chunk."""
     if not len(frame):
         return Chunk(np.empty(0))
     table = columns_of(frame, roles.columns(inputs_only), number)
-    with told(number):
+    with naming_partition(number):
         return chunk_of(table, roles, 0, inputs_only)
 
 
-def _predicted(frame, inputs: Sequence[str], predict):
-    """Predictions of a partition."""
+def _predict_frame(frame, inputs: Sequence[str], predict):
+    """Return predictions of a partition."""
     import pandas as pd
 
     if not len(frame):
@@ -347,14 +332,14 @@ class DaskPieces(DaskSource):
         self.columns: tuple[str, ...] | None = None
         if is_frame(X):
             self.columns = tuple(str(name) for name in X.columns)
-        elif X.ndim not in (1, 2):
+            return
+        if X.ndim not in (1, 2):
             raise ValueError(f"An array of data must have rows and columns, not {X.shape}.")
-        self.rows = None
-        if self.columns is None and not np.isnan(X.shape[0]):
-            self.rows = int(X.shape[0])
+        self.X = X.rechunk({1: -1}) if X.ndim == 2 else X  # rows are never divided
+        self.rows = None if np.isnan(X.shape[0]) else int(X.shape[0])
 
     def prepared(self, kernel, inputs=None) -> DaskPieces:
-        """The source with its columns chosen."""
+        """Return the source with its columns chosen."""
         new = copy(self)
         if self.columns is not None:
             names = self.columns if inputs is None else tuple(inputs)
@@ -370,19 +355,14 @@ class DaskPieces(DaskSource):
         return self.columns
 
     def parts(self, inputs_only: bool = False) -> list[Part]:
-        """All partitions."""
-        chunks = None
-        if self.columns is None:
-            X = self.X.rechunk({1: -1}) if self.X.ndim == 2 else self.X
-            chunks, pieces = X.chunks[0], list(X.to_delayed().ravel())
-        else:
-            pieces = list(self.X.to_delayed())
-        names = ("y", "sample_weight", "noise_variance")
+        """Return all partitions."""
+        pieces = list(np.ravel(self.X.to_delayed()))
+        chunks = self.X.chunks[0] if self.columns is None else ()
         others = [
             [None] * len(pieces)
             if value is None or inputs_only
             else _pieces(value, name, pieces, chunks)
-            for name, value in zip(names, self.beside, strict=True)
+            for name, value in zip(BESIDE, self.beside, strict=True)
         ]
         return [
             Part(chunk_of_pieces, (X, self.roles, inputs_only, number, *beside))
@@ -390,88 +370,84 @@ class DaskPieces(DaskSource):
         ]
 
     def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
-        """All rows, a partition at a time."""
+        """Yield all rows, a partition at a time."""
         for part in self.parts(inputs_only):
             yield computed(part.task(itself))[0]
 
     def answer(self, predict):
-        """Dask arrays by name."""
+        """Return Dask arrays by name, or a frame for a frame."""
         if self.columns is not None:
             return DaskFrame(self.X, Roles(inputs=self.inputs)).answer(predict)
         import dask.array as da
 
         names = list(predict(None))
-        X = self.X.rechunk({1: -1}) if self.X.ndim == 2 else self.X
-        found = da.blockwise(
-            _predicted_rows,
+        answers = da.blockwise(
+            _predict_rows,
             ("asvgp", "row"),
-            X,
-            ("row", "column")[: X.ndim],
-            predict=shared(predict),
+            self.X,
+            ("row", "column")[: self.X.ndim],
+            predict=delayed_once(predict),
             count=len(names),
             new_axes={"asvgp": len(names)},
             dtype=float,
             concatenate=True,
             meta=np.empty((0, 0)),
         )
-        return {name: found[i] for i, name in enumerate(names)}
+        return {name: answers[i] for i, name in enumerate(names)}
 
 
-def _pieces(value, name: str, pieces: Sequence, chunks: Any) -> list:
-    """Delayed partitions of y or weights, as many and as long as those of X."""
-    if hasattr(value, "to_delayed") and hasattr(value, "map_partitions"):
-        found = list(value.to_delayed())
-    else:
+def _pieces(value, name: str, pieces: Sequence, chunks: Sequence[int]) -> list:
+    """Return delayed partitions of y or weights, as many and as long as those of X."""
+    if not hasattr(value, "map_partitions"):  # an array, of Dask or not
         import dask.array as da
 
-        known = chunks is not None and not np.isnan(chunks).any()
-        rows = sum(() if chunks is None else chunks)
+        known = len(chunks) > 0 and not np.isnan(chunks).any()
         if not hasattr(value, "dask"):
             if not known:
-                raise TypeError(f"{name} must be of Dask, as X is, whose partitions are unknown.")
-            wanted: Any = (chunks, *np.shape(value)[1:])
-            value = da.from_array(np.asarray(value), chunks=wanted)
+                raise TypeError(
+                    f"{name} must be a Dask array: the lengths of the partitions of X are unknown."
+                )
+            value = da.from_array(np.asarray(value))
         if known and not np.isnan(value.shape[0]):
-            if value.shape[0] != rows:
+            if value.shape[0] != sum(chunks):
                 raise ValueError(
-                    f"X and {name} have inconsistent numbers of samples: {rows} and "
+                    f"X and {name} have inconsistent numbers of samples: {sum(chunks)} and "
                     f"{value.shape[0]}."
                 )
             value = value.rechunk({0: chunks})
         value = value.rechunk({1: -1}) if value.ndim == 2 else value
-        found = list(value.to_delayed().ravel())
-    if len(found) != len(pieces):
-        raise ValueError(f"X has {len(pieces)} partitions, but {name} has {len(found)}.")
-    return found
+    parts = list(np.ravel(value.to_delayed()))
+    if len(parts) != len(pieces):
+        raise ValueError(f"X has {len(pieces)} partitions, but {name} has {len(parts)}.")
+    return parts
 
 
 def chunk_of_pieces(X, roles: Roles, inputs_only: bool, number: int, y, weight, noise) -> Chunk:
-    """Blocks of arrays, or of frames, as a chunk."""
+    """Return blocks of arrays, or of frames, as a chunk."""
     if not len(X):
         return Chunk(np.empty(0))
-    with told(number):
-        for name, part in (("y", y), ("sample_weight", weight), ("noise_variance", noise)):
+    with naming_partition(number):
+        for name, part in zip(BESIDE, (y, weight, noise), strict=True):
             if part is not None and len(part) != len(X):
                 raise ValueError(f"{len(X)} rows of X, but {len(part)} of {name}.")
         if hasattr(X, "columns"):
             table = columns_of(X, roles.inputs, number)
             rows: Any = Columns(roles.inputs, [as_inputs(table[n], n) for n in roles.inputs])
         elif roles.inputs is not None:
-            from asvgp.sources.arrays import ArraySource
-
             return joined(list(ArraySource(np.asarray(X), roles).chunks(inputs_only)))
         else:
             rows = np.asarray(X)
-        values = None
-        if y is not None:
-            values = as_numbers(y, "y") if np.ndim(y) == 1 else np.asarray(y)
-        weight = None if weight is None else as_numbers(weight, "sample_weight")
-        noise = None if noise is None else as_numbers(noise, "noise_variance")
-        return Chunk(rows, values, weight, noise, roles.width)
+
+        def numbers(part, name: str):
+            return None if part is None else as_numbers(part, name)
+
+        values = np.asarray(y) if np.ndim(y) > 1 else numbers(y, "y")
+        weights, noises = numbers(weight, "sample_weight"), numbers(noise, "noise_variance")
+        return Chunk(rows, values, weights, noises, roles.width)
 
 
-def _predicted_rows(X, predict, count: int) -> np.ndarray:
-    """Predictions of a block, (columns, rows)."""
+def _predict_rows(X, predict, count: int) -> np.ndarray:
+    """Return predictions of a block, of shape (columns, rows)."""
     return np.stack(list(predict(X).values())) if len(X) else np.empty((count, 0))
 
 
@@ -479,21 +455,21 @@ def _predicted_rows(X, predict, count: int) -> np.ndarray:
 
 
 def grid_stream(source) -> Stream:
-    """The pass over a grid of Dask arrays, a box of chunks at a time."""
-    most = int(np.clip(source.rows // 64, DATA.many_rows, block_rows(2)))
+    """Return the pass over a grid of Dask arrays, a box of chunks at a time."""
+    rows = int(np.clip(source.rows // 64, DATA.many_rows, block_rows(2)))
 
     def part(box) -> Part:
         parts, shape = source.arrays(box, inputs_only=False)
         arrays = {name: variable.data for name, variable in parts.items()}
         return Part(chunk_of_box, (source.blueprint, arrays, shape))
 
-    boxes = source.boxes(most)
+    boxes = source.boxes(rows)
     whole = len(boxes) == 1
-    small = CENTRE if source.roles.width is None and not whole else most
+    small = FIRST_ROWS if source.roles.width is None and not whole else rows
     (head,) = computed(part(source.boxes(small)[0]).task(itself))
     return DaskStream([part(box) for box in boxes], head, whole)
 
 
 def chunk_of_box(blueprint, arrays: Mapping[str, Any], shape: Sequence[int]) -> Chunk:
-    """Blocks of variables as a chunk."""
+    """Return blocks of variables as a chunk."""
     return blueprint.chunk(arrays, shape, inputs_only=False)

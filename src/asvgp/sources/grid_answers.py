@@ -70,7 +70,7 @@ def _lazy(source: GridSource, predict, dims: Sequence[str], names: Sequence[str]
     """A Dask array, a chunk of which is predicted when it is asked for."""
     import dask.array as da
 
-    from asvgp.sources.dask import shared
+    from asvgp.sources.dask import delayed_once
 
     data, chunks = source.data, _chunks(source, dims)
     pairs: list[Any] = []
@@ -88,7 +88,7 @@ def _lazy(source: GridSource, predict, dims: Sequence[str], names: Sequence[str]
         blueprint=source.blueprint,
         dims=tuple(dims),
         # By its key, which is one task of the graph: sent once, not with every block.
-        predict=shared(predict),
+        predict=delayed_once(predict),
         count=len(names),
         new_axes={"asvgp": len(names)},
         dtype=float,
