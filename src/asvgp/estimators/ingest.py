@@ -39,6 +39,8 @@ class Addition(NamedTuple):
         All data so far.
     rows, missing : int
         Rows of the source that were added, and those whose targets are missing.
+    gridded : bool
+        True where they are the points of a grid.
     sample : array or None
         Targets that were looked at, for checks that sums cannot decide.
     """
@@ -46,6 +48,7 @@ class Addition(NamedTuple):
     data: FitData
     rows: int
     missing: int
+    gridded: bool
     sample: Array | None
 
 
@@ -140,7 +143,7 @@ def absorb(
         data = reader.data.with_statistics(part if before.count == 0 else before + part)
     if data is None or not count + missing:
         raise ValueError("There are no data: 0 rows.")
-    return Addition(data, count, missing, None)
+    return Addition(data, count, missing, source.gridded, None)
 
 
 def _absorb_whole(
@@ -158,7 +161,8 @@ def _absorb_whole(
     del points, y
     new = stream.statistics(reader, progress.passing(rows))
     check_unchanged(source, before, counted, new)
-    return Addition(reader.data.with_statistics(new), new.count, new.missing, sample)
+    data = reader.data.with_statistics(new)
+    return Addition(data, new.count, new.missing, source.gridded, sample)
 
 
 def _extent(

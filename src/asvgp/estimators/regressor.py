@@ -303,7 +303,7 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
         data: FitData | None = vars(self).get("_data")
         with Progress(settings.progress) as progress:
             added = absorb(settings, source, data, growing, progress)
-        self._check_missing(added, source.gridded)
+        self._check_missing(added)
         seconds = added.data.seconds + time.perf_counter() - begin
         self._replace(replace(added.data, seconds=seconds))
         return added.sample
@@ -367,13 +367,13 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
         for note in report.notes:
             warnings.warn(note[0].upper() + note[1:] + ".", UserWarning, stacklevel=4)
 
-    def _check_missing(self, added: Addition, gridded: bool) -> None:
+    def _check_missing(self, added: Addition) -> None:
         """Warn about missing targets; on a grid, gaps are nothing new."""
         data, missing = added.data, added.missing
         name = " or ".join(data.targets) if data.targets else "y"
         if added.rows == 0:
             raise ValueError(f"All {missing} values of {name} are NaN: nothing to fit.")
-        if missing and not gridded:
+        if missing and not added.gridded:
             several = data.stats.outputs > 1
             why = ": a row counts where all outputs are known." if several else "."
             warnings.warn(

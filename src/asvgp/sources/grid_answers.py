@@ -1,8 +1,8 @@
-"""Predictions on a grid as a Dataset, block by block or when they are asked for."""
+"""Predictions on a grid as a Dataset, computed block by block, or lazily by Dask."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -17,77 +17,69 @@ ROWS = 1 << 18  # predicted at once
 
 
 def answer(source: GridSource, predict):
-    """A Dataset of all that is predicted, on the dimensions that inputs have."""
+    """Return a Dataset of predictions on the dimensions of the inputs."""
     import xarray as xr
 
     names = list(predict(None))
-    dims = source.outer
-    given = source.given
-    lazy = any(v.chunks for v in given.variables.values()) or (source.paths and _has_dask())
-    found = _lazy(source, predict, dims, names) if lazy else _whole(source, predict, dims, names)
+    dims, data = source.outer, source.dataset
+    chunked = any(variable.chunks for variable in data.variables.values())
+    lazy = chunked or (source.paths and find_spec("dask") is not None)
+    arrays = (_lazy if lazy else _whole)(source, predict, dims, names)
     coordinates = {
         name: variable
-        for name, variable in given.coords.items()
+        for name, variable in data.coords.items()
         if {*variable.dims} <= {*dims} and name not in names
     }
-    units = _units(given, names, predict.targets or ())
+    units = _units(data, names, predict.targets or ())
     variables = {
         name: (dims, values, {"units": units[name]} if name in units else {})
-        for name, values in zip(names, found, strict=True)
+        for name, values in zip(names, arrays, strict=True)
     }
-    return xr.Dataset(variables, coordinates, given.attrs)
+    return xr.Dataset(variables, coordinates, data.attrs)
 
 
-def _units(given, names: Sequence[str], targets: Sequence[str]) -> dict[str, Any]:
-    """Units of predictions: those of the target, where the data hold it, too."""
-    known: dict[str, str] = {
-        t: given[t].attrs["units"] for t in targets if t in given and "units" in given[t].attrs
-    }
+def _units(data, names: Sequence[str], targets: Sequence[str]) -> dict[str, Any]:
+    """Return the units of predictions: those of the target, where the data hold it, too."""
+    known = {t: data[t].attrs["units"] for t in targets if t in data and "units" in data[t].attrs}
     if len(targets) == 1:
         return dict.fromkeys(names, known[targets[0]]) if known else {}
     return {n: unit for t, unit in known.items() for n in names if n.endswith(f"_{t}")}
 
 
-def _has_dask() -> bool:
-    return find_spec("dask") is not None
-
-
 def _whole(source: GridSource, predict, dims: Sequence[str], names: Sequence[str]) -> np.ndarray:
-    """All at once, computed block by block."""
+    """Return all predictions, computed block by block."""
     sizes = source.data.sizes
     out = np.empty((len(names), *(sizes[dim] for dim in dims)))
     blueprint = source.blueprint
     for box in source.boxes(ROWS):
         parts, _ = source.arrays(box, inputs_only=True)
-        arrays = {name: part.values for name, part in parts.items()}
-        out[(slice(None), *(box[dim] for dim in dims))] = predict_block(
-            blueprint, arrays, predict, dims, len(names)
+        arrays = [parts[name].values for name in source.inputs]
+        out[(slice(None), *(box[dim] for dim in dims))] = _predict_block(
+            *arrays, blueprint=blueprint, predict=predict, dims=dims, count=len(names)
         )
     return out
 
 
 def _lazy(source: GridSource, predict, dims: Sequence[str], names: Sequence[str]):
-    """A Dask array, a chunk of which is predicted when it is asked for."""
+    """Return a Dask array, whose chunks are predicted when they are needed."""
     import dask.array as da
 
     from asvgp.sources.dask import delayed_once
 
     data, chunks = source.data, _chunks(source, dims)
     pairs: list[Any] = []
-    own: Any
     for name in source.inputs:
         variable = data[name].variable
-        own = tuple(chunks[dim] for dim in variable.dims)
-        array = variable.data
-        array = array.rechunk(own) if variable.chunks else da.from_array(variable.values, own)
-        pairs += [array, tuple(variable.dims)]
+        lengths: Any = tuple(chunks[dim] for dim in variable.dims)
+        array = variable.data if variable.chunks else da.from_array(variable.values)
+        pairs += [array.rechunk(lengths), tuple(variable.dims)]
     return da.blockwise(
-        _block,
+        _predict_block,
         ("asvgp", *dims),
         *pairs,
         blueprint=source.blueprint,
         dims=tuple(dims),
-        # By its key, which is one task of the graph: sent once, not with every block.
+        # One task of the graph, sent once, not with every block.
         predict=delayed_once(predict),
         count=len(names),
         new_axes={"asvgp": len(names)},
@@ -99,37 +91,31 @@ def _lazy(source: GridSource, predict, dims: Sequence[str], names: Sequence[str]
 
 
 def _chunks(source: GridSource, dims: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Chunks along every dimension: those of the data, or blocks of bounded size."""
-    found: dict[str, tuple[int, ...]] = {}
-    for variable in sorted(source.given.variables.values(), key=lambda v: -v.ndim):
-        for dim, own in (variable.chunksizes if variable.chunks else {}).items():
-            found.setdefault(dim, own)
-    missing = [dim for dim in dims if dim not in found]
+    """Return chunks along every dimension: those of the data, or blocks of bounded size."""
+    chunks: dict[str, tuple[int, ...]] = {}
+    for variable in sorted(source.dataset.variables.values(), key=lambda v: -v.ndim):
+        chunks = {**(variable.chunksizes if variable.chunks else {}), **chunks}
+    missing = [dim for dim in dims if dim not in chunks]
     for box in source.boxes(ROWS) if missing else ():
         for dim in missing:
-            own = found.get(dim, ())
-            if box[dim].start == sum(own):
-                found[dim] = (*own, box[dim].stop - box[dim].start)
-    return found
+            lengths = chunks.get(dim, ())
+            if box[dim].start == sum(lengths):
+                chunks[dim] = (*lengths, box[dim].stop - box[dim].start)
+    return chunks
 
 
-def _block(*arrays, blueprint: Blueprint, dims, predict, count: int) -> np.ndarray:
-    """One chunk of the answer."""
-    named = dict(zip(blueprint.roles.inputs, arrays, strict=True))
-    return predict_block(blueprint, named, predict, dims, count)
-
-
-def predict_block(
-    blueprint: Blueprint, arrays: Mapping[str, Any], predict, dims: Sequence[str], count: int
+def _predict_block(
+    *arrays, blueprint: Blueprint, predict, dims: Sequence[str], count: int
 ) -> np.ndarray:
-    """Predictions at a block of inputs, (columns, ...) along ``dims``; NaN where inputs are."""
+    """Return predictions at inputs, (columns, ...) along ``dims``; NaN where inputs are."""
+    named = dict(zip(blueprint.roles.inputs, arrays, strict=True))
     sizes = {
         dim: length
-        for name in blueprint.roles.inputs
-        for dim, length in zip(blueprint.dims_of[name], np.shape(arrays[name]), strict=True)
+        for name, array in named.items()
+        for dim, length in zip(blueprint.dims_of[name], np.shape(array), strict=True)
     }
     shape = tuple(sizes[dim] for dim in blueprint.dims)
-    X = blueprint.chunk(arrays, shape, inputs_only=True).X
+    X = blueprint.chunk(named, shape, inputs_only=True).X
     rows = int(np.prod(shape))
     known = np.ones(rows, dtype=bool)
     if isinstance(X, Columns):

@@ -21,10 +21,11 @@ from asvgp.data.columns import Columns, Gridded
 from asvgp.kernels import Linear
 from asvgp.sources.blocks import BlockStream
 from asvgp.sources.boxes import box_lengths, boxes
-from asvgp.sources.convert import as_inputs, as_numbers
+from asvgp.sources.convert import as_inputs
 from asvgp.sources.paths import check_distinct, stamps, unreadable
-from asvgp.sources.roles import Roles, as_names, closest, is_column, listed, named_by
+from asvgp.sources.roles import Roles, as_names, closest, listed, named_by
 from asvgp.sources.source import Chunk, Source, Stream
+from asvgp.sources.table import chunk_of
 from asvgp.statistics.accumulator import block_rows
 
 ENDINGS = (".nc", ".nc4", ".cdf", ".zarr")
@@ -131,28 +132,16 @@ class Blueprint:
 
     def chunk(self, arrays: Mapping[str, Any], shape: Sequence[int], inputs_only: bool) -> Chunk:
         """Return blocks of variables as rows or as a grid."""
-        roles = self.roles
-
-        def numbers(name) -> Any:
-            return None if name is None else as_numbers(self._spread(arrays, name, shape), name)
-
-        y: Any = None
-        if not inputs_only and roles.targets:
-            columns = [numbers(name) for name in roles.targets]
-            several = isinstance(roles.target, list | tuple)
-            y = np.stack(columns, axis=1) if several else columns[0]
+        roles = replace(self.roles, inputs=()) if self.gridded else self.roles
+        names, inputs = roles.columns(inputs_only), self.roles.inputs
+        rows = {name: self._spread(arrays, name, shape) for name in names}
+        chunk = chunk_of(rows, roles, 0, inputs_only)
         if self.gridded:
-            axes = tuple(as_inputs(np.asarray(arrays[n]), n) for n in roles.inputs)
-            X: Any = Gridded(axes, roles.inputs)
-        else:
-            columns = [as_inputs(self._spread(arrays, n, shape), n) for n in roles.inputs]
-            X = Columns(roles.inputs, columns if y is None else _complete(columns, y))
-        width = roles.width
-        if is_column(width):
-            width = self._spread(arrays, width, shape)
-        if inputs_only:
-            return Chunk(X, width=width)
-        return Chunk(X, y, numbers(roles.weight), numbers(roles.noise_variance), width)
+            axes = tuple(as_inputs(np.asarray(arrays[name]), name) for name in inputs)
+            return chunk._replace(X=Gridded(axes, inputs))
+        if chunk.y is None:
+            return chunk
+        return chunk._replace(X=Columns(inputs, _complete(chunk.X.arrays, chunk.y)))
 
     def _spread(self, arrays: Mapping[str, Any], name: str, shape: Sequence[int]):
         """Return a variable's values in all rows of the block."""
@@ -198,7 +187,7 @@ class GridSource(Source):
     """
 
     def __init__(self, data, roles: Roles, dims: Sequence[str] = (), paths: Sequence[str] = ()):
-        self.given, self.data, self.roles = data, data, roles
+        self.dataset, self.data, self.roles = data, data, roles
         self.preferred, self.paths = tuple(dims), tuple(paths)
         self.dims: tuple[str, ...] = ()  # in the order of rows
         self.outer: tuple[str, ...] = ()  # in the order of the data
@@ -212,12 +201,12 @@ class GridSource(Source):
     def prepared(self, kernel, inputs=None) -> GridSource:
         """Return the source with variables chosen, without dimensions that nothing varies along."""
         new, data = copy(self), self.data
-        given = self.roles.inputs if inputs is None else inputs
+        inputs = self.roles.inputs if inputs is None else inputs
         for name in self.roles.targets:
             self._check_target(name)
         targets = [data[name] for name in self.roles.targets]
         dims = tuple(dict.fromkeys(dim for variable in targets for dim in variable.dims))
-        chosen = self._inputs(kernel, dims) if given is None else as_names(given)
+        chosen = self._inputs(kernel, dims) if inputs is None else as_names(inputs)
         if not chosen:
             raise ValueError(f"Name the target: the variables are {listed(data.data_vars)}.")
         new.roles = roles = replace(self.roles, inputs=tuple(chosen))
@@ -298,8 +287,8 @@ class GridSource(Source):
         if rows is None:
             rows = block_rows(len(self.inputs) + max(1, len(self.roles.targets)))
         # In the order and the chunks of a variable, whatever the order of the inputs is.
-        names = (*self.roles.targets, *self.given.data_vars)
-        like = next((v for v in map(self.given.get, names) if {*self.dims} <= {*v.dims}), None)
+        names = (*self.roles.targets, *self.dataset.data_vars)
+        like = next((v for v in map(self.dataset.get, names) if {*self.dims} <= {*v.dims}), None)
         order = [dim for dim in (self.outer if like is None else like.dims) if dim in self.dims]
         shape = [self.data.sizes[dim] for dim in order]
         chunks = [1 if like is None else _chunk(like, dim) for dim in order]

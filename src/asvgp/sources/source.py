@@ -185,7 +185,7 @@ class Source(ABC):
         return None
 
     def open(self) -> Stream:
-        """Begin to read."""
+        """Start to read."""
         from asvgp.sources.blocks import BlockStream
 
         return BlockStream(self)
@@ -200,8 +200,8 @@ class Source(ABC):
         """
         from asvgp.sources.blocks import outermost
 
-        found = self.ranges() if self.roles.width is None else None
-        return (found, self.rows) if found is not None else outermost(self, progress, along)
+        ends = self.ranges() if self.roles.width is None else None
+        return (ends, self.rows) if ends is not None else outermost(self, progress, along)
 
     def answer(self, predict: Predict) -> Any:
         """Return predictions in kind, from a function that answers X by named columns.
@@ -217,9 +217,9 @@ def open_source(data, roles: Roles | None = None) -> Source:
     if isinstance(data, Source):
         return data
     for kind in KINDS:
-        found = import_module(kind).open_source(data, roles)
-        if found is not None:
-            return found
+        source = import_module(kind).open_source(data, roles)
+        if source is not None:
+            return source
     raise TypeError(
         f"There is no way to read rows from {type(data).__name__}. Give a path, a data frame, an "
         "Arrow table, arrays, an iterable of chunks (X, y), or a function that returns one."
@@ -273,14 +273,14 @@ def source_for(X, y=None, sample_weight=None, noise_variance=None, width=None) -
     Arrays are a source of one block; see `is_source` for what else there is.
     """
     if isinstance(X, Source):
-        given = {"target": y, "weight": sample_weight, "noise_variance": noise_variance}
-        for name, value in given.items():
+        names = {"target": y, "weight": sample_weight, "noise_variance": noise_variance}
+        for name, value in names.items():
             if not (value is None or isinstance(value, str | int | list)):
                 raise TypeError(
                     f"{name} must be the name of a column where X is a source, not "
                     f"{type(value).__name__}."
                 )
-        return X.with_roles(X.roles.with_(**given, width=width))
+        return X.with_roles(X.roles.with_(**names, width=width))
     if not is_source(X, y):
         from asvgp.sources.rows import RowsSource
 

@@ -13,17 +13,12 @@ import numpy as np
 from asvgp.data.columns import Columns
 from asvgp.kernels import Kernel
 from asvgp.sources.convert import as_inputs, as_numbers, as_widths
-from asvgp.sources.roles import Roles
+from asvgp.sources.roles import Roles, is_column
 from asvgp.sources.source import Chunk, Source
 
 
 class TableSource(Source):
-    """A table; subclasses name its columns and read them in batches.
-
-    Parameters
-    ----------
-    roles : Roles
-    """
+    """A table; subclasses name its columns and read them in batches."""
 
     def __init__(self, roles: Roles):
         self.roles = roles
@@ -68,7 +63,7 @@ def chunk_of(batch: Mapping[str, Any], roles: Roles, start: int, inputs_only: bo
         return None if name is None else as_numbers(batch[name], name, start)
 
     X = Columns(roles.inputs, [as_inputs(batch[name], name, start) for name in roles.inputs])
-    width = as_widths(batch[roles.width], start) if roles.width in batch else roles.width
+    width = as_widths(batch[roles.width], start) if is_column(roles.width) else roles.width
     if inputs_only:
         return Chunk(X, width=width)
     y: Any = None
