@@ -472,7 +472,7 @@ def test_an_interrupted_pass_is_resumed(files, tmp_path, monkeypatch):
         interrupt_after(patch, 3)
         result = call(*arguments, code=130)
     assert result.stderr.startswith("interrupted: 450 rows were summed and are in")
-    assert result.stderr.endswith(f"--resume goes on from there; {output} is as it was\n")
+    assert result.stderr.endswith(f"--resume continues from there; {output} is as it was\n")
     assert output.read_bytes() == b"the old model"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.asvgp", "m.asvgp.partial"]
     assert asvgp.load(f"{output}.partial").stats_.count == 450
@@ -519,7 +519,7 @@ def test_an_interrupt_before_anything_was_read_leaves_nothing(files, tmp_path, m
     interrupt_after(monkeypatch, 0)
     output = tmp_path / "m.asvgp"
     result = call("fit", files / "power.csv", *ROLES, "-o", output, code=130)
-    assert "no rows had been summed yet, so that nothing was saved" in result.stderr
+    assert "no rows had been summed yet, so nothing was saved" in result.stderr
     assert f"there is no {output}" in result.stderr
     assert list(tmp_path.iterdir()) == []
 

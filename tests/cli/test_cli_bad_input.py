@@ -143,7 +143,7 @@ def test_roles_that_cannot_be(folder):
             *ROLES,
             "--domain",
             "2024-01-05,2024-02-01",
-        ): "error: domain=(2024-01-05, 2024-02-01) leaves out 4 of "
+        ): "domain=(2024-01-05, 2024-02-01) leaves out 4 of "
         "28 values of X, which range from 2024-01-01 to 2024-01-28.",
         (*ROLES, "--domain", "0,10"): "domain",
         (*ROLES, "--memory-limit", "plenty"): "plenty",
@@ -204,11 +204,11 @@ def test_predictions_that_cannot_be(folder):
         ((new, "--input", "time", "--input", "power"), "1 inputs"),
         ((new, "--input", "site"), "'site'"),
         ((new, folder / "out.asvgp"), "ending"),
-        (("--at", "noon"), "is no place"),
-        (("--at", "1:2"), "is no place"),
+        (("--at", "noon"), "is not a place"),
+        (("--at", "1:2"), "is not a place"),
         (("--at", "2024-01-01:2024-02-01:1"), "mixes numbers and times"),
         (("--at", "2024-02-01:2024-01-01:1h"), "before START"),
-        (("--at", "2024-01-01:2024-02-01:-1h"), "is no place"),
+        (("--at", "2024-01-01:2024-02-01:-1h"), "is not a place"),
         (("--at", "1600-01-01:2200-01-01:1ms"), ""),
         (("--at", "0:1:0.1"), "fitted to times"),
         (("--at", "place=3"), "no input 'place'"),
@@ -358,7 +358,7 @@ def test_inputs_that_are_absurdly_far_out(folder, far):
         options = ("--target", "y", "--num-basis", count, "-o", model)
         call("fit", folder / "few.csv", *options)
         said = refused(folder, "update", model, folder / "far.csv")
-        assert "times the domain so far, 0 to 29. Mend those X" in said
+        assert "times the domain so far, 0 to 29. Fix those X" in said
 
 
 def test_a_ragged_row_in_a_compressed_file(folder):

@@ -188,7 +188,7 @@ def test_a_second_ctrl_c_does_not_wait(slow_fit):
 def test_ctrl_c_before_anything_is_summed_says_so(slow_fit):
     arguments, output, _, _ = slow_fit
     said = interrupted_at("range of the data", arguments)
-    assert "interrupted: no rows had been summed yet, so that nothing was saved" in said
+    assert "interrupted: no rows had been summed yet, so nothing was saved" in said
     assert [path.name for path in output.parent.iterdir()] == ["d.csv"]
 
 

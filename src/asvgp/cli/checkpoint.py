@@ -1,7 +1,7 @@
-"""What Ctrl-C leaves of a pass over the data: a model of the rows read so far.
+"""Checkpoints of a pass over the data: models of the rows read so far.
 
-The statistics add, so that a fit can go on from them. The checkpoint is a model file beside the
-one to come, with a note of the data it is of; it is believed only for those.
+The statistics add, so that a fit can continue from them. The checkpoint is a model file beside
+the final one, with a note of the data it belongs to; it is used for those data only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EVERY = 10.0  # seconds of the pass that a second Ctrl-C may lose; the first los
 WAIT = "Ctrl-C: ending with the rows that are being read; again to end at once"
 
 
-class Kept(Source):
+class CheckpointSource(Source):
     """A source that remembers the model of the rows read so far, as ``model[0]``."""
 
     def __init__(self, inner: Source, model: list, fresh):
@@ -37,16 +37,16 @@ class Kept(Source):
 
     @property
     def roles(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Which column is what."""
+        """Roles of the columns."""
         return self.inner.roles
 
     def with_roles(self, roles) -> Source:
-        """The same data with columns for other things."""
-        return Kept(self.inner.with_roles(roles), self.model, self.fresh)
+        """Return the same data with other roles of the columns."""
+        return CheckpointSource(self.inner.with_roles(roles), self.model, self.fresh)
 
     def prepared(self, kernel, inputs=None) -> Source:
-        """The source with its columns chosen."""
-        return Kept(self.inner.prepared(kernel, inputs), self.model, self.fresh)
+        """Return the source with its columns chosen."""
+        return CheckpointSource(self.inner.prepared(kernel, inputs), self.model, self.fresh)
 
     @property
     def inputs(self):
@@ -54,28 +54,28 @@ class Kept(Source):
         return self.inner.inputs
 
     def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
-        """All rows."""
+        """Return all rows."""
         return self.inner.chunks(inputs_only)
 
     def ranges(self):
-        """Smallest and largest inputs."""
+        """Return the smallest and largest inputs."""
         return self.inner.ranges()
 
     def survey(self, progress=None, along: int | None = 0):
-        """Outermost inputs."""
+        """Return the outermost inputs."""
         return self.inner.survey(progress, along)
 
     def fingerprint(self) -> object:
-        """What stays equal as long as the data do."""
+        """Return a value that stays equal as long as the data do."""
         return self.inner.fingerprint()
 
     def open(self) -> Stream:
-        """Begin to read."""
-        return KeptStream(self.inner.open(), self.model, self.fresh)
+        """Open the source for reading."""
+        return CheckpointStream(self.inner.open(), self.model, self.fresh)
 
 
-class KeptStream(Stream):
-    """A stream that puts a model of what it has summed aside, every few seconds and on Ctrl-C."""
+class CheckpointStream(Stream):
+    """A stream that stores a model of what it has summed, every few seconds and on Ctrl-C."""
 
     def __init__(self, inner: Stream, model: list, fresh):
         self.inner, self.model, self.fresh, self.whole = inner, model, fresh, inner.whole
@@ -86,11 +86,11 @@ class KeptStream(Stream):
         return self.inner.head
 
     def blocks(self) -> Iterator[Chunk]:
-        """All rows."""
+        """Return all rows."""
         return self.inner.blocks()
 
     def statistics(self, reader: Any, progress=None) -> Any:
-        """Statistics of all rows, in one go where that does not take long."""
+        """Compute the statistics of all rows, in portions of several seconds."""
         total, blocks, start = None, self.inner.blocks(), 0
         with patient_interrupts(WAIT) as asked:
             for first in blocks:
@@ -114,18 +114,18 @@ class KeptStream(Stream):
 
 
 def path_of(output: str) -> str:
-    """Where the checkpoint of a model lies."""
+    """Return the path of the checkpoint of a model."""
     return f"{output}.partial"
 
 
 def remove(output: str) -> None:
-    """Forget the checkpoint, now that there is the model."""
+    """Delete the checkpoint, now that there is the model."""
     if os.path.exists(path_of(output)):
         os.unlink(path_of(output))
 
 
 def keep(gp, output: str, source: Source) -> int:
-    """Write a checkpoint; the number of rows in it."""
+    """Write a checkpoint; return the number of rows in it."""
     gp.progress = "auto"
     with patient_interrupts("Ctrl-C: the checkpoint is being written"):
         save(gp, path_of(output), checkpoint={"data": _facts(source)})
@@ -133,16 +133,16 @@ def keep(gp, output: str, source: Source) -> int:
 
 
 def resumed(output: str, fresh, source: Source):
-    """The model of a checkpoint, if it is of these data and settings."""
+    """Return the model of a checkpoint, if it is of these data and settings."""
     path = path_of(output)
     if not os.path.exists(path):
         raise ValueError(
             f"There is no {path} to resume from: an interrupted fit leaves one once it has summed "
-            "rows. Leave out --resume to begin anew."
+            "rows. Leave out --resume to start again."
         )
     model, _ = read(path)
     if not isinstance(model, dict) or "checkpoint" not in model:
-        raise ModelFileError(f"{path} is a model, but no checkpoint of a fit.")
+        raise ModelFileError(f"{path} is a model, but not a checkpoint of a fit.")
     gp = load(path)
     mine, theirs = (
         {name: repr(value) for name, value in each.get_params(deep=False).items()}
@@ -154,19 +154,19 @@ def resumed(output: str, fresh, source: Source):
     if differing:
         raise ValueError(
             f"{path} is of another fit: {', '.join(differing)} differ. Give the same command as "
-            "before with --resume, or leave it out to begin anew."
+            "before with --resume, or leave it out to start again."
         )
     gp.progress = fresh.progress
     return gp
 
 
 def _facts(source: Source) -> list[str]:
-    """Which data, in what state, with what roles."""
+    """Return the roles of the columns and the state of the data, to compare."""
     return [repr(source.roles), repr(source.fingerprint())]
 
 
 def added(gp, source: Source, done: int = 0) -> None:
-    """Add the rows of a source after the first ``done``; every block that was added stays."""
+    """Add the rows of a source after the first ``done``; blocks stay added after an error."""
     names = getattr(gp, "feature_names_in_", None)
     source = source.prepared(gp.kernel, None if names is None else list(names))
     shown, gp.progress = gp.progress, False  # of every block by itself
@@ -188,7 +188,7 @@ def added(gp, source: Source, done: int = 0) -> None:
 
 
 def _after(chunks: Iterator[Chunk], rows: int) -> Iterator[Any]:
-    """The rows after the first so many; those of grids are written out."""
+    """Return the rows after the first so many; those of grids are written out."""
     for chunk in chunks:
         if isinstance(chunk.X, Gridded):
             flat = (part if np.ndim(part) == 0 else np.ravel(part) for part in tuple(chunk)[1:])

@@ -14,7 +14,7 @@ from asvgp.cli.values import ColumnName, NumberOrDuration
 
 
 def data_argument(required: bool) -> Callable:
-    """DATA: files, folders or patterns."""
+    """Return the argument DATA: files, folders or patterns."""
     return click.argument("data", nargs=-1, required=required, type=click.Path())
 
 
@@ -37,7 +37,7 @@ def source_of(
     noise_variance: str | None = None,
     width: str | None = None,
 ):
-    """The source that arguments of a command stand for."""
+    """Return the source for the arguments of a command."""
     from asvgp.sources.files import find, format_of
     from asvgp.sources.grids import ENDINGS
     from asvgp.sources.source import scan
@@ -72,7 +72,7 @@ def source_of(
 
 @contextmanager
 def with_lines(source) -> Iterator[None]:
-    """Errors about rows of text files say the line of the file, too."""
+    """Add the line of the file to errors about rows of text files."""
     try:
         yield
     except ValueError as error:
@@ -86,7 +86,7 @@ def with_lines(source) -> Iterator[None]:
 
 
 def spare_inputs(output: str, data: Sequence[str], *models: str) -> None:
-    """An error where the output would replace a file that it is made of."""
+    """Raise an error if the output would replace a file that is to be read."""
     from asvgp.sources.files import find
     from asvgp.sources.grids import grid_files
     from asvgp.sources.paths import identity
@@ -104,7 +104,7 @@ def spare_inputs(output: str, data: Sequence[str], *models: str) -> None:
 
 
 def rows_to_compare(gp, data: Sequence[str], target: Sequence[str], columns: dict) -> tuple:
-    """X, y, weights, noise variances and widths of data with targets, in memory.
+    """Return X, y, weights, noise variances and widths of data with targets, in memory.
 
     Columns that are not named have the names of the data that the model was fitted to.
     """
@@ -112,7 +112,7 @@ def rows_to_compare(gp, data: Sequence[str], target: Sequence[str], columns: dic
 
 
 def targets_of(gp) -> tuple[str, ...]:
-    """Names of the targets of a model."""
+    """Return the names of the targets of a model."""
     names = gp._fit_data().targets
     if not names:
         raise ValueError("The model was fitted to arrays, without names: give --target.")

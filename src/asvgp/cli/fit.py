@@ -62,20 +62,22 @@ from asvgp.cli.values import ColumnName, KernelText, NumBasis, OutputFile, Span
     "--domain",
     type=Span(),
     multiple=True,
-    help="Interval of the splines, one an input; by default the range of the data. Where it is "
-    "given, CSV files are read once instead of twice.",
+    help="Interval of the splines, once for each input; by default the range of the data. With "
+    "it, CSV files are read once instead of twice.",
 )
-@click.option("--degree", type=int, help="Of the splines; by default what the kernel needs.")
+@click.option("--degree", type=int, help="Degree of the splines; by default chosen by the kernel.")
 @click.option(
-    "--noise", type=float, help="Noise variance to begin with; with --fixed, the noise variance."
+    "--noise", type=float, help="First guess of the noise variance; with --fixed, its value."
 )
 @click.option("--fixed", is_flag=True, help="Keep all hyperparameters as they are given.")
 @click.option(
     "--objective", type=click.Choice(["elbo", "evidence"]), default="elbo", show_default=True
 )
 @click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
-@click.option("--memory-limit", help='What a model of several inputs may take, such as "8 GiB".')
-@click.option("--resume", is_flag=True, help="Go on with a fit that Ctrl-C ended.")
+@click.option(
+    "--memory-limit", help='Memory that a model of several inputs may use, such as "8 GiB".'
+)
+@click.option("--resume", is_flag=True, help="Continue a fit that Ctrl-C ended.")
 @click.option(
     "-o",
     "--output",
@@ -112,10 +114,10 @@ def fit(
     and Zarr are variables and coordinates. The summary goes to standard output.
 
     Ctrl-C during training saves the best state so far. During the pass over the data it leaves
-    OUTPUT.partial with all rows summed so far, from which the same command with --resume goes on;
-    OUTPUT is not touched.
+    OUTPUT.partial with all rows summed so far, from which the same command with --resume
+    continues; OUTPUT is not touched.
     """
-    from asvgp.cli.checkpoint import Kept, added, remove, resumed
+    from asvgp.cli.checkpoint import CheckpointSource, added, remove, resumed
     from asvgp.estimators.regressor import GPRegressor
     from asvgp.runtime.interrupts import plain_interrupts
 
@@ -143,7 +145,7 @@ def fit(
                 added(gp, source, gp.stats_.count + gp.stats_.missing)
                 _ = gp.elbo_
             else:
-                gp.fit(Kept(source, kept, gp))
+                gp.fit(CheckpointSource(source, kept, gp))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(what_is_left(kept, output, source)) from None
     session.save(gp, output)
@@ -152,26 +154,26 @@ def fit(
 
 
 def what_is_left(kept: list, output: str, source) -> str:
-    """Keep what an interrupted pass has summed; what was saved and what not, and how to go on."""
+    """Save what an interrupted pass has summed; return what was saved and how to continue."""
     from asvgp.cli.checkpoint import keep, path_of
 
     untouched = f"{output} is as it was" if os.path.exists(output) else f"there is no {output}"
     if not kept:
         older = f"; {path_of(output)} is as it was" if os.path.exists(path_of(output)) else ""
         return (
-            "no rows had been summed yet, so that nothing was saved and the same command begins "
-            f"anew; {untouched}{older}"
+            "no rows had been summed yet, so nothing was saved and the same command starts "
+            f"again; {untouched}{older}"
         )
     rows = keep(kept[0], output, source)
     total = "" if source.rows is None else f" of {source.rows:,}"
     return (
         f"{rows:,}{total} rows were summed and are in {path_of(output)}; the same command with "
-        f"--resume goes on from there; {untouched}"
+        f"--resume continues from there; {untouched}"
     )
 
 
 def tell_trained(session: Session, gp, output: str, **further) -> None:
-    """Print what a model is that was trained and saved; whoever stopped it has no time for that."""
+    """Print the summary of a model that was trained and saved, unless training was stopped."""
     from asvgp.cli.info import tell
 
     if gp.optimization_.interrupted:

@@ -1,4 +1,4 @@
-"""``asvgp info``: what is in a model file."""
+"""``asvgp info``: the contents of a model file."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from asvgp.runtime.memory import in_words
 
 
 @click.command(
-    short_help="What is in a model file.",
+    short_help="Print what is in a model file.",
     epilog=examples("asvgp info power.asvgp", "asvgp info power.asvgp --json | jq .elbo"),
 )
 @click.argument("model", type=click.Path())
 @common
 def info(session: Session, model: str) -> None:
-    """Print what MODEL is: its columns, hyperparameters, bounds, and is its basis large enough."""
+    """Print columns, hyperparameters and bounds of MODEL, and whether its basis is large enough."""
     tell(session, session.load(model), model)
 
 
 def tell(session: Session, gp, path: str, **further) -> None:
-    """Print the summary of a model; of one that was never trained, what it has seen.
+    """Print the summary of a model, or the data so far of one that was never trained.
 
     Further facts are for those who read JSON.
     """
@@ -48,7 +48,7 @@ def tell(session: Session, gp, path: str, **further) -> None:
 
 
 def facts_of(gp, path: str) -> dict[str, Any]:
-    """What a file says of a model beside its summary."""
+    """Return the facts about a model file that are not in the summary."""
     targets = gp._fit_data().targets
     return {
         "file": path,
@@ -62,7 +62,7 @@ def facts_of(gp, path: str) -> dict[str, Any]:
 
 
 def with_unit(row: dict[str, Any]) -> dict[str, Any]:
-    """A hyperparameter with its unit, where it is a length of time, and as the summary has it."""
+    """Return a hyperparameter with its unit, if it is a duration, and as the summary prints it."""
     from asvgp.diagnostics.summary import worded
     from asvgp.times import Duration
 
@@ -72,14 +72,14 @@ def with_unit(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def origins_of(gp) -> dict[str, Any] | None:
-    """From when inputs that are times are counted, by name; None where there are none."""
+    """Return the origins of inputs that are times, by name; None if there are none."""
     names = inputs_of(gp)
     timed = gp._fit_data().structure.timed
     return {names[column]: axis.shown(0.0) for column, axis in timed.items()} or None
 
 
 def inputs_of(gp) -> list[str]:
-    """Names of a model's inputs; x, or x0, x1 and so on, where they have none."""
+    """Return the names of a model's inputs; x, or x0, x1 and so on, if they have none."""
     names = getattr(gp, "feature_names_in_", None)
     if names is not None:
         return [str(name) for name in names]

@@ -1,4 +1,4 @@
-"""``asvgp merge``: one model of the data of several."""
+"""``asvgp merge``: one model from several."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from asvgp.cli.values import OutputFile
 
 
 @click.command(
-    short_help="One model of the data of several.",
+    short_help="Merge models into one of all their data.",
     epilog=examples("asvgp merge monday.asvgp tuesday.asvgp wednesday.asvgp -o week.asvgp"),
 )
 @click.argument("models", nargs=-1, required=True, type=click.Path())
@@ -55,7 +55,7 @@ def merge(session: Session, models, output) -> None:
 
 
 def check_same(gp, path: str, other, other_path: str) -> None:
-    """Statistics of different columns would add up to nonsense."""
+    """Check that two models have the same columns: other statistics must not be added."""
     from asvgp.cli.info import inputs_of
 
     for what, mine, theirs in (

@@ -1,4 +1,4 @@
-"""Places to predict that no file holds: values and ranges, as ``--at`` has them."""
+"""Places to predict that are not in a file: values and ranges, as given to ``--at``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS = 1 << 18  # of a portion
 
 
 def axes(gp, texts: Sequence[str], inputs: Sequence[str]) -> list:
-    """One axis of places an input, from texts ``[NAME=]VALUE`` or ``[NAME=]START:STOP:STEP``."""
+    """Return one axis per input, from texts ``[NAME=]VALUE`` or ``[NAME=]START:STOP:STEP``."""
     found: dict[str, Any] = {}
     for text in texts:
         name, equals, rest = text.partition("=")
@@ -41,7 +41,7 @@ def axes(gp, texts: Sequence[str], inputs: Sequence[str]) -> list:
 
 
 def read_axis(text: str):
-    """Numbers or times of one input, both ends included where the step meets them.
+    """Return numbers or times of one input, with the last one if the step meets it.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def read_axis(text: str):
         return _points(text, [number_or_time(text)])
     except ValueError:
         raise ValueError(
-            f"{text!r} is no place: write a value, or START:STOP:STEP as in 0:10:0.5 or "
+            f"{text!r} is not a place: write a value, or START:STOP:STEP as in 0:10:0.5 or "
             "2024-01-01:2024-02-01:1h."
         ) from None
 
@@ -100,7 +100,7 @@ def _check_count(text: str, count: int) -> None:
 
 
 def _points(text: str, values: list):
-    """Values of one kind as an axis."""
+    """Return values of one kind as an axis."""
     aware = [isinstance(value, datetime) for value in values]
     if all(aware):
         times = [np.datetime64(value.astimezone(UTC).replace(tzinfo=None)) for value in values]
@@ -112,19 +112,19 @@ def _points(text: str, values: list):
 
 
 def _short(times):
-    """Times in seconds where they are whole: nine zeros behind each help nobody."""
+    """Return times in seconds if they are whole, so that tables show no trailing zeros."""
     seconds = times.astype("M8[s]")
     return seconds if np.array_equal(seconds, times) else times
 
 
 def time_zones(gp, count: int) -> list[str | None]:
-    """The time zones of a model's inputs; None of those that have none."""
+    """Return the time zones of a model's inputs; None for those that have none."""
     timed = gp._fit_data().structure.timed
     return [timed[column].tz if column in timed else None for column in range(count)]
 
 
 def _in_zone(axis, zone: str | None):
-    """Times without an offset are by the clocks of the zone of the data."""
+    """Return an axis in the zone of the data; times without an offset are local to it."""
     if zone is None or getattr(axis, "dtype", np.dtype(float)).kind != "M":
         return axis
     if isinstance(axis, Zoned):
@@ -143,7 +143,7 @@ def _in_zone(axis, zone: str | None):
 
 
 def portions(inputs: Sequence[str], all_axes: Sequence) -> Iterator[Columns]:
-    """All combinations of places, the last axis fastest, some at a time."""
+    """Yield all combinations of places in portions, the last axis fastest."""
     shape = tuple(len(axis) for axis in all_axes)
     total = prod(shape)
     for begin in range(0, total, ROWS):

@@ -18,7 +18,7 @@ _TABLES = ("-", ".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".feather", ".arro
 
 
 class Portion(NamedTuple):
-    """Some rows: what the model reads, what goes into the output before it, known noise."""
+    """A portion of rows: inputs of the model, columns to write before the answers, known noise."""
 
     X: Any
     columns: Mapping[str, Any]
@@ -64,7 +64,7 @@ class Portion(NamedTuple):
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     help="Also lower and upper ends of the central band of this probability.",
 )
-@click.option("--include-noise", is_flag=True, help="Of new observations, rather than of f.")
+@click.option("--include-noise", is_flag=True, help="Predict new observations instead of f.")
 @click.option(
     "--noise-variance",
     type=ColumnName(),
@@ -141,7 +141,7 @@ def predict(
 
 
 def rows_at(gp, places) -> tuple[int, Iterator[Portion]]:
-    """Rows at all combinations of places, and how many."""
+    """Return the number of all combinations of places, and their rows."""
     from asvgp.cli.places import axes, portions
 
     names = inputs_of(gp)
@@ -156,7 +156,7 @@ def rows_at(gp, places) -> tuple[int, Iterator[Portion]]:
 
 
 def _written(axis):
-    """Places as a column: times in the zone they are in."""
+    """Return places as a column, with times in their zone."""
     if not hasattr(axis, "tz"):
         return axis
     import pyarrow as pa
@@ -166,7 +166,7 @@ def _written(axis):
 
 
 def rows_of_data(gp, data, inputs, keep, noise_variance) -> tuple[int | None, Iterator[Portion]]:
-    """Rows of files, and how many where that is known."""
+    """Return the number of rows of files, if known, and the rows."""
     from asvgp.sources.convert import as_numbers
     from asvgp.sources.table import TableSource, chunk_of
 
@@ -181,7 +181,7 @@ def rows_of_data(gp, data, inputs, keep, noise_variance) -> tuple[int | None, It
     source = source_of(data, inputs=wanted or ()).inputs_only(wanted)
     if not isinstance(source, TableSource):
         if keep or noise_variance:
-            raise ValueError("Of arrays and grids nothing but their inputs can be kept.")
+            raise ValueError("From arrays and grids only the inputs can be kept.")
         return source.rows, (_whole(gp, c.X, own) for c in source.chunks(inputs_only=True))
     names = list(source.names())
     kept = [name for name in names if name not in source.inputs] if "*" in keep else list(keep)
@@ -204,7 +204,7 @@ def rows_of_data(gp, data, inputs, keep, noise_variance) -> tuple[int | None, It
 
 
 def _whole(gp, X, own: Sequence[str]) -> Portion:
-    """Rows of an array, or the points of a grid one by one."""
+    """Return the rows of an array, or the points of a grid one by one."""
     from asvgp.data.columns import Columns, Gridded
 
     X = X.expanded() if isinstance(X, Gridded) else X
@@ -216,7 +216,7 @@ def _whole(gp, X, own: Sequence[str]) -> Portion:
 
 
 def for_model(gp, X):
-    """Rows under the names that the model knows, or as arrays where it knows none."""
+    """Return rows under the names that the model knows, or as arrays if it knows none."""
     from asvgp.data.columns import Columns
 
     if not isinstance(X, Columns):
@@ -232,7 +232,7 @@ def for_model(gp, X):
 
 
 def answers(gp, portion: Portion, components, include_noise, level) -> dict[str, Any]:
-    """Columns of means, standard deviations and the ends of bands."""
+    """Return columns of means, standard deviations and the ends of bands."""
     from asvgp.estimators.portable import Predictor
 
     options = {"include_noise": include_noise, "noise_variance": portion.noise}
@@ -254,7 +254,7 @@ def answers(gp, portion: Portion, components, include_noise, level) -> dict[str,
 
 
 def with_answers(columns: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of the output."""
+    """Return the columns of the output."""
     if both := [name for name in columns if name in found]:
         raise ValueError(
             f"The data have a column {both[0]!r}, which is also the name of a prediction: rename "

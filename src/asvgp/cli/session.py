@@ -1,4 +1,4 @@
-"""What all commands share: how they talk, and the options that say so."""
+"""Output, warnings and options that all commands share."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Session:
     Attributes
     ----------
     json : bool
-        Whether answers are for machines.
+        True if answers are JSON.
     progress : "auto", True or False
-        As `GPRegressor` has it.
+        As in `GPRegressor`.
     quiet : bool
-        Whether notes are left out.
+        True if notes are left out.
     debug : bool
-        Whether errors show where they came from.
+        True if errors show a traceback.
     """
 
     def __init__(self) -> None:
@@ -37,17 +37,17 @@ class Session:
         self.progress: Any = "auto"
 
     def answer(self, facts: Mapping[str, Any], text: str) -> None:
-        """What was asked for: as text, or as JSON."""
+        """Print the answer of a command as text or as JSON."""
         click.echo(as_json(facts) if self.json else text)
 
     def note(self, text: str) -> None:
-        """Something worth knowing."""
+        """Print a note, unless the session is quiet."""
         if not self.quiet:
             click.echo(text, err=True)
 
     @contextmanager
     def plain_warnings(self) -> Iterator[None]:
-        """Warnings of the library as lines, each once; those of others are for programmers."""
+        """Print warnings of the library as lines, each once, and no others."""
         said: set[str] = set()
 
         def show(message, category, *_, **__) -> None:
@@ -63,7 +63,7 @@ class Session:
             yield
 
     def load(self, path):
-        """A model, which shows progress as this session does."""
+        """Return a model that shows progress as this session does."""
         from asvgp.estimators.persistence import load
 
         gp = load(path)
@@ -71,7 +71,7 @@ class Session:
         return gp
 
     def save(self, gp, path) -> None:
-        """Save a model; how this session showed progress is no part of it."""
+        """Save a model without this session's setting of progress."""
         gp.progress = "auto"
         gp.save(path)
         gp.progress = self.progress
@@ -107,8 +107,8 @@ _OPTIONS = (
         default=None,
         expose_value=False,
         callback=_setting("progress"),
-        help="Progress of what takes more than two seconds, also where standard error is no "
-        "terminal; or neither that nor notes.",
+        help="Progress of what takes more than two seconds, also if standard error is not "
+        "a terminal; or neither progress nor notes.",
     ),
     click.option(
         "--debug",
@@ -129,12 +129,12 @@ def common(function: Callable) -> Callable:
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's help."""
+    """Return examples for the end of a command's help."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
 def as_json(facts: Any) -> str:
-    """JSON text: times as ISO 8601 has them, durations in seconds, null for what is no number.
+    """Return JSON text: times in ISO 8601, durations in seconds, null for what is not finite.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def _plain(value: Any) -> Any:
 
 
 def in_one_line(error: BaseException) -> str:
-    """An error in a sentence."""
+    """Return an error in one line."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError) and not str(error):
@@ -206,5 +206,5 @@ def with_options(text: str) -> str:
 
 
 def drop_output() -> None:
-    """Let nothing more be written to a pipe that was closed, not at the end either."""
+    """Discard further output to a pipe that was closed, also at the end of the process."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

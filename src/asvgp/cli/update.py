@@ -19,7 +19,7 @@ from asvgp.cli.values import ColumnName, OutputFile
 
 
 @click.command(
-    short_help="Add data to a model and train it anew.",
+    short_help="Add data to a model and train it again.",
     epilog=examples(
         "asvgp update power.asvgp yesterday.parquet",
         "asvgp update power.asvgp yesterday.parquet -o newer.asvgp",
@@ -41,7 +41,7 @@ from asvgp.cli.values import ColumnName, OutputFile
 )
 @common
 def update(session: Session, model, data, target, weight, noise_variance, width, output) -> None:
-    """Add DATA to MODEL and train it anew, beginning where training ended.
+    """Add DATA to MODEL and train it again, starting where training ended.
 
     The statistics are those of all data at once; so is the model, where no new input lies outside
     the domain. Elsewhere the domain grows. Target and inputs are the columns of the first data;

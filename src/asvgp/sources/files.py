@@ -232,10 +232,10 @@ class CsvFiles(Files):
             row = re.search(r"\brow (\d+)(?= is )", str(error))
             if row is None or type(error) not in (TypeError, ValueError):
                 raise
-            where, text = self._line_of(int(row[1])), str(error)
+            where, text = self.line_of(int(row[1])), str(error)
             raise type(error)(f"{text[: row.end()]}{where}{text[row.end() :]}") from None
 
-    def _line_of(self, row: int) -> str:
+    def line_of(self, row: int) -> str:
         """Return the line of a row in parentheses; empty where it does not exist."""
         paths = self.dataset.files
         for path, number, *_ in islice(_lines(paths, self.kind), row, row + 1):
