@@ -30,16 +30,15 @@ def eliminate(panel):
     """
     p, m = panel.shape
     first = panel.ctypes.data
-    done = 0
     for block in range(1, (p + FEW - 1) // FEW + 1):
-        stop = min(done + FEW, p)
-        failed = _eliminate_rows(panel, done, stop)
-        if failed or stop == p:
+        done = block * FEW if block * FEW < p else p
+        failed = _eliminate_rows(panel, (block - 1) * FEW, done)
+        if failed or done == p:
             return failed
-        done = stop
         width = (block & -block) * FEW
         a, c = first + 8 * ((done - width) * m + done), first + 8 * (done * m + done)
-        gemm(-1, False, True, 1, m - done, min(width, p - done), width, a, m, a, m, c, m)
+        columns = width if width < p - done else p - done
+        gemm(False, True, m - done, columns, width, -1, a, m, a, m, 1, c, m)
     return 0
 
 
@@ -78,11 +77,11 @@ def subtract_square(panel, update):
         return
     below, u = panel.ctypes.data + 8 * p, update.ctypes.data
     if q > SMALL:
-        syrk(q, p, below, m, u, q)
+        syrk(q, p, -1, below, m, 1, u, q)
         return
     for i in range(0, q, 32):
-        a = below + 8 * i
-        gemm(-1, False, True, 1, q - i, min(32, q - i), p, a, m, a, m, u + 8 * (i * q + i), q)
+        a, columns = below + 8 * i, 32 if q - i > 32 else q - i
+        gemm(False, True, q - i, columns, p, -1, a, m, a, m, 1, u + 8 * (i * q + i), q)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -102,26 +101,24 @@ def invert(panel, z, work):
     if small:
         _mirror(z, p, m)
     for first in range((p - 1) // few * few, -1, -few):
-        stop = min(first + few, p)
-        w, n = stop - first, m - stop
-        right = work[: w * (m - first)].reshape(w, m - first)
+        stop = first + few if first + few < p else p
+        w, n, ld = stop - first, m - stop, m - first
         for i in range(w):
-            for j in range(w):
-                right[i, j] = 0.0
-            right[i, i] = 1.0
-            right[i, w:] = panel[first + i, stop:]
-        back_substitute(panel[first:stop, first:stop], right)
-        t, ld = right.ctypes.data, m - first
-        z_kk = z.ctypes.data + 8 * (first * m + first)
-        gemm(1, True, False, 0, w, w, w, t, ld, t, ld, z_kk, m)
+            row, above = work[i * ld : (i + 1) * ld], panel[first + i, first:]
+            for j in range(ld):
+                row[j] = above[j] if j >= w else 0.0
+            row[i] = 1.0
+        back_substitute(panel, first, stop, work)
+        t, z_kk = work.ctypes.data, z.ctypes.data + 8 * (first * m + first)
+        gemm(True, False, w, w, w, 1, t, ld, t, ld, 0, z_kk, m)
         if n == 0:
             continue
         z_kj, z_jj = z_kk + 8 * w, z.ctypes.data + 8 * (stop * m + stop)
         if small:
-            gemm(-1, False, False, 0, n, w, n, z_jj, m, t + 8 * w, ld, z_kj, m)
+            gemm(False, False, n, w, n, -1, z_jj, m, t + 8 * w, ld, 0, z_kj, m)
         else:
-            symm(n, w, z_jj, m, t + 8 * w, ld, z_kj, m)
-        gemm(-1, True, False, 1, w, w, n, t + 8 * w, ld, z_kj, m, z_kk, m)
+            symm(n, w, -1, z_jj, m, t + 8 * w, ld, 0, z_kj, m)
+        gemm(True, False, w, w, n, -1, t + 8 * w, ld, z_kj, m, 1, z_kk, m)
         if small:
             _mirror(z, first, stop)
 
@@ -135,23 +132,26 @@ def _mirror(z, first, stop):
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def back_substitute(upper, right):
-    """B := R^-1 B in place, where R is the upper half of a square."""
-    n, width = right.shape
-    ld, first = upper.strides[0] // 8, upper.ctypes.data
-    b = right.ctypes.data
+def back_substitute(panel, first, stop, right):
+    """B := R^-1 B in place, where R is the upper half of ``panel[first:stop, first:stop]``.
+
+    B begins with ``right``, and its rows are as long as those of the panel from ``first`` on.
+    """
+    n, m = stop - first, panel.shape[1]
+    width = m - first
+    upper, b = panel.ctypes.data + 8 * (first * m + first), right.ctypes.data
     for top in range((n - 1) // FEW * FEW, -1, -FEW):
-        end = min(top + FEW, n)
+        end = top + FEW if top + FEW < n else n
         if end < n:
             few, rest = end - top, n - end
-            known, r, c = b + 8 * end * width, first + 8 * (top * ld + end), b + 8 * top * width
-            gemm(-1, False, False, 1, width, few, rest, known, width, r, ld, c, width)
+            known, r, c = b + 8 * end * width, upper + 8 * (top * m + end), b + 8 * top * width
+            gemm(False, False, width, few, rest, -1, known, width, r, m, 1, c, width)
         for k in range(end - 1, top - 1, -1):
-            row = right[k]
+            row = right[k * width : (k + 1) * width]
             for i in range(k + 1, end):
-                below, factor = right[i], upper[k, i]
+                below, factor = right[i * width : (i + 1) * width], panel[first + k, first + i]
                 for j in range(width):
                     row[j] -= factor * below[j]
-            scale = 1.0 / upper[k, k]
+            scale = 1.0 / panel[first + k, first + k]
             for j in range(width):
                 row[j] *= scale

@@ -29,30 +29,30 @@ class Slots(NamedTuple):
     size: Offset
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, inline="always")
 def _slot(slots, level, box, own, shared):
     start = slots.start[level] + box % slots.kept[level] * slots.size[level]
     values = shared if level >= slots.top else own
     return values[start : start + slots.size[level]]
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, inline="always")
 def _square(values, n):
     return values[: n * n].reshape(n, n)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, inline="always")
 def _panel(plan, front, panels):
     m = plan.p[front] + plan.q[front]
     return panels[plan.panel_start[front] : plan.panel_start[front + 1]].reshape(-1, m)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, inline="always")
 def _runs(plan, front):
     return plan.runs[plan.run_start[front] : plan.run_start[front + 1]]
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, inline="always")
 def _pieces(plan, front):
     return plan.pieces[plan.piece_start[front] : plan.piece_start[front + 1]]
 
@@ -83,10 +83,10 @@ def factor(plan, slots, level, start, stop, limit, elements, panels, logs, own, 
                 first = _square(_slot(slots, here - 1, 2 * box, own, shared), plan.q[below])
                 other = _slot(slots, here - 1, 2 * box + 1, own, shared)
                 second = _square(other, plan.q[below + 1])
-                _extend_add(pieces, first, second, panel, 0)
+                _extend_add(pieces, first, second, panel, np.int64(0))
                 failed = eliminate(panel)
                 # not before: it would have left the caches
-                _extend_add(pieces, first, second, update, plan.p[front])
+                _extend_add(pieces, first, second, update, np.int64(plan.p[front]))
             if failed:
                 restore(word)
                 return front, failed - 1
@@ -255,6 +255,13 @@ def _give_element(plan, leaf, z, element):
 
 
 @numba.njit(cache=True, nogil=True)
+def _copy(values, to):
+    """Copy all values to the beginning of another array."""
+    for i in range(len(values)):
+        to[i] = values[i]
+
+
+@numba.njit(cache=True, nogil=True)
 def forward(plan, slots, level, start, stop, limit, y, panels, own, shared):
     """Replace y by L^-1 y, rows in the order of elimination; boxes as in `factor`."""
     word, width = flush_denormals(), y.shape[1]
@@ -266,8 +273,10 @@ def forward(plan, slots, level, start, stop, limit, y, panels, own, shared):
             p, m = panel.shape
             x = _slot(slots, here, box, own, shared)[: m * width].reshape(m, width)
             pivots = y[plan.pivot_start[front] : plan.pivot_start[front + 1]]
-            x[:p] = pivots
-            x[p:] = 0.0
+            _copy(pivots.reshape(-1), x.reshape(-1))
+            for i in range(p, m):
+                for j in range(width):
+                    x[i, j] = 0.0
             for c in range(2 if here > 0 else 0):
                 child = plan.level_start[here - 1] + 2 * box + c
                 below = _slot(slots, here - 1, 2 * box + c, own, shared)[plan.p[child] * width :]
@@ -277,7 +286,7 @@ def forward(plan, slots, level, start, stop, limit, y, panels, own, shared):
                     for j in range(len(take)):
                         to[j] += take[j]
             _forward(panel, x)
-            pivots[:] = x[:p]
+            _copy(x[:p].reshape(-1), pivots.reshape(-1))
             if box % 2 == 0:
                 break
             box //= 2
@@ -299,13 +308,13 @@ def backward(plan, slots, level, start, stop, limit, y, panels, own, shared):
             p, m = panel.shape
             x = _slot(slots, here, box, own, shared)[: m * width].reshape(m, width)
             pivots = y[plan.pivot_start[front] : plan.pivot_start[front + 1]]
-            x[:p] = pivots
+            _copy(pivots.reshape(-1), x.reshape(-1))
             for first, place, length in _runs(plan, front):
                 above = _slot(slots, here + 1, box // 2, own, shared)
                 to = x[p + first : p + first + length].reshape(-1)
-                to[:] = above[place * width : (place + length) * width]
+                _copy(above[place * width : (place + length) * width], to)
             _backward(panel, x)
-            pivots[:] = x[:p]
+            _copy(x[:p].reshape(-1), pivots.reshape(-1))
     restore(word)
 
 
@@ -323,10 +332,10 @@ def _forward(panel, x):
                 rest[j] -= value * row[j]
     elif p > 0:
         a, b = panel.ctypes.data, x.ctypes.data
-        trsm(True, width, p, a, m, b, width)
+        trsm(True, width, p, 1, a, m, b, width)
         if m > p:
             c = b + 8 * p * width
-            gemm(-1, False, True, 1, width, m - p, p, b, width, a + 8 * p, m, c, width)
+            gemm(False, True, width, m - p, p, -1, b, width, a + 8 * p, m, 1, c, width)
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
@@ -345,5 +354,5 @@ def _backward(panel, x):
         a, b = panel.ctypes.data, x.ctypes.data
         if m > p:
             c = b + 8 * p * width
-            gemm(-1, False, False, 1, width, p, m - p, c, width, a + 8 * p, m, b, width)
-        trsm(False, width, p, a, m, b, width)
+            gemm(False, False, width, p, m - p, -1, c, width, a + 8 * p, m, 1, b, width)
+        trsm(False, width, p, 1, a, m, b, width)
