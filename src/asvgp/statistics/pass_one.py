@@ -16,6 +16,7 @@ from asvgp.linalg.cells.accumulate import (
     aligned_table,
     average_table,
 )
+from asvgp.linalg.unrolled import markers_of
 from asvgp.runtime.parallel import as_doubles, each_chunk, each_share, split
 from asvgp.statistics.widths import grouped
 
@@ -68,7 +69,7 @@ class OneInput:
     ) -> None:
         """Add a block of rows."""
         grid, outputs = self.grid, self.like.outputs
-        marker = (0,) * self.degree
+        markers = markers_of((self.degree,))
         place = grid.lower, grid.cells / (grid.upper - grid.lower)
         centred = bool(self.centres.any())
         # Each share has tables of its own: not worth it where there are more cells than rows.
@@ -92,10 +93,10 @@ class OneInput:
                 lengths = None if width is None else as_doubles(width[begin:end])
                 for row, table, total in zip(values, tables, totals, strict=True):
                     if lengths is None:
-                        accumulate(marker, points, row, weights, *place, table, total)
+                        accumulate(self.degree, points, row, weights, *place, table, total)
                     else:
                         accumulate_averages(
-                            marker, points, lengths, row, weights, *place, table, total
+                            markers, points, lengths, row, weights, *place, table, total
                         )
                 if self.values > outputs:
                     known = np.where(np.isnan(values), 0.0, values)

@@ -20,10 +20,13 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from asvgp.basis import Array
+from asvgp.linalg.unrolled import Index, Memory, unrolled
 
 BLOCK = 256
 STREAMS = 4
 AHEAD = 16  # rows fetched into the cache before they are needed
+# Degrees as lengths of tuples. The usual ones are compiled together, others one by one.
+_ONE, _TWO, _THREE, _FOUR = ((0,) * k for k in (1, 2, 3, 4))
 
 
 def row_width(degree: int) -> int:
@@ -32,60 +35,82 @@ def row_width(degree: int) -> int:
 
 
 @intrinsic
-def add_row(typingctx, degree, table, row, s, weight, value):
-    """``table[row] += (weight s**i, i <= 2k | value s**j, j <= k | 0)`` in one instruction."""
-    k = len(degree)
-    width = row_width(k)
-    powers = [*range(2 * k + 1), *range(k + 1)]
-    signature = types.void(degree, table, types.intp, types.float64, types.float64, types.float64)
+def add_points(typing_context, markers, table, cells, local, weights, values, i):
+    """Add entry ``i`` of every stream to the rows of the table, and fetch those of later ones.
+
+    ``markers`` is a tuple as long as the degree.
+    """
+    degree = len(markers)
 
     def codegen(context, builder, signature, arguments):
-        _, table, row, s, weight, value = arguments
-        vector = ir.VectorType(ir.DoubleType(), width)
-        flags = ir.VectorType(ir.IntType(1), width)
-        lanes = ir.VectorType(ir.IntType(32), width)
-        undefined = ir.Constant(vector, ir.Undefined)
-
-        def spread(scalar):
-            first = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
-            return builder.shuffle_vector(first, undefined, ir.Constant(lanes, [0] * width))
-
-        def where(mask, yes, no):
-            mask = [int(bool(flag)) for flag in mask] + [0] * (width - len(mask))
-            return builder.select(ir.Constant(flags, mask), yes, no)
-
-        is_moment = [i <= 2 * k for i in range(len(powers))]
-        zero, one = (ir.Constant(vector, [number] * width) for number in (0.0, 1.0))
-        total = where(is_moment, spread(weight), spread(value))
-        total = where([True] * len(powers), total, zero)
-        bit, power = 1, s
-        while bit <= 2 * k:  # s**i by the binary digits of i
-            factor = where([i & bit for i in powers], spread(power), one)
-            total = builder.fmul(total, factor)
-            bit, power = 2 * bit, builder.fmul(power, power)
-        pointer = _row_pointer(context, builder, signature.args[1], table, row)
-        pointer = builder.bitcast(pointer, vector.as_pointer())
-        old = builder.load(pointer, align=8)
-        builder.store(builder.fadd(old, total), pointer, align=8)
+        kinds, values_of = signature.args[2:6], arguments[2:6]
+        cells, *numbers = (
+            Memory(context, builder, kind, value)
+            for kind, value in zip(kinds, values_of, strict=True)
+        )
+        at, table = Index(builder, arguments[6]), arguments[1]
+        for ahead in (AHEAD, 0):
+            for stream in range(STREAMS):
+                row = cells[stream, at + ahead].value
+                pointer = _row_pointer(context, builder, signature.args[1], table, row)
+                if ahead:
+                    _fetch(builder, pointer)
+                else:
+                    s, weight, value = (each[stream, at].value for each in numbers)
+                    _add_row(builder, degree, pointer, s, weight, value)
         return context.get_dummy_value()
 
-    return signature, codegen
+    return types.void(markers, table, cells, local, weights, values, types.intp), codegen
+
+
+def _add_row(builder, k, pointer, s, weight, value):
+    """``row += (weight s**i, i <= 2k | value s**j, j <= k | 0)`` in one instruction."""
+    width = row_width(k)
+    powers = [*range(2 * k + 1), *range(k + 1)]
+    vector = ir.VectorType(ir.DoubleType(), width)
+    flags = ir.VectorType(ir.IntType(1), width)
+    lanes = ir.VectorType(ir.IntType(32), width)
+    undefined = ir.Constant(vector, ir.Undefined)
+
+    def spread(scalar):
+        first = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
+        return builder.shuffle_vector(first, undefined, ir.Constant(lanes, [0] * width))
+
+    def where(mask, yes, no):
+        mask = [int(bool(flag)) for flag in mask] + [0] * (width - len(mask))
+        return builder.select(ir.Constant(flags, mask), yes, no)
+
+    is_moment = [i <= 2 * k for i in range(len(powers))]
+    zero, one = (ir.Constant(vector, [number] * width) for number in (0.0, 1.0))
+    total = where(is_moment, spread(weight), spread(value))
+    total = where([True] * len(powers), total, zero)
+    bit, power = 1, s
+    while bit <= 2 * k:  # s**i by the binary digits of i
+        factor = where([i & bit for i in powers], spread(power), one)
+        total = builder.fmul(total, factor)
+        bit, power = 2 * bit, builder.fmul(power, power)
+    pointer = builder.bitcast(pointer, vector.as_pointer())
+    old = builder.load(pointer, align=8)
+    builder.store(builder.fadd(old, total), pointer, align=8)
 
 
 @intrinsic
-def fetch_row(typingctx, table, row):
+def fetch_row(typing_context, table, row):
     """Ask the processor for a row that will be added to soon."""
 
     def codegen(context, builder, signature, arguments):
-        pointer = _row_pointer(context, builder, signature.args[0], *arguments)
-        byte, integer = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, integer, integer, integer])
-        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        options = [ir.Constant(integer, number) for number in (1, 3, 1)]  # write, keep, data
-        builder.call(prefetch, [builder.bitcast(pointer, byte), *options])
+        _fetch(builder, _row_pointer(context, builder, signature.args[0], *arguments))
         return context.get_dummy_value()
 
     return types.void(table, types.intp), codegen
+
+
+def _fetch(builder, pointer):
+    byte, integer = ir.IntType(8).as_pointer(), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [byte, integer, integer, integer])
+    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    options = [ir.Constant(integer, number) for number in (1, 3, 1)]  # write, keep, data
+    builder.call(prefetch, [builder.bitcast(pointer, byte), *options])
 
 
 def _row_pointer(context, builder, kind, table, row):
@@ -132,7 +157,7 @@ def _weigh(y, w, weights, values, totals):
 
 
 def accumulate(
-    markers: tuple[int, ...],
+    degree: int,
     x: Array,
     y: Array,
     w: Array,
@@ -143,22 +168,23 @@ def accumulate(
 ) -> None:
     """Add points, in any order, to the rows of ``table``.
 
-    ``markers`` is a tuple as long as the degree. ``w`` is empty where all weights are one.
+    ``w`` is empty where all weights are one.
     ``totals`` gains the weighted sum of y squared, the number of missing y (NaN), and the sum
     of the log weights of the others.
     """
     whole = len(x) // STREAMS * STREAMS
-    _accumulate(markers, x[:whole], y[:whole], w[:whole], lower, scale, table, totals)
+    markers = _FOUR if degree <= len(_FOUR) else (0,) * degree
+    _accumulate(degree, markers, x[:whole], y[:whole], w[:whole], lower, scale, table, totals)
     if whole < len(x):  # with missing points in addition, as many as there are streams
         lacking = STREAMS - (len(x) - whole)
         x, y = np.append(x[whole:], [lower] * lacking), np.append(y[whole:], [np.nan] * lacking)
         w = np.append(w[whole:], [1.0] * lacking) if len(w) else w
-        _accumulate(markers, x, y, w, lower, scale, table, totals)
+        _accumulate(degree, markers, x, y, w, lower, scale, table, totals)
         totals[1] -= lacking
 
 
 @numba.njit(cache=True, nogil=True)
-def _accumulate(markers, x, y, w, lower, scale, table, totals):
+def _accumulate(degree, markers, x, y, w, lower, scale, table, totals):
     last = float(table.shape[0] - 1)
     cells = np.zeros((STREAMS, BLOCK + AHEAD), np.int32)
     local = np.empty((STREAMS, BLOCK))
@@ -182,52 +208,63 @@ def _accumulate(markers, x, y, w, lower, scale, table, totals):
                     weights[k, i] = 1.0
                 clean |= 1 << k
             totals[0] += square
-        for i in range(size):
-            fetch_row(table, np.intp(cells[0, i + AHEAD]))
-            fetch_row(table, np.intp(cells[1, i + AHEAD]))
-            fetch_row(table, np.intp(cells[2, i + AHEAD]))
-            fetch_row(table, np.intp(cells[3, i + AHEAD]))
-            add_row(markers, table, np.intp(cells[0, i]), local[0, i], weights[0, i], values[0, i])
-            add_row(markers, table, np.intp(cells[1, i]), local[1, i], weights[1, i], values[1, i])
-            add_row(markers, table, np.intp(cells[2, i]), local[2, i], weights[2, i], values[2, i])
-            add_row(markers, table, np.intp(cells[3, i]), local[3, i], weights[3, i], values[3, i])
+        if degree == 1:
+            for i in range(size):
+                add_points(_ONE, table, cells, local, weights, values, i)
+        elif degree == 2:
+            for i in range(size):
+                add_points(_TWO, table, cells, local, weights, values, i)
+        elif degree == 3:
+            for i in range(size):
+                add_points(_THREE, table, cells, local, weights, values, i)
+        elif degree == 4:
+            for i in range(size):
+                add_points(_FOUR, table, cells, local, weights, values, i)
+        else:
+            for i in range(size):
+                add_points(markers, table, cells, local, weights, values, i)
 
 
 @numba.njit(cache=True, nogil=True)
-def accumulate_averages(degree, x, width, y, w, lower, scale, table, totals):
-    """`accumulate` for averages over ``[x, x + width]``, each inside one cell.
+def accumulate_averages(markers, x, width, y, w, lower, scale, table, totals):
+    """Add averages over ``[x, x + width]``, each inside one cell, as `accumulate` adds points.
 
     A row of the table holds ``sum w m_i m_j`` for i <= j, row by row, and ``sum w y m_j``,
     with m_j the mean of s**j over the interval. An interval that rounding lets reach out of
     its cell takes the cell's polynomial there, which its neighbour's meets smoothly.
     """
-    k = len(degree)
     last = table.shape[0] - 1
-    mean = np.ones(k + 1)
     for n in range(x.shape[0]):
-        if np.isnan(y[n]):
+        if y[n] != y[n]:
             totals[1] += 1.0
             continue
         weight = w[n] if w.shape[0] > 0 else 1.0
         start = (x[n] - lower) * scale
         length = width[n] * scale
-        c = max(min(int(start + 0.5 * length), last), 0)
-        s = start - c
-        # The mean of s**j is that of all products s**i t**(j - i) of the two ends.
-        power, total = 1.0, 1.0
-        for j in range(1, k + 1):
-            power *= s
-            total = total * (s + length) + power
-            mean[j] = total / (j + 1)
-        column = 0
-        for i in range(k + 1):
-            for j in range(i, k + 1):
-                table[c, column] += weight * mean[i] * mean[j]
-                column += 1
-        for i in range(k + 1):
-            table[c, column + i] += weight * y[n] * mean[i]
+        c = int(start + 0.5 * length)
+        c = last if c > last else c
+        c = 0 if c < 0 else c
+        _add_average(markers, c, start - c, length, weight, y[n], table)
         totals[0] += weight * y[n] * y[n]
         totals[2] += np.log(weight)
+
+
+@unrolled
+def _add_average(markers, c, s, length, weight, value, table):
+    # The mean of s**j is that of all products s**i t**(j - i) of the two ends.
+    (degree,) = map(len, markers)
+    mean, power, total = [1.0], 1.0, 1.0
+    for j in range(1, degree + 1):
+        power = power * s
+        total = total * (s + length) + power
+        mean.append(total * (1.0 / (j + 1)))
+    column = 0
+    for i in range(degree + 1):
+        for j in range(i, degree + 1):
+            table[c, column] += weight * mean[i] * mean[j]
+            column += 1
+    for j in range(degree + 1):
+        table[c, column + j] += weight * value * mean[j]
 
 
 def average_table(rows: int, degree: int):
