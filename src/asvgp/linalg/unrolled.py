@@ -84,6 +84,10 @@ class Index:
         number = ir.Constant(_INTEGER, other)
         return Index(self.builder, self.builder.add(self.value, number))
 
+    def __mul__(self, other: int) -> Index:
+        number = ir.Constant(_INTEGER, other)
+        return Index(self.builder, self.builder.mul(self.value, number))
+
 
 class Memory:
     """An array of the compiled function."""

@@ -16,7 +16,15 @@ import numpy as np
 
 from asvgp.basis import Array, Grid, bspline_coefficients
 from asvgp.linalg.cells.accumulate_columns import add_pair, spline_values
-from asvgp.linalg.cells.accumulate_field import add_cross, add_points, gather, locate, sort_blocks
+from asvgp.linalg.cells.accumulate_field import (
+    add_cross,
+    add_points,
+    gather,
+    locate,
+    looped_inputs,
+    sort_blocks,
+)
+from asvgp.linalg.unrolled import markers_of
 from asvgp.runtime.parallel import as_doubles, each_share
 
 if TYPE_CHECKING:
@@ -160,12 +168,10 @@ class CellSums:
         self.observations, self.x, self.grids = observations, x, grids
         cells, outputs = prod(grid.cells for grid in grids), len(targets)
         rows = observations.rows
-        # A single input is preceded by one of degree zero, which is at s = 0 always.
-        self.inputs = max(2, len(grids))
-        padded = (0,) * (self.inputs - len(grids)) + tuple(degrees)
-        self.lead = np.array(padded[:-2], dtype=np.int64)
-        self.sizes = np.array(padded, dtype=np.int64) + 1
-        self.markers = tuple((0.0,) * (m * k + 1) for m in (2, 1) for k in padded[-2:])
+        self.inputs = len(grids)
+        self.degrees = np.array(degrees, dtype=np.int64)
+        split = looped_inputs(degrees)
+        self.lead, self.markers = self.degrees[:split], markers_of(tuple(degrees[split:]))
         self.moments = moments.reshape(cells, -1)
         self.targets = targets.reshape(outputs, cells, -1)
         self.cross = cross.reshape(cells, self.targets.shape[2], cross.shape[-1])
@@ -185,7 +191,7 @@ class CellSums:
         for d, (column, grid) in enumerate(zip(self.x, self.grids, strict=True)):
             x = as_doubles(column[begin + start : begin + stop])
             scale = grid.cells / (grid.upper - grid.lower)
-            local = self.points[inputs - len(self.grids) + d, share]
+            local = self.points[d, share]
             locate(x, grid.lower, scale, grid.cells, cell, local)
         weights = self.observations.weights[share]
         self.points[inputs, share] = weights
@@ -204,11 +210,12 @@ class CellSums:
         for offsets in self.offsets:
             cell, points = self.sorted_cell, self.sorted_points
             at = offsets[b], offsets[e]
-            add_points(self.markers, self.lead, cell, points, *at, self.moments, self.targets)
+            into = np.empty(self.moments.shape[1]), self.moments, self.targets
+            add_points(self.markers, self.lead, cell, points, *at, *into)
             if columns is not None:
                 g = columns.model_groups
                 add_cross(
-                    self.sizes,
+                    self.degrees,
                     self.order,
                     cell,
                     points,
@@ -216,6 +223,7 @@ class CellSums:
                     columns.first[:g],
                     columns.offsets,
                     columns.values,
+                    np.empty(self.cross.shape[1]),
                     self.cross,
                 )
 
@@ -282,7 +290,7 @@ class ColumnSums:
                 continue
             g, h = self.pairs[task]
             add_pair(
-                ((0.0,) * self.sizes[g], (0.0,) * self.sizes[h]),
+                markers_of((self.sizes[g], self.sizes[h])),
                 weights,
                 self.first[g],
                 self.values[self.offsets[g] : self.offsets[g + 1]],

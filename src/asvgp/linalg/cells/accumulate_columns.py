@@ -13,12 +13,10 @@ sees k + 1 neighbours; a linear column is a group of one. For a batch of points,
 matrix it writes to (320 kB for two smooths of 200 splines) stays in the cache meanwhile.
 """
 
-# pyright: reportCallIssue=false
-# (the compiler supplies the first argument of an intrinsic)
-
 import numba
 import numpy as np
-from numba.cpython.unsafe.tuple import tuple_setitem
+
+from asvgp.linalg.unrolled import unrolled
 
 BLOCK = 1024  # points whose polynomials are evaluated together, in the nearest cache
 
@@ -49,25 +47,22 @@ def spline_values(x, lower, scale, cells, begin, coefficients, start, first, val
                     out[i] = out[i] * local[i] + coefficient
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def _column(marker, values, p, factor):
-    """``factor * values[:, p]`` as a tuple."""
-    for j in range(len(marker)):
-        marker = tuple_setitem(marker, j, factor * values[j, p])
-    return marker
-
-
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@numba.njit(cache=True, nogil=True)
 def add_pair(markers, weights, first, values, other_first, other_values, gram):
     """Add ``w c_i c_j`` to the Gram matrix for the columns i of one group, j of another.
 
     ``markers`` are two tuples as long as the groups have values at a point.
     """
     for p in range(weights.shape[0]):
-        left = _column(markers[0], values, p, weights[p])
-        right = _column(markers[1], other_values, p, 1.0)
-        row, column = np.uint64(first[p]), np.uint64(other_first[p])
-        for i in range(len(left)):
-            line = gram[row + np.uint64(i)]
-            for j in range(len(right)):
-                line[column + np.uint64(j)] += left[i] * right[j]
+        row, column = first[p], other_first[p]
+        _add_products(markers, p, row, column, weights, values, other_values, gram)
+
+
+@unrolled
+def _add_products(markers, p, row, column, weights, values, other_values, gram):
+    rows, columns = map(len, markers)
+    right = [other_values[j, p] for j in range(columns)]
+    for i in range(rows):
+        left = weights[p] * values[i, p]
+        for j in range(columns):
+            gram[row + i, column + j] += left * right[j]

@@ -19,22 +19,39 @@ Layout of a batch, one column a point:
             columns)
 =========== ========================= ====================================================
 
-The powers of the last two inputs are unrolled: their numbers are lengths of tuples, hence
-part of the type. The inputs before them are looped over, which costs nothing next to the
-25 sums (for degree 2) within. A single input is preceded by one of degree zero.
+The powers of the last inputs are written out (`asvgp.linalg.unrolled`). Inputs before them
+are looped over, which costs nothing next to the 125 sums (three inputs of degree 2) within.
 """
 
 # pyright: reportCallIssue=false
 # (the compiler supplies the first argument of an intrinsic)
 
+from collections.abc import Sequence
+from math import prod
+
 import numba
 import numpy as np
-from numba.cpython.unsafe.tuple import tuple_setitem
 
 from asvgp.linalg.cells.accumulate import fetch_row
+from asvgp.linalg.unrolled import unrolled
 
 AHEAD = 12  # points whose sums are fetched into the cache before they are needed
-LINE = 8  # doubles a cache line
+LINE = 8  # doubles per cache line
+WRITTEN_OUT = 128  # sums; more take longer to compile and gain nothing
+
+
+def looped_inputs(degrees: Sequence[int]) -> int:
+    """Return how many of the first inputs are looped over.
+
+    Examples
+    --------
+    >>> looped_inputs((2, 2, 2)), looped_inputs((2, 2, 2, 2)), looped_inputs((3, 3, 3))
+    (0, 1, 1)
+    """
+    split = 0
+    while prod(2 * k + 1 for k in degrees[split:]) > WRITTEN_OUT:
+        split += 1
+    return split
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
@@ -71,84 +88,87 @@ def gather(order, values, out):
         out[p] = values[np.uint64(order[p])]
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def _powers(marker, s):
-    """``(1, s, s**2, ...)``, as many as ``marker`` is long."""
-    power = 1.0
-    for j in range(len(marker)):
-        marker = tuple_setitem(marker, j, power)
-        power *= s
-    return marker
-
-
 @numba.njit(cache=True, nogil=True)
-def _products(first, points, p, sizes, out):
-    """``out = first * prod_d s_d**j_d`` for ``j_d < sizes[d]``; returns how many."""
+def _products(first, points, p, times, degrees, out):
+    """Write ``first * prod_d s_d**j_d`` for ``j_d <= times * degrees[d]``; returns how many."""
     out[0] = first
     count = 1
-    for d in range(sizes.shape[0]):
+    for d in range(degrees.shape[0]):
+        size = times * degrees[d] + 1
         for r in range(count - 1, -1, -1):  # from the end: nothing is overwritten unread
             product = out[r]
-            for j in range(sizes[d]):
-                out[r * sizes[d] + j] = product
+            for j in range(size):
+                out[r * size + j] = product
                 product *= points[d, p]
-        count *= sizes[d]
+        count *= size
     return count
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def _add(row, lead, count, before, last):
-    """``row += outer(lead, before, last)``."""
-    width = len(before) * len(last)
-    for r in range(count):
-        for i in range(len(before)):
-            factor = lead[r] * before[i]
-            for j in range(len(last)):
-                row[r * width + i * len(last) + j] += factor * last[j]
-
-
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def add_points(markers, degrees, cell, points, start, stop, moments, targets):
+@numba.njit(cache=True, nogil=True)
+def add_points(markers, degrees, cell, points, start, stop, lead, moments, targets):
     """Add the points ``start`` to ``stop`` of a batch to the rows of their cells.
 
-    ``markers`` holds tuples of lengths 2 k + 1 for the last two inputs, then of k + 1;
-    ``degrees`` are those of the inputs before them.
+    ``markers`` holds tuples as long as the degrees of the last inputs; ``degrees`` are those
+    of the inputs before them. ``lead`` is room for as many products as these have.
     """
-    inputs = degrees.shape[0] + 2
-    moment_sizes, target_sizes = 2 * degrees + 1, degrees + 1
-    lead = np.empty(moments.shape[1])
+    before = degrees.shape[0]
+    weight = points.shape[0] - targets.shape[0] - 1  # the row after the coordinates
     for p in range(start, stop):
-        c = np.uint64(cell[p])
-        ahead = cell[min(p + AHEAD, stop - 1)]
+        c = cell[p]
+        ahead = cell[p + AHEAD if p + AHEAD < stop else stop - 1]
         for at in range(0, moments.shape[1], LINE):
             fetch_row(moments[ahead], np.intp(at))
         for at in range(0, targets.shape[2], LINE):
             fetch_row(targets[0, ahead], np.intp(at))
-        before = _powers(markers[0], points[inputs - 2, p])
-        last = _powers(markers[1], points[inputs - 1, p])
-        count = _products(points[inputs, p], points, p, moment_sizes, lead)
-        _add(moments[c], lead, count, before, last)
-        before = _powers(markers[2], points[inputs - 2, p])
-        last = _powers(markers[3], points[inputs - 1, p])
+        for r in range(_products(points[weight, p], points, p, 2, degrees, lead)):
+            _add_moments(markers, lead[r], r, points, before, p, c, moments)
         for o in range(targets.shape[0]):
-            count = _products(points[inputs + 1 + o, p], points, p, target_sizes, lead)
-            _add(targets[o, c], lead, count, before, last)
+            for r in range(_products(points[weight + 1 + o, p], points, p, 1, degrees, lead)):
+                _add_targets(markers, lead[r], r, points, before, p, o, c, targets)
+
+
+@unrolled
+def _add_moments(markers, factor, r, points, before, p, c, moments):
+    """Add ``factor`` times all powers of the last inputs to a cell's moments."""
+    products = _outer(factor, points, before, p, [2 * len(each) + 1 for each in markers])
+    place = r * len(products)
+    for j, value in enumerate(products):
+        moments[c, place + j] += value
+
+
+@unrolled
+def _add_targets(markers, factor, r, points, before, p, o, c, targets):
+    """Add ``factor`` times all powers of the last inputs to a cell's targets."""
+    products = _outer(factor, points, before, p, [len(each) + 1 for each in markers])
+    place = r * len(products)
+    for j, value in enumerate(products):
+        targets[o, c, place + j] += value
+
+
+def _outer(factor, points, before, p, sizes: list[int]) -> list:
+    """Return ``factor prod_d s_d**j_d`` for ``j_d < sizes[d]``, the last input the fastest."""
+    products = [factor]
+    for d, size in enumerate(sizes):
+        s, powers = points[before + d, p], [1.0]
+        for _ in range(size - 1):
+            powers.append(powers[-1] * s)
+        products = [product * power for product in products for power in powers]
+    return products
 
 
 @numba.njit(cache=True, nogil=True)
-def add_cross(sizes, order, cell, points, start, stop, first, offsets, values, cross):
+def add_cross(degrees, order, cell, points, start, stop, first, offsets, values, products, cross):
     """Add the products of the powers with the columns of the same points.
 
     Of every group of columns (see `asvgp.linalg.cells.accumulate_columns`) a point has only the
     ``offsets[g + 1] - offsets[g]`` neighbours from ``first[g]`` on. The columns lie in the
     order of the data, which ``order`` leads back to.
     """
-    weight = sizes.shape[0]  # the row after the coordinates
-    products = np.empty(cross.shape[1])
+    weight = degrees.shape[0]  # the row after the coordinates
     for p in range(start, stop):
         i = np.uint64(order[p])
-        c = np.uint64(cell[p])
-        _products(points[weight, p], points, p, sizes, products)
+        c = cell[p]
+        _products(points[weight, p], points, p, 1, degrees, products)
         for q in range(cross.shape[1]):
             row = cross[c, q]
             for g in range(first.shape[0]):

@@ -104,7 +104,11 @@ def _lay_out(tree: Tree) -> Plan:
         num_runs.append(counts)
     level_start = _starts([len(level.rows) for level in levels])
     runs, run_start = np.concatenate(found_runs), _starts(np.concatenate([*num_runs, [0]]))
-    pieces, num_pieces = _find_pieces(p, q, level_start[1], runs, run_start)
+    # a piece begins where a run begins or ends, or with the boundary
+    pieces = np.empty((2 * len(runs) + len(p), 4), dtype=np.int32)
+    num_pieces = np.zeros(len(p), dtype=np.int32)
+    source = np.empty((2, np.max(p + q) + 1), dtype=np.int32)
+    total = _find_pieces(p, q, int(level_start[1]), runs, run_start, source, pieces, num_pieces)
     return Plan(
         p=p,
         q=q,
@@ -113,7 +117,7 @@ def _lay_out(tree: Tree) -> Plan:
         order=np.concatenate([level.pivots[level.pivots >= 0] for level in levels]),
         runs=runs,
         run_start=run_start,
-        pieces=pieces,
+        pieces=pieces[:total].copy(),
         piece_start=_starts(num_pieces),
         level_start=level_start,
         largest_q=np.maximum.reduceat(q, level_start[:-1]).astype(np.int64),
@@ -149,21 +153,18 @@ def _find_runs(scatter, num_summed, shift, num_boundary, counts, runs):
 
 
 @numba.njit(cache=True, nogil=True)
-def _find_pieces(p, q, num_leaves, runs, run_start):
-    """The pieces of all fronts, and how many each has."""
-    # a piece begins where a run begins or ends, or with the boundary
-    pieces = np.empty((2 * len(runs) + len(p), 4), dtype=np.int32)
-    counts = np.zeros(len(p), dtype=np.int32)
-    source = np.empty((2, np.max(p + q)), dtype=np.int32)
+def _find_pieces(p, q, num_leaves, runs, run_start, source, pieces, counts):
+    """Write down the pieces of all fronts and how many each has; returns how many there are."""
     n = 0
     for front in range(num_leaves, len(p)):
         before, begin, m = n, 0, p[front] + q[front]
-        source[:, :m] = -1
         for c in range(2):
+            for i in range(m):
+                source[c, i] = -1
             child = 2 * (front - num_leaves) + c
-            for first, place, length in runs[run_start[child] : run_start[child + 1]]:
-                for i in range(length):
-                    source[c, place + i] = first + i
+            for r in range(run_start[child], run_start[child + 1]):
+                for i in range(runs[r, 2]):
+                    source[c, runs[r, 1] + i] = runs[r, 0] + i
         for i in range(1, m + 1):
             ends = i == m or i == p[front]
             for c in range(2):
@@ -175,4 +176,4 @@ def _find_pieces(p, q, num_leaves, runs, run_start):
                 begin = i
                 n += 1
         counts[front] = n - before
-    return pieces[:n].copy(), counts
+    return n

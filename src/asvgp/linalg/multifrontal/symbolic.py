@@ -303,7 +303,18 @@ def _fronts(
     sizes = [[each.size for each in component] for component in last_depth]
     offsets = np.cumsum([0, *np.ravel(sizes)[:-1]]).reshape(np.shape(sizes))
     lasts = np.concatenate([each for component in last_depth for each in component])
-    functions = (first, count, lasts, offsets, numbering.starts, numbering.strides, depth)
+    stays = np.where(lasts <= depth, np.arange(lasts.size), lasts.size)
+    following = np.append(np.minimum.accumulate(stays[::-1])[::-1], lasts.size)
+    functions = (
+        first,
+        count,
+        lasts,
+        following,
+        offsets,
+        numbering.starts,
+        numbering.strides,
+        depth,
+    )
 
     counts = np.zeros((len(first), depth + 1), dtype=np.int32)
     _visit(counts, np.empty((0, 0), dtype=np.int32), *functions)
@@ -322,18 +333,15 @@ def _fronts(
 
 
 @numba.njit(cache=True, nogil=True)
-def _visit(places, rows, first, count, lasts, offsets, starts, strides, depth):
+def _visit(places, rows, first, count, lasts, following, offsets, starts, strides, depth):
     """Pass over the rows of every front in the order of their numbers.
 
     A function eliminated e levels above the front is written to ``rows[b, places[b, e]]``
-    (unless there are no rows), and that place moves on by one.
+    (unless there are no rows), and that place moves on by one. ``following`` holds the next
+    function along a line that its input alone keeps from being eliminated below.
     """
     num_boxes, num_components, num_inputs = first.shape
     inner = num_inputs - 1
-    # the next function along a line that its input alone keeps from being eliminated below
-    following = np.full(lasts.size + 1, lasts.size)
-    for i in range(lasts.size - 1, -1, -1):
-        following[i] = i if lasts[i] <= depth else following[i + 1]
     for b in range(num_boxes):
         for c in range(num_components):
             num_lines = 1
@@ -345,32 +353,36 @@ def _visit(places, rows, first, count, lasts, offsets, starts, strides, depth):
                 number = starts[c] - offsets[c, inner]
                 outer = depth + 1  # depth of elimination by the outer inputs
                 for d in range(inner - 1, -1, -1):
-                    line, j = divmod(line, count[b, c, d])
-                    i = first[b, c, d] + j
+                    i = first[b, c, d] + line % count[b, c, d]
+                    line //= count[b, c, d]
                     number += i * strides[c, d]
-                    outer = min(outer, lasts[offsets[c, d] + i])
+                    last = lasts[offsets[c, d] + i]
+                    outer = last if last < outer else outer
                 i = begin if outer <= depth else following[begin]
                 while i < stop:
-                    e = depth - min(outer, lasts[i])
-                    if rows.size > 0:
+                    e = depth - (outer if outer < lasts[i] else lasts[i])
+                    if rows.shape[0] > 0:
                         rows[b, places[b, e]] = number + i
                     places[b, e] += 1
                     i = i + 1 if outer <= depth else following[i + 1]
 
 
-@numba.njit(cache=True, nogil=True)
-def _locate(table, queries, size):
-    """Position in row b of the table of every entry of row b of the queries (-1: none)."""
-    position = np.empty(size, dtype=np.int32)
+def _locate(table: Index, queries: Index, size: int) -> Index:
+    """Return the position in row b of the table of every entry of row b of the queries, or -1."""
     found = np.full(queries.shape, -1, dtype=np.int32)
-    for b in range(len(table)):
-        for j, number in enumerate(table[b]):
-            if number >= 0:
-                position[number] = j
-        for j, number in enumerate(queries[b]):
-            if number >= 0:
-                found[b, j] = position[number]
+    _fill_positions(table, queries, np.empty(size, dtype=np.int32), found)
     return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_positions(table, queries, position, found):
+    for b in range(table.shape[0]):
+        for j in range(table.shape[1]):
+            if table[b, j] >= 0:
+                position[table[b, j]] = j
+        for j in range(queries.shape[1]):
+            if queries[b, j] >= 0:
+                found[b, j] = position[queries[b, j]]
 
 
 def _freeze(value) -> None:
