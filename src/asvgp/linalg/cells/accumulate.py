@@ -20,6 +20,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from asvgp.basis import Array
+from asvgp.linalg.inner import inner
 from asvgp.linalg.unrolled import Index, Memory, unrolled
 
 BLOCK = 256
@@ -121,7 +122,7 @@ def _row_pointer(context, builder, kind, table, row):
     return builder.bitcast(builder.gep(start, [builder.mul(row, stride)]), array.data.type)
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@inner(fastmath={"reassoc", "contract"})
 def _locate(x, y, lower, scale, last, cells, local, values):
     """Find cells and local coordinates of a block; returns its sum of y squared, or NaN."""
     square = 0.0
@@ -135,7 +136,7 @@ def _locate(x, y, lower, scale, last, cells, local, values):
     return square
 
 
-@numba.njit(cache=True, nogil=True)
+@inner()
 def _weigh(y, w, weights, values, totals):
     """Weigh the values of a block; a missing y weighs nothing.
 

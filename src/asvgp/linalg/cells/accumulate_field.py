@@ -33,6 +33,7 @@ import numba
 import numpy as np
 
 from asvgp.linalg.cells.accumulate import fetch_row
+from asvgp.linalg.inner import inner
 from asvgp.linalg.unrolled import unrolled
 
 AHEAD = 12  # points whose sums are fetched into the cache before they are needed
@@ -88,7 +89,7 @@ def gather(order, values, out):
         out[p] = values[np.uint64(order[p])]
 
 
-@numba.njit(cache=True, nogil=True)
+@inner()
 def _products(first, points, p, times, degrees, out):
     """Write ``first * prod_d s_d**j_d`` for ``j_d <= times * degrees[d]``; returns how many."""
     out[0] = first

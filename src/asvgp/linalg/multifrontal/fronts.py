@@ -6,10 +6,10 @@ fast as large ones but is slow at triangular systems (measured: a quarter of the
 everything else is left to products of matrices.
 """
 
-import numba
 import numpy as np
 
 from asvgp.linalg.blas import gemm, symm, syrk
+from asvgp.linalg.inner import inner
 
 FEW = 8  # rows treated by loops
 MANY = 128  # pivots inverted together, at most
@@ -18,7 +18,7 @@ MANY = 128  # pivots inverted together, at most
 SMALL = 256
 
 
-@numba.njit(cache=True, nogil=True)
+@inner()
 def eliminate(panel):
     """Factor the pivots, F_pp = L_pp L_pp^T, and form L_bp.
 
@@ -42,7 +42,7 @@ def eliminate(panel):
     return 0
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@inner(fastmath={"contract"})
 def _eliminate_rows(panel, first, stop):
     """Factor some rows which the rows before have been subtracted from: four at a time."""
     for top in range(first, stop, 4):
@@ -68,7 +68,7 @@ def _eliminate_rows(panel, first, stop):
     return 0
 
 
-@numba.njit(cache=True, nogil=True)
+@inner()
 def subtract_square(panel, update):
     """U := F_bb - L_bp L_bp^T, the upper half (and, of small fronts, a bit more)."""
     p, m = panel.shape
@@ -84,7 +84,7 @@ def subtract_square(panel, update):
         gemm(False, True, q - i, columns, p, -1, a, m, a, m, 1, u + 8 * (i * q + i), q)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner()
 def invert(panel, z, work):
     """P^-1 on the rows of a front, Z (m, m), of which the boundary's block is there.
 
@@ -123,7 +123,7 @@ def invert(panel, z, work):
             _mirror(z, first, stop)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner()
 def _mirror(z, first, stop):
     """Copy the upper half of some rows to the lower half of the same columns."""
     for i in range(first, stop):
@@ -131,7 +131,7 @@ def _mirror(z, first, stop):
             z[j, i] = z[i, j]
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@inner(fastmath={"contract"})
 def back_substitute(panel, first, stop, right):
     """B := R^-1 B in place, where R is the upper half of ``panel[first:stop, first:stop]``.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from asvgp.linalg.blas import gemm, trsm
 from asvgp.linalg.denormals import flush_denormals, restore
+from asvgp.linalg.inner import inner
 from asvgp.linalg.multifrontal.fronts import eliminate, invert, subtract_square
 from asvgp.linalg.multifrontal.plan import Offset
 
@@ -29,30 +30,30 @@ class Slots(NamedTuple):
     size: Offset
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inner()
 def _slot(slots, level, box, own, shared):
     start = slots.start[level] + box % slots.kept[level] * slots.size[level]
     values = shared if level >= slots.top else own
     return values[start : start + slots.size[level]]
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inner()
 def _square(values, n):
     return values[: n * n].reshape(n, n)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inner()
 def _panel(plan, front, panels):
     m = plan.p[front] + plan.q[front]
     return panels[plan.panel_start[front] : plan.panel_start[front + 1]].reshape(-1, m)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inner()
 def _runs(plan, front):
     return plan.runs[plan.run_start[front] : plan.run_start[front + 1]]
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inner()
 def _pieces(plan, front):
     return plan.pieces[plan.piece_start[front] : plan.piece_start[front + 1]]
 
@@ -99,7 +100,7 @@ def factor(plan, slots, level, start, stop, limit, elements, panels, logs, own, 
     return -1, -1
 
 
-@numba.njit(cache=True, nogil=True)
+@inner()
 def _log_det(panel):
     """Of L_pp, while it is in a cache: later every pivot would be a journey to memory."""
     total = 0.0
@@ -108,7 +109,7 @@ def _log_det(panel):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@inner()
 def _leaf_rows(plan, leaf):
     """Place in the leaf's element of every row of its front."""
     rows = np.empty(plan.p[leaf] + plan.q[leaf], dtype=np.uint64)
@@ -118,7 +119,7 @@ def _leaf_rows(plan, leaf):
     return rows
 
 
-@numba.njit(cache=True, nogil=True)
+@inner()
 def _take_element(plan, leaf, element, panel, update):
     p, m = panel.shape
     rows = _leaf_rows(plan, leaf)
@@ -132,7 +133,7 @@ def _take_element(plan, leaf, element, panel, update):
             target[j] = values[places[j]]
 
 
-@numba.njit(cache=True, nogil=True)
+@inner()
 def _extend_add(pieces, first, second, rows, top):
     """Sum of both children's Schur complements: the rows of a front from ``top`` on.
 
@@ -164,7 +165,7 @@ def _extend_add(pieces, first, second, rows, top):
                 _clear_block(height, width, to, at, ld)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner()
 def _sum_block(height, width, slope, to, at, ld, x, at_x, ld_x, y, at_y, ld_y):
     left = np.uint64(0)
     for _ in range(height):
@@ -173,7 +174,7 @@ def _sum_block(height, width, slope, to, at, ld, x, at_x, ld_x, y, at_y, ld_y):
         at, at_x, at_y, left = at + ld, at_x + ld_x, at_y + ld_y, left + slope
 
 
-@numba.njit(cache=True, nogil=True)
+@inner()
 def _copy_block(height, width, slope, to, at, ld, x, at_x, ld_x):
     left = np.uint64(0)
     for _ in range(height):
@@ -182,7 +183,7 @@ def _copy_block(height, width, slope, to, at, ld, x, at_x, ld_x):
         at, at_x, left = at + ld, at_x + ld_x, left + slope
 
 
-@numba.njit(cache=True, nogil=True)
+@inner()
 def _clear_block(height, width, to, at, ld):
     for _ in range(height):
         for j in range(width):
@@ -190,7 +191,7 @@ def _clear_block(height, width, to, at, ld):
         at += ld
 
 
-@numba.njit(cache=True, nogil=True)
+@inner()
 def _place(row, column, ld):
     return np.uint64(row) * ld + np.uint64(column)
 
@@ -227,7 +228,7 @@ def selected_inverse(plan, slots, level, start, stop, limit, leaves, panels, own
     restore(word)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner()
 def _take_rows(runs, above, z, p):
     """Copy the boundary's block from the parent's: the inverse of extend-add's map."""
     for a in range(len(runs)):
@@ -241,7 +242,7 @@ def _take_rows(runs, above, z, p):
                     to[j] = take[j]
 
 
-@numba.njit(cache=True, nogil=True)
+@inner()
 def _give_element(plan, leaf, z, element):
     rows = _leaf_rows(plan, leaf)
     element[:] = 0.0
@@ -254,11 +255,12 @@ def _give_element(plan, leaf, z, element):
 # --- solve -----------------------------------------------------------------------------
 
 
-@numba.njit(cache=True, nogil=True)
+@inner()
 def _copy(values, to):
-    """Copy all values to the beginning of another array."""
-    for i in range(len(values)):
-        to[i] = values[i]
+    """Copy all rows to the first rows of another array."""
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            to[i, j] = values[i, j]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -273,10 +275,9 @@ def forward(plan, slots, level, start, stop, limit, y, panels, own, shared):
             p, m = panel.shape
             x = _slot(slots, here, box, own, shared)[: m * width].reshape(m, width)
             pivots = y[plan.pivot_start[front] : plan.pivot_start[front + 1]]
-            _copy(pivots.reshape(-1), x.reshape(-1))
-            for i in range(p, m):
+            for i in range(m):
                 for j in range(width):
-                    x[i, j] = 0.0
+                    x[i, j] = pivots[i, j] if i < p else 0.0
             for c in range(2 if here > 0 else 0):
                 child = plan.level_start[here - 1] + 2 * box + c
                 below = _slot(slots, here - 1, 2 * box + c, own, shared)[plan.p[child] * width :]
@@ -286,7 +287,7 @@ def forward(plan, slots, level, start, stop, limit, y, panels, own, shared):
                     for j in range(len(take)):
                         to[j] += take[j]
             _forward(panel, x)
-            _copy(x[:p].reshape(-1), pivots.reshape(-1))
+            _copy(x[:p], pivots)
             if box % 2 == 0:
                 break
             box //= 2
@@ -308,17 +309,19 @@ def backward(plan, slots, level, start, stop, limit, y, panels, own, shared):
             p, m = panel.shape
             x = _slot(slots, here, box, own, shared)[: m * width].reshape(m, width)
             pivots = y[plan.pivot_start[front] : plan.pivot_start[front + 1]]
-            _copy(pivots.reshape(-1), x.reshape(-1))
+            _copy(pivots, x)
             for first, place, length in _runs(plan, front):
                 above = _slot(slots, here + 1, box // 2, own, shared)
                 to = x[p + first : p + first + length].reshape(-1)
-                _copy(above[place * width : (place + length) * width], to)
+                take = above[place * width : (place + length) * width]
+                for j in range(len(take)):
+                    to[j] = take[j]
             _backward(panel, x)
-            _copy(x[:p].reshape(-1), pivots.reshape(-1))
+            _copy(x[:p], pivots)
     restore(word)
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@inner(fastmath={"contract", "reassoc"})
 def _forward(panel, x):
     """x_p := L_pp^-1 x_p, then x_b := x_b - L_bp x_p."""
     (p, m), width = panel.shape, x.shape[1]
@@ -338,7 +341,7 @@ def _forward(panel, x):
             gemm(False, True, width, m - p, p, -1, b, width, a + 8 * p, m, 1, c, width)
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@inner(fastmath={"contract", "reassoc"})
 def _backward(panel, x):
     """x_p := L_pp^-T (x_p - L_bp^T x_b)."""
     (p, m), width = panel.shape, x.shape[1]
