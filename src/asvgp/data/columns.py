@@ -1,4 +1,4 @@
-"""Which column of X is what: an input of splines, or a covariate with a linear effect."""
+"""Columns of X by their use: inputs of splines, and covariates with a linear effect."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Gridded:
 
     @classmethod
     def of(cls, X) -> Gridded | None:
-        """The grid that a tuple or a dict of one-dimensional arrays stands for, or None."""
+        """Return the grid that a tuple or a dict of one-dimensional arrays stands for, or None."""
         if isinstance(X, Gridded):
             return X
         if isinstance(X, dict) and not sparse.issparse(X) and X:  # a dok_array is a dict, too
@@ -57,9 +57,9 @@ class Gridded:
             return None
         shapes: list[tuple[int, ...]] = [getattr(x, "shape", ()) for x in X]
         if isinstance(X, tuple) and all(len(shape) == 1 for shape in shapes):
-            own = [getattr(x, "name", None) for x in X]
-            named = all(isinstance(name, str) for name in own) and len({*own}) == len(own)
-            return cls(tuple(map(_axis, X)), tuple(own) if named else None)  # pyright: ignore[reportArgumentType]
+            names = tuple(str(x.name) for x in X if isinstance(getattr(x, "name", None), str))
+            named = len({*names}) == len(X)
+            return cls(tuple(map(_axis, X)), names if named else None)
         if len(X) > 1 and all(len(shape) == len(X) for shape in shapes) and len({*shapes}) == 1:
             raise ValueError(
                 f"X holds {len(X)} arrays of shape {shapes[0]}, as numpy.meshgrid makes them. "
@@ -73,7 +73,7 @@ class Gridded:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the grid."""
+        """Shape of the grid."""
         return tuple(len(axis) for axis in self.axes)
 
     def __len__(self) -> int:
@@ -87,20 +87,20 @@ class Gridded:
         return self.axes[0] if self.names is None else Columns(self.names, self.axes)
 
     def expanded(self) -> Columns:
-        """All points one by one, the last axis the fastest."""
+        """Return all points one by one, the last axis the fastest."""
         names = range(len(self.axes)) if self.names is None else self.names
         return Columns(map(str, names), spread(self.axes, self.shape))
 
 
 def _axis(values):
-    """An axis without its labels; times in zones keep theirs."""
+    """Return an axis without its labels; times in zones keep theirs."""
     if hasattr(values, "dims"):
         return values.values
     return values if hasattr(values, "shape") else np.asarray(values)
 
 
 def spread(axes: Sequence, shape: tuple[int, ...]) -> list:
-    """Coordinates of all points of a grid, an array for each of its axes."""
+    """Return the coordinates of all points of a grid, one array for each of its axes."""
     out = []
     for d, axis in enumerate(axes):
         wide = np.asarray(axis).reshape([-1 if e == d else 1 for e in range(len(shape))])
@@ -109,7 +109,7 @@ def spread(axes: Sequence, shape: tuple[int, ...]) -> list:
 
 
 class Columns:
-    """Named columns, each an array or `asvgp.times.Zoned`: the least that rows of X can be.
+    """Named columns, each an array or `asvgp.times.Zoned`: the simplest form of the rows of X.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class Columns:
         return len(self), len(self.arrays)
 
     def to_series(self, number: int):
-        """One column."""
+        """Return one column."""
         return self.arrays[number]
 
     def __len__(self) -> int:
@@ -140,7 +140,7 @@ class Columns:
 
 
 class Table:
-    """X as columns, whatever brought it; nothing is copied.
+    """X as columns, in whatever form it came; nothing is copied.
 
     Examples
     --------
@@ -190,7 +190,7 @@ class Table:
         return f"column {repr(self.names[number]) if self.names else number} of X"
 
     def column(self, number: int):
-        """One column, in the type it came in; of gridded data, an axis."""
+        """Return one column in the type it came in; of gridded data, an axis."""
         if isinstance(self.values, Gridded):
             return self.values.axes[number]
         if self.frame:
@@ -239,7 +239,7 @@ class Layout:
 
     @property
     def single(self) -> bool:
-        """Whether all processes are over one input: then K and P are chains."""
+        """True where all processes are over one input: then K and P are chains."""
         return len(self.inputs) == 1 and not self.smooths
 
     @property
@@ -264,7 +264,7 @@ class Layout:
         return tuple(sorted(set(self.used)))
 
     def relabelled(self, kernel: Kernel) -> Kernel:
-        """A kernel with columns by name, where they have one."""
+        """Return a kernel with columns by name, where they have one."""
         if self.single and kernel.components[0].factors[0].dim is None:
             pairs = zip(kernel.components, self.given.components, strict=True)
             parts = tuple(part.replace(dim=_dim(own)) for part, own in pairs)
@@ -341,9 +341,10 @@ def match(kernel: Kernel, table: Table) -> Layout:
 
 
 def _spelt_out(part, table: Table, free: list[int]) -> list:
-    """A term with numbers for columns; one that names none is over all of them.
+    """Return a term with numbers for columns; one that names none is over all of them.
 
-    Up to `SEPARABLE` inputs it is their product, with a lengthscale each; beyond, their sum.
+    Up to `SEPARABLE` inputs it is their product, with one lengthscale per input; beyond, their
+    sum.
     """
     if isinstance(part, Product):
         factors = [factor.replace(dim=_find(factor, table)) for factor in part.factors]
@@ -373,7 +374,7 @@ def _dim(part) -> int | str | None:
 
 
 def _find(part, table: Table) -> int:
-    """The column a part names."""
+    """Return the number of the column that a part names."""
     dim = _dim(part)
     if isinstance(dim, str):
         if table.names is None:

@@ -73,7 +73,7 @@ def refuse_text(column, name: str = "X") -> None:
 
 
 def as_rows(X, y, *weights) -> tuple:
-    """Gridded data row by row; what is not gridded, as it came.
+    """Return gridded data row by row, and other data as they came.
 
     Values (and weights) on a grid are flattened, the axes stay as they are.
     """
@@ -98,7 +98,7 @@ def as_rows(X, y, *weights) -> tuple:
 
 
 def _on_grid(weight, shape: tuple[int, ...]):
-    """Weights of a grid's points as those of rows."""
+    """Return the weights of a grid's points as those of rows."""
     if weight is None or np.ndim(weight) == 0:
         return weight
     if np.shape(weight) != shape:
@@ -107,7 +107,7 @@ def _on_grid(weight, shape: tuple[int, ...]):
 
 
 def read_targets(y, length: int) -> Array:
-    """Y as given, checked for shape and type; what is masked is missing."""
+    """Return y as given, checked for shape and type; masked values are missing."""
     if y is None:
         raise ValueError("GPRegressor requires y to be passed, but the target y is None.")
     if np.ma.is_masked(y):
@@ -124,20 +124,20 @@ def read_targets(y, length: int) -> Array:
 
 
 def read_weights(sample_weight, noise_variance, length: int):
-    """Weights of the rows, from relative weights or from known noise variances."""
+    """Return the weights of rows, from relative weights or from known noise variances."""
     if noise_variance is None:
         return check_weights(sample_weight, length)
     if sample_weight is not None:
         raise ValueError(
-            "Give sample_weight or noise_variance, not both: a known noise variance leaves "
-            "nothing for a weight to say."
+            "Give sample_weight or noise_variance, not both: a weight adds nothing to a known "
+            "noise variance."
         )
     noise = check_weights(noise_variance, length, "noise_variance")
     return 1.0 / np.asarray(noise, dtype=float)
 
 
 def read_widths(width, length: int, axis: TimeAxis | None) -> Array | None:
-    """Widths of the intervals that y is averaged over, a float64 a row; None for points."""
+    """Return the widths of the intervals that y is averaged over, one per row; None for points."""
     if width is None:
         return None
     number = as_duration(width) if np.ndim(width) == 0 else None
@@ -176,5 +176,5 @@ def read_widths(width, length: int, axis: TimeAxis | None) -> Array | None:
 
 
 def _seconds(item) -> float | None:
-    """A duration in a list, of any sign so far; None where it is none."""
+    """Return a duration of any sign in seconds; None for other values."""
     return item.total_seconds() if isinstance(item, timedelta) else as_duration(item)

@@ -23,7 +23,7 @@ __all__ = ["ModelFileError", "load", "save"]
 def save(estimator: GPRegressor, path, **notes) -> None:
     """Write an estimator to a file; see `GPRegressor.save`.
 
-    Notes are what JSON can hold, for those who `read` the file; `load` passes them over.
+    Notes are values that JSON can hold, for programs that `read` the file; `load` ignores them.
     """
     known = vars(estimator)
     if "_data" not in known:
@@ -42,11 +42,11 @@ def save(estimator: GPRegressor, path, **notes) -> None:
 
 
 def load(path) -> GPRegressor:
-    """The model that was saved to a file: it predicts the same, bit for bit, and can learn on.
+    """Load the model that was saved to a file: it predicts the same bits, and can learn on.
 
     Nothing in the file is executed: it holds arrays and JSON. Small models load in
-    milliseconds, large ones about as fast as the disk reads; what predictions do not need (the
-    factor of the posterior precision) is computed when it is first asked for.
+    milliseconds, large ones about as fast as the disk reads; the factorisation of the posterior
+    precision, which predictions do not need, is computed when it is first used.
 
     Parameters
     ----------

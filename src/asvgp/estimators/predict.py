@@ -15,6 +15,7 @@ from asvgp.data.settings import Settings
 from asvgp.diagnostics.summary import Summary, summary
 from asvgp.estimators.portable import Predictor
 from asvgp.kernels import Effect, Kernel
+from asvgp.likelihoods import Gaussian
 from asvgp.posterior.leave_one_out import LeaveOneOut
 from asvgp.posterior.posterior import Posterior
 from asvgp.runtime.memory import as_bytes
@@ -29,7 +30,7 @@ from asvgp.training.resolution import Level
 
 
 class ComponentPrediction(NamedTuple):
-    """One component's part of a prediction."""
+    """The contribution of one component to a prediction."""
 
     kernel: Kernel | Effect
     mean: Array
@@ -37,7 +38,7 @@ class ComponentPrediction(NamedTuple):
 
 
 class EffectEstimate(NamedTuple):
-    """A fixed effect: its coefficient and the standard deviation of that."""
+    """A fixed effect: its coefficient and the standard deviation of the coefficient."""
 
     name: str
     estimate: float | Array
@@ -45,7 +46,7 @@ class EffectEstimate(NamedTuple):
 
 
 def _on_grid(found, shape: tuple[int, ...], covariance: bool):
-    """Predictions row by row in the shape of a grid; covariances stay as they are."""
+    """Return predictions of rows in the shape of a grid; covariances stay as they are."""
     if not isinstance(found, tuple):
         return found.reshape(*shape, *found.shape[1:])
     out = []
@@ -63,13 +64,13 @@ def _on_grid(found, shape: tuple[int, ...], covariance: bool):
 
 
 def _grid_shape(X) -> tuple[int, ...] | None:
-    """The shape of the grid whose axes X holds; None of other X."""
+    """Return the shape of the grid whose axes X holds; None for other X."""
     grid = None if isinstance(X, Gridded) else Gridded.of(X)
     return None if grid is None else grid.shape
 
 
 def _flat(X):
-    """Axes as the grid they are of, or as the only column; other X as they are."""
+    """Return axes as their grid, or as the only column; other X as they are."""
     grid = Gridded.of(X)
     return X if grid is None else grid.plain
 
@@ -103,7 +104,7 @@ class PredictMixin(ABC):
         components=False,
         noise_variance=None,
     ):
-        """Posterior mean, with standard deviation or covariance, anywhere.
+        """Predict f: its posterior mean, with standard deviation or covariance, anywhere.
 
         Outside the domain the forecast is exact: mean and variance return to the prior's
         as the kernel forgets.
@@ -161,7 +162,7 @@ class PredictMixin(ABC):
         return self._unnamed(found, return_std) if isinstance(found, dict) else found
 
     def _unnamed(self, found: dict, return_std: bool):
-        """Columns by name as arrays, in the shapes that `_predict` has them."""
+        """Return columns by name as arrays, in the shapes of `_predict`."""
         arrays, outputs = list(found.values()), len(self.stats_.squares)
 
         def shaped(first: int):
@@ -190,11 +191,11 @@ class PredictMixin(ABC):
     ):
         """Predictions as arrays."""
         if return_std and return_cov:
-            raise ValueError("At most one of return_std and return_cov can be asked for.")
+            raise ValueError("At most one of return_std and return_cov can be requested.")
         if isinstance(derivative, np.ndarray):
             derivative = derivative.tolist()
         if derivative and include_noise:
-            raise ValueError("A derivative is of f: there is no noise to include.")
+            raise ValueError("A derivative is that of f: there is no noise to include.")
         if not isinstance(X, Gridded) and (grid := Gridded.of(X)) is not None:
             found = self._predict(
                 _flat(X),
@@ -208,7 +209,13 @@ class PredictMixin(ABC):
             return _on_grid(found, grid.shape, return_cov)
         structure, posterior = self._fit_data().structure, self._fitted().posterior
         points = self._fit_data().points(X)
-        noise = self._new_noise(noise_variance, points.count) if include_noise else 0.0
+
+        def observed(variance: Array) -> Array:
+            """Return the variance of what is predicted, given that of f."""
+            if not include_noise:
+                return variance
+            likelihood, weights = self._likelihood(noise_variance, points.count)
+            return likelihood.observation_variance(variance, weights)
 
         def evaluate(component: int | None, variance: bool):
             return structure.predict(posterior, points, variance, component, derivative)
@@ -216,11 +223,12 @@ class PredictMixin(ABC):
         mean, variance = evaluate(None, return_std)
         results = [self._shaped(mean)]
         if return_std:
-            results.append(self._spread(variance + noise, mean))
+            results.append(self._spread(observed(variance), mean))
         if return_cov:
             limit = as_bytes(self.memory_limit)
             cov = structure.covariance(posterior, points, derivative, limit)
-            cov[np.diag_indices_from(cov)] += noise
+            diagonal = np.diag_indices_from(cov)
+            cov[diagonal] = observed(cov[diagonal])
             if not self._fit_data().single:
                 cov = np.repeat(cov[:, :, None], len(mean), axis=2)
             results.append(cov)
@@ -241,25 +249,25 @@ class PredictMixin(ABC):
             results.append(parts)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _new_noise(self, noise_variance, rows: int):
-        """Noise variance of new observations."""
+    def _likelihood(self, noise_variance, rows: int) -> tuple[Gaussian, Array | float]:
+        """Return the likelihood of new observations, and their weights."""
         if noise_variance is not None:
             weights = read_weights(None, noise_variance, rows)
             assert weights is not None
-            return 1.0 / weights
+            return Gaussian(1.0), weights
         if self._fit_data().known_noise:
             raise ValueError(
-                "The data came with known noise variances, so that of a new observation is not "
-                "the model's to say: give noise_variance."
+                "The data came with known noise variances, so the model cannot know that of a new "
+                "observation: give noise_variance."
             )
-        return self.noise_variance_
+        return Gaussian(self.noise_variance_), 1.0
 
     def _shaped(self, values):
-        """(outputs, n) as scikit-learn has it."""
+        """Return values of shape (outputs, n) in scikit-learn's shape."""
         return values[0] if self._fit_data().single else values.T
 
     def _spread(self, variance, mean):
-        """Standard deviations in the shape of the mean."""
+        """Return standard deviations in the shape of the mean."""
         wide = np.broadcast_to(np.sqrt(variance), mean.shape)
         return np.array(self._shaped(wide))  # writable, as users expect
 
@@ -308,7 +316,7 @@ class PredictMixin(ABC):
         0.38
         """
         if return_std and return_cov:
-            raise ValueError("At most one of return_std and return_cov can be asked for.")
+            raise ValueError("At most one of return_std and return_cov can be requested.")
         structure, posterior = self._fit_data().structure, self._fitted().posterior
         mean, spread, scalar = structure.integrals(posterior, a, b, average, return_std, return_cov)
         result = self._shaped(mean)
@@ -323,9 +331,9 @@ class PredictMixin(ABC):
         return result
 
     def sample_y(self, X, n_samples=1, random_state=None):
-        """Joint samples of f at X: shape (n, n_samples) or (n, outputs, n_samples).
+        """Draw joint samples of f at X, of shape (n, n_samples) or (n, outputs, n_samples).
 
-        Of a tuple with the axes of a grid, the grid's shape is in place of n.
+        For a tuple with the axes of a grid, the grid's shape is in place of n.
 
         Examples
         --------
@@ -361,10 +369,10 @@ class PredictMixin(ABC):
     def leave_one_out(
         self, X, y=None, sample_weight=None, noise_variance=None, width=None
     ) -> LeaveOneOut:
-        """Predictions of the training data, each without itself, at fixed hyperparameters.
+        """Predict the training data, each without itself, at fixed hyperparameters.
 
-        Arguments as in `fit`; what is predicted is what was observed, averages too. A source is
-        read whole. Of a tuple with the axes of a grid, the arrays have the grid's shape.
+        Arguments are those of `fit`; observations that are averages are predicted as averages. A
+        source is read whole. For a tuple with the axes of a grid, the arrays have the grid's shape.
         """
         shape = _grid_shape(X)
         data, posterior = self._fit_data(), self._fitted().posterior
@@ -375,18 +383,17 @@ class PredictMixin(ABC):
         return found if shape is None else found.on_grid(shape)
 
     def summary(self) -> Summary:
-        """What was fitted and whether to believe it; print it.
+        """Return a summary of what was fitted and whether to believe it; print it.
 
-        The first of a fit takes two bounds for every hyperparameter, for their standard errors;
-        they are kept for the next.
+        The first call after a fit computes two bounds per hyperparameter, for standard errors;
+        further calls reuse them.
         """
         return summary(self)
 
     def score(self, X, y=None, sample_weight=None) -> float:
-        """Coefficient of determination of the predicted means: one is perfect.
+        """Return the coefficient of determination of the predicted means: one is perfect.
 
-        The mean over the outputs, where there are several. Of a source, what is missing is left
-        out.
+        With several outputs it is their mean. Missing targets of a source are left out.
 
         Examples
         --------
@@ -402,7 +409,7 @@ class PredictMixin(ABC):
         return float(r2_score(y, self._predict(X), sample_weight=sample_weight))
 
     def log_predictive_density(self, X, y=None, noise_variance=None):
-        """Log density of new observations under the posterior, one number per row.
+        """Return the log density of new observations under the posterior, one number per row.
 
         Parameters
         ----------
@@ -429,14 +436,14 @@ class PredictMixin(ABC):
         shape = _grid_shape(X)
         chunk = self._rows_in_memory(X, y, None, noise_variance)
         X, y, noise_variance = as_rows(chunk.X, chunk.y, chunk.noise_variance)
-        mean, std = self._predict(
-            X, return_std=True, include_noise=True, noise_variance=noise_variance
-        )
+        mean, std = self._predict(X, return_std=True)
         y = read_targets(y, len(mean))
         if y.shape != mean.shape:
             raise ValueError(f"y has shape {y.shape}, the predictions have {mean.shape}.")
-        density = -0.5 * np.log(2.0 * np.pi) - np.log(std) - 0.5 * ((y - mean) / std) ** 2
-        density = density if density.ndim == 1 else density.sum(axis=1)
+        likelihood, weights = self._likelihood(noise_variance, len(mean))
+        # Rows last, along which the weights are.
+        density = likelihood.log_predictive_density(y.T, mean.T, std.T**2, weights)
+        density = density if density.ndim == 1 else density.sum(axis=0)
         return density if shape is None else density.reshape(shape)
 
     def _source_to_predict(self, X) -> Source | None:
@@ -533,13 +540,13 @@ class PredictMixin(ABC):
 
     @property
     def domain_(self) -> tuple:
-        """The interval of the splines; one an input where there are several."""
+        """The interval of the splines; with several inputs one per input."""
         data = self._fit_data()
         return data.structure.domain(data.stats)
 
     @property
     def stats_(self) -> Statistics:
-        """Sufficient statistics of all data seen."""
+        """Sufficient statistics of all data so far."""
         return self._fit_data().stats
 
     @property
@@ -554,7 +561,7 @@ class PredictMixin(ABC):
 
     @property
     def resolution_(self) -> list[Level]:
-        """What every resolution that was tried reached."""
+        """Bounds and hyperparameters that were reached on every resolution that was tried."""
         return self._fitted().resolution
 
     @property

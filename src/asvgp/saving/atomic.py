@@ -18,7 +18,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def replacing(
     path, what: str = "file", size: Callable[[], int] | None = None
 ) -> Iterator[BinaryIO]:
-    """A new file beside ``path``, which takes its place when all is written and on the disk.
+    """Open a new file beside ``path``, which takes its place when all is written to the disk.
 
     Whatever goes wrong before, the file that was there stays and nothing else is left. ``what``
     and ``size``, which counts its bytes at most, are for the message where there is no room.
@@ -52,13 +52,13 @@ def replacing(
         with suppress(OSError):
             beside.unlink()
         if isinstance(error, OSError) and error.errno in _FULL:
-            told = _full(path, what, size, error.errno == errno.EFBIG)
-            raise OSError(error.errno, told, str(path)) from error
+            message = _full(path, what, size, error.errno == errno.EFBIG)
+            raise OSError(error.errno, message, str(path)) from error
         raise
 
 
 def _full(path: Path, what: str, size: Callable[[], int] | None, limited: bool) -> str:
-    """What to say where the disk has no room, or files are limited in size."""
+    """Return the message for a full disk, or for files that are limited in size."""
     from asvgp.runtime.memory import in_words  # needed in trouble only
 
     needed = "does not fit" if size is None else f"needs up to {in_words(size())}"
@@ -77,7 +77,7 @@ def _full(path: Path, what: str, size: Callable[[], int] | None, limited: bool) 
 
 
 def _file_limit() -> int | None:
-    """Bytes that a file of this process may have; None where it is the file system that says."""
+    """Return the bytes that a file of this process may have; None without a limit."""
     try:
         import resource
     except ImportError:  # as on Windows
@@ -87,7 +87,7 @@ def _file_limit() -> int | None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """The new name on the disk too, where the system can do that."""
+    """Write the new name to the disk too, where the system can do that."""
     with suppress(OSError, AttributeError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -78,7 +78,7 @@ class Encoder:
         self._names: dict[int, str] = {}
 
     def __call__(self, value: Any, where: str) -> Any:
-        """The JSON of a value; ``where`` it is, names its arrays."""
+        """Return the JSON of a value, whose arrays are named after ``where`` it is."""
         name = type(value).__name__
         if value is None or isinstance(value, str | bool | np.bool_):
             return bool(value) if isinstance(value, np.bool_) else value
@@ -129,7 +129,7 @@ class Encoder:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """The parts that a value of one of the classes is made from."""
+    """Return the parts that a value of one of the classes is made from."""
     if type(value) in _PARTS:
         return {name: getattr(value, name) for name in _PARTS[type(value)]}
     if isinstance(value, Fit):
@@ -143,7 +143,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def _fit_parts(fit: Any) -> dict[str, Any]:
-    """What was learnt; the upper bound and the resolutions only as far as they are known."""
+    """Return the parts of a fit, the upper bound only if it is known."""
     known = vars(fit)
     names = ("kernel", "noise", "posterior", "elbo", "evidence", "report", "timings")
     parts = {name: known[name] for name in names}
@@ -152,7 +152,7 @@ def _fit_parts(fit: Any) -> dict[str, Any]:
 
 
 def _fit(parts: dict[str, Any]) -> Any:
-    """What was learnt; an upper bound that was not known then waits to be asked for."""
+    """Return a fit; an upper bound that was not known is computed when it is first used."""
     posterior, known = parts["posterior"], {}
     if "upper" in parts:
         known["upper"] = parts.pop("upper")
@@ -163,7 +163,7 @@ def _fit(parts: dict[str, Any]) -> Any:
 
 
 def _time(value: Any) -> Any:
-    """Times and time differences, of the standard library, NumPy and pandas."""
+    """Return the JSON of times and durations of the standard library, NumPy and pandas."""
     if isinstance(value, datetime):
         fixed = value.tzinfo is None or isinstance(value.tzinfo, timezone)
         zone = None if fixed else str(value.tzinfo)
@@ -183,13 +183,13 @@ def _time(value: Any) -> Any:
 
 
 def _ticks(value: Any) -> list:
-    """A time of NumPy as a whole number of so many units."""
+    """Return a time of NumPy as a whole number, its unit and the number of those."""
     unit, count = np.datetime_data(value.dtype)
     return [int(value.astype(np.int64)), unit, count]
 
 
 class Decoder:
-    """What `Encoder` encodes.
+    """Values from the JSON of an `Encoder`.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ class Decoder:
         }
 
     def __call__(self, node: Any) -> Any:
-        """The value that JSON stands for."""
+        """Return the value that JSON stands for."""
         if isinstance(node, list):
             return [self(item) for item in node]
         if not isinstance(node, dict):
@@ -301,7 +301,7 @@ def _unit(name: str, count: int) -> Any:
 
 
 def _timestamp(value: np.datetime64, zone: str | None) -> Any:
-    """A time of pandas; without pandas, one that means the same, to the microsecond in a zone."""
+    """Return a time of pandas; without pandas an equal one, to the microsecond in a zone."""
     try:
         from pandas import Timestamp
     except ImportError:
@@ -312,7 +312,7 @@ def _timestamp(value: np.datetime64, zone: str | None) -> Any:
 
 
 def _in_zone(value: datetime, zone: str | None) -> datetime:
-    """A time in the zone it came in; where that is unknown here, by its offset."""
+    """Return a time in the zone it came in, or by its offset where the zone is unknown."""
     if zone is None or value.tzinfo is None:
         return value
     try:
