@@ -26,7 +26,6 @@ from asvgp.estimators.persistence import SETTINGS, STATE
 from asvgp.kernels import Component
 from asvgp.linalg.chain import elimination
 from asvgp.model.grid import GridEngine
-from asvgp.saving import encoding
 from asvgp.saving.encoding import Decoder, Encoder
 from tests.saving.saved import (
     FIELDS,
@@ -197,7 +196,7 @@ def test_a_model_made_on_a_gpu_predicts_without_one(path, monkeypatch):
     def missing(device):
         raise ValueError(f"there is no {device}")
 
-    monkeypatch.setattr(encoding, "device_for", missing)
+    monkeypatch.setattr("asvgp.structures.field.device_for", missing)
     gp, X, _, _ = fitted(separable)
     gp = copy.copy(gp)
     gp.device = "cuda:7"

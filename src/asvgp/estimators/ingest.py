@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,26 +30,27 @@ from asvgp.structures.sums import Sums
 Advance = Callable[[int], None]
 
 
-class Addition(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Addition:
     """Data after a source was added.
 
     Attributes
     ----------
     data : FitData
         All data so far.
-    rows, missing : int
-        Rows of the source that were added, and those whose targets are missing.
+    count, missing : int
+        Rows of the source with targets, and without.
     gridded : bool
-        True where they are the points of a grid.
+        True where the source's rows are the points of a grid.
     sample : array or None
         Targets that were looked at, for checks that sums cannot decide.
     """
 
     data: FitData
-    rows: int
+    count: int
     missing: int
     gridded: bool
-    sample: Array | None
+    sample: Array | None = None
 
 
 @dataclass(eq=False)
@@ -138,12 +139,12 @@ def absorb(
     count, missing, advance = 0, 0, progress.passing(source.rows)
     for block in stream.blocks():
         reader = prepare(settings, block, data, targets=target_names(source))
-        part = reader.statistics([block], advance)
-        before, count, missing = reader.data.stats, count + part.count, missing + part.missing
-        data = reader.data.with_statistics(part if before.count == 0 else before + part)
-    if data is None or not count + missing:
+        before, new = reader.data.stats, reader.statistics([block], advance)
+        data = reader.data.with_statistics(new if before.count == 0 else before + new)
+        count, missing = count + new.count, missing + new.missing
+    if data is None:
         raise ValueError("There are no data: 0 rows.")
-    return Addition(data, count, missing, source.gridded, None)
+    return Addition(data, count, missing, source.gridded)
 
 
 def _absorb_whole(

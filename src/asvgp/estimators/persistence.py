@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from inspect import signature
 
-import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from asvgp.data.features import Features
@@ -79,19 +78,16 @@ def load(path) -> GPRegressor:
     """
     model, arrays = read(path)
     with damage(path, "contradicts itself"):
-        settings: dict = {}
-        device = lambda: str(settings.get("device", "cpu"))  # noqa: E731 (not yet known)
-        decode = Decoder(arrays, model["shared"], device)
-        settings |= {name: decode(node) for name, node in model["settings"].items()}
-        state = {name: decode(node) for name, node in model["state"].items()}
+        plain = Decoder(arrays)
+        settings = {name: plain(node) for name, node in model["settings"].items()}
         estimator = GPRegressor(**settings)
+        decode = Decoder(arrays, model["shared"], str(estimator.device))
+        state = {name: decode(node) for name, node in model["state"].items()}
         if unknown := set(state) - {*STATE, "feature_names_in_"}:
             raise ValueError(f"unknown parts {sorted(unknown)}")
-        names = state.get("feature_names_in_")
-        if names is not None:
-            state["feature_names_in_"] = np.array(names, dtype=object)
+        check_model(estimator.get_params(deep=False), state)
+        names = state.pop("feature_names_in_", None)
+        features = Features(state.pop("n_features_in_"), None if names is None else tuple(names))
+        estimator._replace(replace(state.pop("_data"), features=features))
         vars(estimator).update(state)
-        check_model(estimator)
-        features = Features(state["n_features_in_"], None if names is None else tuple(names))
-        estimator._data = replace(estimator._data, features=features)
     return estimator

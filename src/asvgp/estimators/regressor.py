@@ -368,17 +368,16 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
             warnings.warn(note[0].upper() + note[1:] + ".", UserWarning, stacklevel=4)
 
     def _check_missing(self, added: Addition) -> None:
-        """Warn about missing targets; on a grid, gaps are nothing new."""
-        data, missing = added.data, added.missing
+        """Warn about missing targets; on a grid, gaps are nothing unusual."""
+        data, count, missing = added.data, added.count, added.missing
         name = " or ".join(data.targets) if data.targets else "y"
-        if added.rows == 0:
+        if count == 0:
             raise ValueError(f"All {missing} values of {name} are NaN: nothing to fit.")
         if missing and not added.gridded:
-            several = data.stats.outputs > 1
-            why = ": a row counts where all outputs are known." if several else "."
+            why = ": a row counts where all outputs are known." if data.outputs > 1 else "."
             warnings.warn(
-                f"{missing} of {missing + added.rows} rows have {name} = NaN and are left out "
-                f"as missing{why}",
+                f"{missing} of {missing + count} rows have {name} = NaN and are left out as "
+                f"missing{why}",
                 UserWarning,
                 stacklevel=4,
             )

@@ -1,4 +1,4 @@
-"""Whether the parts of a model that came from a file fit together.
+"""Check that the parts of a model that came from a file fit together.
 
 Checksums show that a file is what was written. These checks show that what was written can
 be a model: types, and sizes that follow from each other. They raise ValueError or TypeError.
@@ -6,6 +6,7 @@ be a model: types, and sizes that follow from each other. They raise ValueError 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from math import isfinite, prod
 from typing import Any
@@ -14,81 +15,70 @@ import numpy as np
 
 from asvgp.basis import Grid
 from asvgp.data.columns import Layout
-from asvgp.data.settings import Settings
+from asvgp.data.settings import MOST_DEGREE, Settings
 from asvgp.kernels import Component, Effect, Kernel, Product
 from asvgp.model.chain_effects import Estimate
 from asvgp.model.plan import Plan
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
+from asvgp.structures.choose import class_of
 from asvgp.structures.field import Field
 from asvgp.structures.fit_data import FitData
 from asvgp.structures.line import Line
+from asvgp.structures.structure import Structure
 from asvgp.times import TimeAxis
 from asvgp.training.fit import Fit
 from asvgp.training.optimise import Report
 from asvgp.training.resolution import Level
 
-MOST_DEGREE = 6
 
-
-def check_model(estimator) -> None:
-    """An estimator as loaded."""
-    state = vars(estimator)
-    _kernel("kernel", estimator.kernel)
-    _is("device", estimator.device, str)
-    arguments = estimator.get_params(deep=False)
-    Settings.parse(**arguments | {"device": "cpu"})  # this machine may have no other
-    seen = state["_data"]
-    _is("the data", seen, FitData)
+def check_model(settings: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+    """Check the settings and the state of an estimator."""
+    _is("device", settings["device"], str)
+    Settings.parse(**{**settings, "device": "cpu"})  # this machine may have no other
+    data = state["_data"]
+    _is("the data", data, FitData)
     for name in ("known_noise", "single"):
-        _is(name, getattr(seen, name), bool)
-    _real("seconds", seen.seconds)
-    width = state["n_features_in_"]
+        _is(name, getattr(data, name), bool)
+    _real("seconds", data.seconds)
+    width, names = state["n_features_in_"], state.get("feature_names_in_")
     _whole("n_features_in_", width, 1)
-    names = state.get("feature_names_in_")
-    if names is not None and (
-        names.shape != (width,) or not all(isinstance(n, str) for n in names)
-    ):
+    if names is not None and (len(names) != width or not all(isinstance(n, str) for n in names)):
         raise ValueError(f"there are {width} columns, but their names are {names!r:.80}")
-    _structure(seen.structure, width)
-    _is("the statistics", seen.stats, Statistics)
-    _statistics(seen.stats, seen.structure.layout)
-    if seen.single and len(seen.stats.squares) != 1:
+    _structure(data.structure, width)
+    _is("the statistics", data.stats, Statistics)
+    _statistics(data.stats, data.structure)
+    if data.single and data.outputs != 1:
         raise ValueError("several outputs where there was one")
     if "_warm" in state:
         kernel, noise = state["_warm"]
-        _same_kind(kernel, seen.structure.layout.kernel)
-        _real("noise", noise, positive=True)
+        _state(kernel, noise, data.layout.kernel)
     if "_fit_now" in state:
-        _fit(state["_fit_now"], seen)
+        _fit(state["_fit_now"], data)
 
 
-def _fit(fit: Fit, seen: FitData) -> None:
+def _fit(fit: Any, data: FitData) -> None:
     _is("the fit", fit, Fit)
-    layout = seen.structure.layout
-    posterior: Any = fit.posterior
-    line = isinstance(seen.structure, Line)
-    _is("the posterior", posterior, ChainPosterior if line else GridPosterior)
-    for kernel, noise in ((fit.kernel, fit.noise), (posterior.kernel, posterior.noise)):
-        _same_kind(kernel, layout.kernel)
-        _real("noise", noise, positive=True)
+    posterior, structure = fit.posterior, data.structure
+    kind, check = _POSTERIORS[type(structure)]
+    _is("the posterior", posterior, kind)
+    for part in (fit, posterior):
+        _state(part.kernel, part.noise, data.layout.kernel)
     _is("the report", fit.report, Report)
-    known = vars(fit)
-    levels: Any = known.get("levels", known.get("resolution"))
-    _is("the resolutions", levels, list)
-    for level in levels:
+    _is("the resolutions", fit.levels, list)
+    for level in fit.levels:
         _is("a resolution", level, Level)
     _is("the timings", fit.timings, dict)
     _real("elbo", fit.elbo)
-    _is("the posterior's statistics", posterior.stats, type(seen.stats))
-    _statistics(posterior.stats, layout)
-    if len(posterior.stats.squares) != len(seen.stats.squares):
+    _is("the posterior's statistics", posterior.stats, Statistics)
+    _statistics(posterior.stats, structure)
+    if posterior.stats.outputs != data.outputs:
         raise ValueError("the posterior has other outputs than the statistics")
-    (_line_posterior if line else _field_posterior)(posterior)
+    check(posterior)
 
 
-def _line_posterior(posterior: ChainPosterior) -> None:
+def _chain_posterior(posterior: ChainPosterior) -> None:
     stats, kernel = posterior.stats, posterior.kernel
     outputs, effects, cells = len(stats.squares), len(kernel.effects), stats.grid.cells
     degrees = posterior.degree
@@ -114,7 +104,7 @@ def _line_posterior(posterior: ChainPosterior) -> None:
             _real(name, value)
 
 
-def _field_posterior(posterior: GridPosterior) -> None:
+def _grid_posterior(posterior: GridPosterior) -> None:
     plan, stats, kernel = posterior.plan, posterior.stats, posterior.kernel
     _is("the plan", plan, Plan)
     smooths = tuple(zip(plan.smooth_grids, plan.smooth_degrees, strict=True))
@@ -135,23 +125,28 @@ def _field_posterior(posterior: GridPosterior) -> None:
         _array("inverse", inverse, (columns, columns))
         return
     cells = prod(grid.cells for grid in plan.grids)
-    squares, cross, own = inverse
+    squares, cross, between = inverse
     _array("inverse", squares, (cells, prod(2 * p + 1 for p in plan.powers)))
     powers = prod(p + 1 for p in plan.powers) if columns else 0
     _array("inverse with the columns", cross, (cells, powers, columns))
-    _array("inverse of the columns", own, (columns, columns))
+    _array("inverse of the columns", between, (columns, columns))
 
 
-def _statistics(stats: Statistics, layout: Layout) -> None:
-    outputs = len(stats.squares)
+_POSTERIORS: dict[type, tuple[type, Callable[[Any], None]]] = {
+    Line: (ChainPosterior, _chain_posterior),
+    Field: (GridPosterior, _grid_posterior),
+}
+
+
+def _statistics(stats: Statistics, structure: Structure[Any]) -> None:
+    outputs, layout = len(stats.squares), structure.layout
     for grid in (*stats.grids, *(grid for grid, _ in stats.smooths)):
         _grid(grid)
     for degree in (*stats.degrees, *(degree for _, degree in stats.smooths)):
         _whole("degree", degree, 1, MOST_DEGREE)
     if (len(stats.grids), len(stats.degrees)) != (len(layout.inputs),) * 2:
         raise ValueError(f"{len(stats.grids)} grids for {len(layout.inputs)} inputs")
-    # With one input, the intercept and the slope are known without a column.
-    linear = len(layout.linear if layout.single else layout.kernel.effects)
+    linear = len(structure.effect_columns)
     _whole("linear", stats.linear, linear, linear)
     if len(stats.smooths) != len(layout.smooths):
         raise ValueError("the statistics have other columns than the kernel")
@@ -159,7 +154,7 @@ def _statistics(stats: Statistics, layout: Layout) -> None:
     powers = tuple(k + 1 for k in stats.degrees)
     moments = tuple(2 * k + 1 for k in stats.degrees)
     pairs = tuple(k * (k + 1) // 2 for k in powers)
-    if layout.single and stats.moments.shape[1:] == pairs:  # there are, or were, averages
+    if layout.intervals is not None and stats.moments.shape[1:] == pairs:  # averages, now or once
         moments = pairs
     columns = sum(grid.cells + degree for grid, degree in stats.smooths) + stats.linear
     shapes = {
@@ -184,7 +179,7 @@ def _statistics(stats: Statistics, layout: Layout) -> None:
 
 def _structure(structure: Any, width: int) -> None:
     _is("the structure", structure, Line | Field)
-    layout = structure.layout
+    layout, axes = structure.layout, structure.axes
     _is("the layout", layout, Layout)
     for kernel in (layout.kernel, layout.given):
         _kernel("kernel", kernel)
@@ -195,9 +190,8 @@ def _structure(structure: Any, width: int) -> None:
         _whole("column", number, 0, width - 1)
     for number in layout.smooths:
         _whole("smooth", number, 0, len(layout.kernel.components) - 1)
-    axes = structure.axes
     _is("axes", axes, tuple)
-    if len(axes) != len(layout.used) or isinstance(structure, Line) != layout.single:
+    if len(axes) != len(layout.used) or type(structure) is not class_of(layout):
         raise ValueError(f"{len(axes)} axes for {len(layout.used)} inputs")
     for axis in axes:
         if axis is not None:
@@ -207,27 +201,23 @@ def _structure(structure: Any, width: int) -> None:
 
 
 def _kernel(name: str, kernel: Any) -> None:
+    """Check the types of a kernel's parts, which have checked their hyperparameters themselves."""
     _is(name, kernel, Kernel)
     for part in kernel.components:
         _is("term of a kernel", part, Component | Product)
         for factor in part.factors:
             _is("factor of a kernel", factor, Component)
             _is("dim", factor.dim, int | str | None)
-        _real("variance", part.variance, positive=True)
-        if not set(part.fixed) | set(part.bounds) <= set(part.parameters):
-            raise ValueError(f"{part!r} has no hyperparameters {part.fixed}, {part.bounds}")
-        for lower, upper in part.bounds.values():
-            _real("bound", lower, positive=True)
-            _real("bound", upper, positive=True)
     for effect in kernel.effects:
         _is("effect", effect, Effect)
 
 
-def _same_kind(kernel: Any, other: Kernel) -> None:
-    """Whether two kernels differ in nothing but hyperparameters."""
+def _state(kernel: Any, noise: Any, given: Kernel) -> None:
+    """Check that trained hyperparameters are those of the given kernel, and of its noise."""
     _kernel("trained kernel", kernel)
-    if kernel.parameters != other.parameters or kernel.effects != other.effects:
-        raise ValueError(f"{kernel!r} is not {other!r} with other hyperparameters")
+    if kernel.parameters != given.parameters or kernel.effects != given.effects:
+        raise ValueError(f"{kernel!r} is not {given!r} with other hyperparameters")
+    _real("noise", noise, positive=True)
 
 
 def _grid(grid: Any) -> None:

@@ -23,14 +23,12 @@ from asvgp.kernels import SHO, Constant, Linear, Matern12, Matern32, Matern52, M
 from asvgp.kernels.algebra import Sum
 from asvgp.kernels.base import Unset
 from asvgp.kernels.product import Product
-from asvgp.model.devices import Cpu, device_for
-from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.grid import GridPosterior
 from asvgp.saving.migration import MIGRATIONS
 from asvgp.statistics import Statistics
-from asvgp.structures.field import Field
+from asvgp.structures.field import Field, grid_posterior
 from asvgp.structures.fit_data import FitData
 from asvgp.structures.line import Line
 from asvgp.times import Duration, TimeAxis
@@ -195,8 +193,8 @@ class Decoder:
     ----------
     arrays, shared : mappings
         As the encoder collected them.
-    device : callable
-        Returns where factors are to be computed, when one is needed.
+    device : str
+        Where posteriors are factored, when that is needed.
 
     Examples
     --------
@@ -211,7 +209,7 @@ class Decoder:
         self,
         arrays: Mapping[str, Array],
         shared: Mapping[str, Any] | None = None,
-        device: Callable[[], str] = lambda: "cpu",
+        device: str = "cpu",
     ):
         self.arrays, self.shared, self.device = arrays, shared or {}, device
         self._known: dict[str, Any] = {}
@@ -258,22 +256,13 @@ class Decoder:
         if cls is ChainPosterior:
             return ChainPosterior.restored(**parts)
         if cls is GridPosterior:
-            plan, stats = parts.pop("plan"), parts.pop("stats")
-            assembly = GridEngine(parts["kernel"], plan, stats, self._engine)
-            return GridPosterior.restored(engine=assembly, **parts)
+            return grid_posterior(**parts, device=self.device)
         made = _fit(parts) if cls is Fit else cls(**parts)
         for name, part in parts.items():
             # Some classes put zeros where nothing was given: never in place of something.
             if isinstance(part, np.ndarray) and part.size and getattr(made, name) is not part:
                 raise ValueError(f"{name} of {cls.__name__} cannot have shape {part.shape}")
         return made
-
-    def _engine(self):
-        """That of the model's device, or the CPU where this machine has none such."""
-        try:
-            return device_for(self.device())
-        except ValueError:
-            return Cpu()
 
 
 def _special(text: str) -> float:

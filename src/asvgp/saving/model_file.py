@@ -6,7 +6,7 @@ inside. The member ``model.json`` says what the file is (``format``, ``version``
 is no array under ``model``. The archive's comment holds the checksum of that text.
 
 A file is believed only as far as it agrees with itself: sizes are compared with the list
-before memory is taken for them, and what is read with its checksum.
+before memory is taken for them, and the contents with their checksums.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TEXT = "model.json"
 _DTYPE = re.compile(r"[<|][fiub][1248]|<[mM]8\[\d{0,9}\w{1,7}\]")
 _CHUNK = 1 << 20
 _SAMPLES, _SAMPLE = 16, 1 << 14  # pieces, and bytes of each, by which compression is judged
-_WORTH = 0.75  # of its size: what an array must shrink to for the time to pay
+_WORTH = 0.75  # share of its size that an array must shrink to for compression to pay
 _ENTRY = 512  # bytes around an array: its header, two of the archive, and a line of the list
 _EXPANSION = 1100  # more than deflate can do
 
@@ -53,7 +53,7 @@ def write(path, model: Any, arrays: Mapping[str, Array]) -> None:
     Parameters
     ----------
     path : str or path-like
-    model : what JSON can hold
+    model : values that JSON can hold
     arrays : mapping from names to arrays
     """
     with replacing(path, "model", lambda: _room(model, arrays)) as stream:
@@ -61,7 +61,7 @@ def write(path, model: Any, arrays: Mapping[str, Array]) -> None:
 
 
 def _room(model: Any, arrays: Mapping[str, Array]) -> int:
-    """Bytes that a file takes at most: arrays as they are, their headers and entries, the text."""
+    """Return the bytes that a file takes at most: arrays, their headers and entries, the text."""
     entries = sum(_ENTRY + 3 * len(name.encode()) for name in arrays)
     text = len(json.dumps(model, allow_nan=False, separators=(",", ":")))
     return sum(array.nbytes for array in arrays.values()) + entries + text + 2 * _ENTRY
@@ -102,7 +102,7 @@ def _write(stream: BinaryIO, model: Any, arrays: Mapping[str, Array]) -> None:
 
 
 def _shrinks(raw: memoryview) -> bool:
-    """Whether an array is worth compressing, by pieces from all over it.
+    """Return True if an array is worth compressing, judged by pieces from all over it.
 
     Digits of measurements do not compress; cells without data, and what repeats, do.
     """
@@ -116,7 +116,7 @@ def _signature(text: bytes) -> bytes:
 
 
 def _npy_header(dtype: str, fortran: bool, shape: tuple[int, ...]) -> bytes:
-    """The header of an npy file, version 1.0."""
+    """Return the header of an npy file, version 1.0: the same bytes by any version of NumPy."""
     text = f"{{'descr': {dtype!r}, 'fortran_order': {fortran}, 'shape': {shape!r}, }}"
     text += " " * (-(len(text) + 11) % 64) + "\n"
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode("latin1")
@@ -126,7 +126,7 @@ def _npy_header(dtype: str, fortran: bool, shape: tuple[int, ...]) -> bytes:
 
 
 def read(path) -> tuple[Any, dict[str, Array]]:
-    """The model and the arrays of a file, all checked against their checksums.
+    """Read the model and the arrays of a file, all checked against their checksums.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def read(path) -> tuple[Any, dict[str, Array]]:
 
 @contextmanager
 def damage(path, what: str = "is damaged"):
-    """Whatever a damaged file makes go wrong, in one kind of error."""
+    """Turn whatever a damaged file makes go wrong into one kind of error."""
     try:
         yield
     except ModelFileError:
@@ -175,7 +175,7 @@ def damage(path, what: str = "is damaged"):
 
 
 def _content(path, archive: zipfile.ZipFile, members: Mapping, size: int) -> dict[str, Any]:
-    """The text, checked for being of this format and version and unaltered."""
+    """Read the text, checked to be of this format and version, and unaltered."""
     info = members.get(TEXT)
     if info is None:
         raise ModelFileError(f"{path} is no model file: {_foreign(list(members))}.")
@@ -188,7 +188,7 @@ def _content(path, archive: zipfile.ZipFile, members: Mapping, size: int) -> dic
     text = archive.read(info)
     content = json.loads(text, parse_constant=_no_constant)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ModelFileError(f"{path} is no model file: its {TEXT} is of another program.")
+        raise ModelFileError(f"{path} is no model file: its {TEXT} is that of another program.")
     version = content.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise ModelFileError(f"{path} is damaged: its version is {version!r}.")
@@ -211,7 +211,7 @@ def _no_constant(name: str):
 
 
 def _foreign(names: list[str]) -> str:
-    """What a zip archive without a model seems to be."""
+    """Say what a zip archive without a model seems to be."""
     if names and all(name.endswith(".npy") for name in names):
         return f"a file of NumPy arrays (npz: {', '.join(names[:3])})"
     if "[Content_Types].xml" in names:
@@ -240,7 +240,7 @@ def _arrays(path, archive: zipfile.ZipFile, members: Mapping, listed: Any) -> di
 
 
 def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, dtype, shape, fortran, crc) -> Array:
-    """One array; nothing is taken from the archive's word before it is checked."""
+    """Read one array; nothing that the archive says is believed before it is checked."""
     if not (isinstance(dtype, str) and _DTYPE.fullmatch(dtype)):
         raise ValueError(f"arrays of type {dtype!r} do not belong in a model")
     if not all(isinstance(n, int) and n >= 0 for n in shape) or not isinstance(fortran, bool):

@@ -32,7 +32,7 @@ def structure_of(kernel: Kernel, X, trained: bool = True, domain=None) -> Struct
     """
     table = Table.of(X)
     layout = match(kernel, table)
-    kind = Line if layout.single else Field
+    kind = class_of(layout)
     pairs = _pairs(domain, layout, kind is Line)
     axes = []
     for number in layout.used:
@@ -43,6 +43,11 @@ def structure_of(kernel: Kernel, X, trained: bool = True, domain=None) -> Struct
     times = {number for number, axis in zip(layout.used, axes, strict=True) if axis is not None}
     check_units(layout.kernel, times, not trained)
     return kind(layout, tuple(axes))
+
+
+def class_of(layout: Layout) -> type[Line] | type[Field]:
+    """Return the class of the structure that a layout has."""
+    return Line if layout.single else Field
 
 
 def _pairs(domain, layout: Layout, single: bool) -> dict:

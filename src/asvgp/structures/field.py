@@ -16,7 +16,7 @@ from asvgp.data.settings import Settings
 from asvgp.diagnostics.facts import Facts, field_facts
 from asvgp.diagnostics.verdict import stopped_short
 from asvgp.kernels import Kernel, Linear
-from asvgp.model.devices import Cpu, device_for
+from asvgp.model.devices import Cpu, Device, device_for
 from asvgp.model.effects import near_means
 from asvgp.model.grid import GridEngine
 from asvgp.model.levels import levels_by_digits
@@ -199,14 +199,7 @@ class Field(Structure[GridPosterior]):
         device: str = "cpu",
     ) -> GridPosterior:
         """Return a posterior from its form and state, on a device or else on the CPU."""
-
-        def chosen():
-            try:
-                return device_for(device)
-            except ValueError:  # this machine has no such device
-                return Cpu()
-
-        return GridPosterior.restored(kernel, noise, GridEngine(kernel, form, stats, chosen), state)
+        return grid_posterior(kernel, noise, form, stats, state, device)
 
     # ------------------------------------------------------------ training
 
@@ -358,3 +351,22 @@ class Field(Structure[GridPosterior]):
     ) -> Facts:
         """Return what a summary asks; ``stats`` are those on the finest grids."""
         return field_facts(posterior, objective, posterior.stats if stats is None else stats)
+
+
+def grid_posterior(
+    kernel: Kernel,
+    noise: float,
+    plan: Plan,
+    stats: Statistics,
+    state: Mapping[str, Any],
+    device: str = "cpu",
+) -> GridPosterior:
+    """Return a posterior from its plan and state, on a device or else on the CPU."""
+
+    def chosen() -> Device:
+        try:
+            return device_for(device)
+        except ValueError:  # this machine has no such device
+            return Cpu()
+
+    return GridPosterior.restored(kernel, noise, GridEngine(kernel, plan, stats, chosen), state)
