@@ -133,18 +133,18 @@ def standard_errors(
             hessian = [(moved(r, _STEP) - moved(r, -_STEP)) / (2.0 * _STEP) for r in rows]
         curvature = -0.5 * (np.array(hessian) + np.transpose(hessian))
         # Those along which nothing is determined are taken as known by the others.
-        kept = np.arange(len(rows))
-        while (inverse := _inverse(curvature[np.ix_(kept, kept)])) is None:
-            lost, slope = _undetermined(curvature[np.ix_(kept, kept)], here[kept])
-            for place, rise in zip(kept[lost], slope[lost], strict=True):
+        determined = np.arange(len(rows))
+        while (inverse := _inverse(curvature[np.ix_(determined, determined)])) is None:
+            lost, slope = _undetermined(curvature[np.ix_(determined, determined)], here[determined])
+            for place, rise in zip(determined[lost], slope[lost], strict=True):
                 # Away from a maximum a ridge may curve upwards, whatever the data determine.
                 notes[rows[place]] = "off maximum" if abs(rise) > VERDICT.rising else "no maximum"
-            kept = kept[~lost]
-        own = np.array(rows)[kept]
-        covariance[np.ix_(own, own)] = inverse
+            determined = determined[~lost]
+        places = np.array(rows)[determined]
+        covariance[np.ix_(places, places)] = inverse
         # What a Newton step would still change, in standard errors.
-        left = np.abs(inverse @ here[kept]) / np.sqrt(np.diag(inverse))
-        for row, distance in zip(own.tolist(), left, strict=True):
+        left = np.abs(inverse @ here[determined]) / np.sqrt(np.diag(inverse))
+        for row, distance in zip(places.tolist(), left, strict=True):
             if distance > 0.5:
                 notes[row] = "off maximum"
     errors = np.sqrt(np.diag(covariance))

@@ -238,15 +238,17 @@ class GridPosterior:
     def given_effects(self) -> tuple[Array, Array]:
         """Coefficients of the effects' columns as given, and their covariance."""
         count, matrix = self.plan.effects, self.engine.centring.to_given
-        own = slice(self.plan.columns - count, None)
-        return matrix @ self.columns[own], matrix @ self._inverse.columns[own, own] @ matrix.T
+        effects = slice(self.plan.columns - count, None)
+        return matrix @ self.columns[effects], matrix @ self._inverse.columns[
+            effects, effects
+        ] @ matrix.T
 
     def _locate(self, x: Array) -> tuple[np.ndarray, Array]:
         """Return flat cell numbers and local coordinates, of points moved inside the domain."""
         cells, s = np.zeros(len(x), dtype=np.int64), np.empty((len(x), x.shape[1]))
         for d, grid in enumerate(self.plan.grids):
-            own, s[:, d] = grid.locate(np.clip(x[:, d], grid.lower, grid.upper))
-            cells = cells * grid.cells + own
+            cell, s[:, d] = grid.locate(np.clip(x[:, d], grid.lower, grid.upper))
+            cells = cells * grid.cells + cell
         return cells, s
 
     def _outside(self, x: Array) -> np.ndarray:
@@ -335,19 +337,19 @@ class GridPosterior:
         data know this difference better than the smooth itself. The average is of the splines.
         """
         smooth = self.plan.smooths.index(component)
-        part, own = self.prior.smooths[smooth], self.prior.columns[smooth]
+        part, columns = self.prior.smooths[smooth], self.prior.columns[smooth]
         row = Rows(part.axis, x)
-        gram = self.stats.column_gram[own, own]  # whose functions add up to one
+        gram = self.stats.column_gram[columns, columns]  # whose functions add up to one
         average = gram.sum(axis=0) / gram.sum()
         mean, var = np.empty((self.outputs, len(x))), np.empty(len(x))
-        inverse = self._inverse.columns[own, own]
+        inverse = self._inverse.columns[columns, columns]
         for begin in range(0, len(x), _CHUNK):
-            some = slice(begin, begin + _CHUNK)
-            place = row.first[some, None] + np.arange(row.weights.shape[1])
+            chunk = slice(begin, begin + _CHUNK)
+            place = row.first[chunk, None] + np.arange(row.weights.shape[1])
             weights = np.tile(-average, (len(place), 1))
-            weights[np.arange(len(place))[:, None], place] += row.weights[some]
-            mean[:, some] = (weights @ self.columns[own]).T
-            var[some] = np.einsum("ni,ni->n", weights @ inverse, weights)
+            weights[np.arange(len(place))[:, None], place] += row.weights[chunk]
+            mean[:, chunk] = (weights @ self.columns[columns]).T
+            var[chunk] = np.einsum("ni,ni->n", weights @ inverse, weights)
         var += part.variance * (row.prior - row.captured)
         return mean, np.maximum(var, _EPS * self.kernel.prior_variance)
 
@@ -356,11 +358,11 @@ class GridPosterior:
         out = np.zeros(len(rows.points))
         if rows.main:
             leaf, index, weights = self._on_leaves(rows)
-            own = index, weights
-            out += _bilinear(self._leaf_inverse, leaf, *own, *own)
+            main = index, weights
+            out += _bilinear(self._leaf_inverse, leaf, *main, *main)
             if rows.index.shape[1]:
                 behind = rows.index + self._leaf_inverse.shape[1]
-                part = _bilinear(self._leaf_inverse, leaf, *own, behind, rows.weights)
+                part = _bilinear(self._leaf_inverse, leaf, *main, behind, rows.weights)
                 out += 2.0 * part
         if rows.index.shape[1]:
             out += self._of_columns(rows)
@@ -382,11 +384,11 @@ class GridPosterior:
         point finds here what its variance takes.
         """
         tables, device = self.engine.tables, self.engine.device
-        own = tables.leaves.block - self.plan.columns
-        out = np.empty((len(tables.tree.leaves), own, tables.leaves.block))
+        main = tables.leaves.block - self.plan.columns
+        out = np.empty((len(tables.tree.leaves), main, tables.leaves.block))
 
         def consume(start: int, stop: int, blocks) -> None:
-            out[start:stop] = device.back(blocks[:, :own])
+            out[start:stop] = device.back(blocks[:, :main])
 
         self.factored.solution.factor.selected_inverse(consume)
         return out
@@ -407,9 +409,9 @@ class GridPosterior:
             cell, _ = grid.locate(np.clip(x[:, d], grid.lower, grid.upper))
             intervals.append(np.searchsorted(tree.leaf_intervals[d], cell, "right") - 1)
         index, weights = [], []
-        for number, own in rows.main:
+        for number, along_inputs in rows.main:
             local = []
-            for d, row in enumerate(own):
+            for d, row in enumerate(along_inputs):
                 first = tree.leaf_ranges[number][d].first[intervals[d]]
                 local.append((row.first - first, row.weights))
             place, weight = outer(local, leaves.shapes[number])
