@@ -20,8 +20,8 @@ help: ## this list
 demo: $(RUNTIME) ## fit two million points, print a table, write demo.png
 	$(BIN)/python -m asvgp.demo
 
-test: $(TOOLS) ## the whole test suite, with coverage
-	$(BIN)/python -m pytest --cov $(PYTEST_ARGS)
+test: $(TOOLS) ## the whole test suite on all cores, with coverage
+	$(BIN)/python -m pytest -n auto --dist loadfile --cov $(PYTEST_ARGS)
 
 bench: $(TOOLS) ## speed beside celerite2 and bare memory traffic, as ratios
 	$(BIN)/python benchmarks/one_input.py
