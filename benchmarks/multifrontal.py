@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sparse
 
 from asvgp.linalg.multifrontal import Space, symbolic
-from asvgp.linalg.multifrontal.cpu import CpuFactor, Workspace, preferred_leaf
+from asvgp.linalg.multifrontal.cpu import CpuFactor, Workspace
 from asvgp.linalg.multifrontal.plan import plan
 from asvgp.runtime.parallel import cores
 
@@ -34,6 +34,7 @@ except ImportError:
 GRIDS = ["100x100x2", "300x300x2", "1000x1000x2", "30x30x30x1", "30x30x30x2"]
 SHARE = {"300x300x2": 0.4, "1000x1000x2": 0.6}  # of the matrix product's rate, at least
 INVERSE = 2.5  # times the factor's time, at most
+LEAF = {1: 16, 2: 8, 3: 4}  # cells of a leaf in each input, by the number of inputs: suits the CPU
 
 
 def least(repeats, *works):
@@ -120,7 +121,7 @@ def verdict(ok):
 def measure(name, repeats):
     *cells, degree = map(int, name.split("x"))
     cells, spaces = tuple(cells), (Space((degree,) * len(cells), (0,) * len(cells)),)
-    leaf, cell = preferred_leaf(spaces), cell_matrix(degree)
+    leaf, cell = (max(LEAF[len(cells)], degree),) * len(cells), cell_matrix(degree)
 
     def dissect():
         symbolic.cache_clear()
@@ -156,13 +157,13 @@ def measure(name, repeats):
     print(f"  factor           {factoring:8.4f} s  {rate / 1e9:.1f} GF/s, {share:.0%}{limit}")
     print(f"  symbolic         {analysis:8.4f} s  {verdict(analysis < factoring)}")
     ratio = inverting / factoring
-    inverse_rate = tree.inverse_flops / inverting
+    inverse_rate = tree.cost().inverse_flops / inverting
     print(
         f"  selected inverse {inverting:8.4f} s  {inverse_rate / 1e9:.1f} GF/s, "
         f"x{ratio:.2f} the factor's time, at most {INVERSE}: {verdict(ratio <= INVERSE)}"
     )
     print(f"  solve            {solving:8.4f} s  {2 * factor.nbytes / solving / 1e9:.1f} GB/s")
-    memory, nonzeros = factor.nbytes / 1e6, 8e-6 * tree.factor_nonzeros
+    memory, nonzeros = factor.nbytes / 1e6, 8e-6 * tree.cost().factor_nonzeros
     print(f"  memory           {memory:8.1f} MB of factor, {nonzeros:.1f} MB of non-zeros")
     print(f"  log determinant  {error:8.1e} off")
     for other in others:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from asvgp.linalg.multifrontal import Space, symbolic
 from asvgp.linalg.multifrontal.dissection import bisect
+from asvgp.linalg.multifrontal.symbolic import default_leaf
 
 # --- the reference: whole levels of padded fronts --------------------------------------
 
@@ -324,20 +325,24 @@ def test_reference_elimination_against_dense(tree, seed):
         np.testing.assert_allclose(z[np.ix_(there, there)], expected, atol=1e-11)
 
 
+def test_default_leaves_are_no_narrower_than_the_degree():
+    assert default_leaf((Space((2, 9), (0, 0)), Space((1, None), (0, 0)))) == (4, 9)
+    assert default_leaf((Space((2,) * 5, (0,) * 5),)) == (2,) * 5
+
+
 def test_costs_of_a_chain():
     """Eight linear cells in pairs: see the example of `symbolic`."""
     tree = symbolic((8,), (Space((1,), (0,)),), 0, (2,))
     fronts = [(2, 1), (1, 2), (1, 2), (2, 1), (1, 1), (1, 1), (1, 0)]  # p, q
-    assert tree.factor_nonzeros == sum(p * (p + 1) // 2 + p * q for p, q in fronts)
+    cost = tree.cost()
+    assert cost.factor_nonzeros == sum(p * (p + 1) // 2 + p * q for p, q in fronts)
     assert tree.factor_flops == pytest.approx(
         sum(p**3 / 3 + p**2 * q + p * q**2 for p, q in fronts)
     )
-    assert tree.inverse_flops == pytest.approx(2 * tree.factor_flops)
-    cost = tree.cost()
+    assert cost.inverse_flops == pytest.approx(2 * tree.factor_flops)
     # leaves 4 x 3^2; then factor 2 x 6 + 2 x 3, updates 1 + 4 + 4 + 1, fronts 2 x 2^2
     assert cost.factor_peak == max(36, 18 + 10 + 8, 22 + 2 + 1)
     assert cost.inverse_peak == 23 + 36 + 8
-    assert tree.peak_elements == cost.inverse_peak
     padded = tree.cost(padded=True)
     assert padded.factor_nonzeros == 4 * (3 + 4) + 2 * (1 + 1) + 1
     assert all(bare <= full for bare, full in zip(cost, padded, strict=True))

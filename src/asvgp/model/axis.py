@@ -27,17 +27,9 @@ from asvgp.model.prior import Prior
 class Axis:
     """Splines of one process along one input.
 
-    Parameters
-    ----------
-    process : Component or None
-        A process of variance one; None for a term that is constant along the input.
-    grid : Grid
-        The finest cells.
-    degree : int
-    level : int
-        The splines' cells are ``2**level`` finest cells wide.
-    powers : int
-        Largest power of s in the statistics along this input, the degree at least.
+    The process has variance one; it is None for a term that is constant along the input. The
+    splines' cells are ``2**level`` cells of ``grid`` wide, which has the finest. ``powers`` is the
+    largest power of s in the statistics along this input, the degree at least.
     """
 
     def __init__(self, process: Component | None, grid: Grid, degree: int, level: int, powers: int):
@@ -86,12 +78,9 @@ class Axis:
         """K as a block over the k + 1 functions of every cell, and one more at the first."""
         if self.process is None:
             return np.zeros((1, 1)), np.ones((1, 1))
-        return self._in_splines(self.prior.element, self.prior.boundary)
-
-    def _in_splines(self, element: Array, boundary: Array) -> tuple[Array, Array]:
         basis = bspline_coefficients(self.degree)
         start = basis[:, : self.degree]
-        return basis @ element @ basis.T, start @ boundary @ start.T
+        return basis @ self.prior.element @ basis.T, start @ self.prior.boundary @ start.T
 
     @cached_property
     def matrix(self) -> sparse.csr_array:
@@ -112,10 +101,7 @@ class Axis:
         return float(np.sum(element * total) + np.sum(boundary * start))
 
     def d_form(self, total: Array, start: Array) -> Array:
-        """Return the derivatives of `form`.
-
-        One for every hyperparameter but the variance, which is the term's.
-        """
+        """Return the derivatives of `form`, but for that of the variance, which is the term's."""
         assert self.process is not None
         basis = bspline_coefficients(self.degree)
         ends = basis[:, : self.degree]
@@ -147,10 +133,7 @@ class Axis:
         return out.ravel()
 
     def trace(self, moments: Array) -> tuple[float, Array]:
-        """Return ``tr(K^-1 G)`` of moments along this input, and its derivatives.
-
-        There is one derivative for every hyperparameter but the variance.
-        """
+        """Return ``tr(K^-1 G)`` of moments along this input, and its derivatives as `d_form`."""
         moments = moments.reshape(self.fine.cells, -1)
         if self.process is None:
             return float(moments[:, 0].sum()), np.empty(0)

@@ -11,6 +11,7 @@ from asvgp.kernels import Kernel
 from asvgp.linalg.chain import elimination as loops
 from asvgp.linalg.chain import sweep
 from asvgp.model.chain_effects import Design, Estimate, estimate
+from asvgp.model.effects import without_centres
 from asvgp.model.elimination import Elimination, eliminate
 from asvgp.model.engine import Forms, Likelihood, Remembered
 from asvgp.model.prior import ChainPrior
@@ -20,49 +21,24 @@ from asvgp.statistics import Statistics
 class ChainEngine:
     """The model of one input for given statistics.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Its components and effects matter; its hyperparameters do not.
-    statistics : Statistics
-        On the grid of the splines.
-    degree : int or tuple of int
-        Spline degree of all components, or one per component.
+    Components and effects of the ``kernel`` matter; its hyperparameters do not. ``degree`` is
+    the spline degree of all components, or has one per component.
     """
 
     def __init__(self, kernel: Kernel, statistics: Statistics, degree: int | tuple[int, ...]):
-        if kernel.intercept is None:
-            # Without an intercept to take it up, nothing may be taken off y.
-            statistics = statistics.recentred(
-                np.zeros_like(statistics.centre), np.zeros_like(statistics.column_centre)
-            )
+        statistics = without_centres(kernel, statistics)
         self.kernel, self.statistics, self.degree = kernel, statistics, degree
-        self.outputs = len(statistics.squares)
+        self.outputs, components = len(statistics.squares), len(kernel.components)
+        self.degrees = (degree,) * components if isinstance(degree, int) else degree
+        functions = sum(self.degrees) + components * statistics.grid.cells
+        self.size = functions + len(kernel.effects)
         self._last: Remembered[tuple[Elimination, Estimate | None]] = Remembered()
         self._prior: ChainPrior | None = None
-
-    @property
-    def degrees(self) -> tuple[int, ...]:
-        """Spline degree of every component."""
-        if isinstance(self.degree, int):
-            return (self.degree,) * len(self.kernel.components)
-        return self.degree
-
-    @property
-    def size(self) -> int:
-        """Number of basis functions and fixed effects."""
-        degrees, cells = self.degrees, self.statistics.grid.cells
-        return sum(degrees) + len(degrees) * cells + len(self.kernel.effects)
 
     @cached_property
     def design(self) -> Design | None:
         """The columns of the fixed effects, None where the kernel has none."""
         return Design.of(self.kernel, self.statistics)
-
-    @cached_property
-    def _sums(self) -> Statistics:
-        """The statistics, with the columns of the effects as further right-hand sides."""
-        return self.statistics if self.design is None else self.design.augmented
 
     def with_statistics(self, statistics: Statistics) -> ChainEngine:
         """Return an engine for other sums."""
@@ -78,30 +54,21 @@ class ChainEngine:
         self, kernel: Kernel, likelihood: Likelihood, remember: bool = True
     ) -> ChainFactored:
         """Factor P and solve for the mean; the effects are eliminated last."""
-        solution = self._last.find(kernel, likelihood)
-        if solution is None:
-            solution = self._solve(self.prior(kernel), likelihood.noise)
-            if remember:
-                self._last.keep(kernel, likelihood, solution)
+        solution = self._last.get(
+            kernel, likelihood, lambda: self._solve(kernel, likelihood.noise), remember
+        )
         return ChainFactored(self, kernel, likelihood, *solution)
 
-    def _solve(
-        self, prior: ChainPrior, noise: float, path: str | None = None
-    ) -> tuple[Elimination, Estimate | None]:
-        chain = eliminate(prior, self._sums, noise, path)
-        return chain, None if self.design is None else estimate(self.design, chain, noise)
+    def _solve(self, kernel: Kernel, noise: float) -> tuple[Elimination, Estimate | None]:
+        design = self.design
+        if design is None:
+            return eliminate(self.prior(kernel), self.statistics, noise), None
+        chain = eliminate(self.prior(kernel), design.augmented, noise)
+        return chain, estimate(design, chain, noise)
 
 
 class ChainFactored:
-    """P of one input, factored.
-
-    Attributes
-    ----------
-    chain : Elimination
-        Of the splines.
-    effects : Estimate or None
-        The posterior of the fixed effects.
-    """
+    """P of one input, factored: the elimination of the splines, and the effects given it."""
 
     def __init__(
         self,
@@ -114,18 +81,12 @@ class ChainFactored:
         self.engine, self.kernel, self.likelihood = engine, kernel, likelihood
         self.noise = likelihood.noise
         self.chain, self.effects, self.prior = chain, effects, chain.prior
-
-    @property
-    def gained(self) -> float:
-        """``log|P| - log|K|``, never negative but for rounding, which is taken off."""
-        gained = max(self.chain.log_det - self.prior.log_det, 0.0)
-        return gained if self.effects is None else gained + self.effects.log_det
-
-    @property
-    def explained(self) -> Array:
-        """Part of ``y' W y / noise`` that the model explains, one number per output."""
-        explained = self.chain.explained[: self.engine.outputs]
-        return explained if self.effects is None else explained + self.effects.explained
+        # never negative but for rounding
+        self.gained = max(chain.log_det - chain.prior.log_det, 0.0)
+        self.explained = chain.explained[: engine.outputs]
+        if effects is not None:
+            self.gained += effects.log_det
+            self.explained = self.explained + effects.explained
 
     def missed(self) -> tuple[Array, Array]:
         """Return the variance that the splines miss at the data per component, and derivatives."""
@@ -227,10 +188,9 @@ class ChainFactored:
         return by_power(blocks.reshape(len(blocks), -1), powers)
 
     def _where(self, component: int | None) -> np.ndarray:
-        """Places of a component's coefficients in a cell, or of all."""
-        return (
-            np.arange(len(self.prior.power)) if component is None else self.prior.where[component]
-        )
+        """Return the places of a component's coefficients in a cell, or of all."""
+        prior = self.prior
+        return np.arange(len(prior.power)) if component is None else prior.where[component]
 
     def solve(self, rows: Array) -> Array:
         """Return ``P^-1`` times functionals of the splines, given the effects.

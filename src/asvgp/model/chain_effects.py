@@ -20,7 +20,7 @@ import numpy as np
 
 from asvgp.basis import Array, by_power
 from asvgp.kernels import Constant, Effect, Kernel
-from asvgp.model.effects import Centring, mean_square, prior_precisions, ridge
+from asvgp.model.effects import Centring, mean_square, prior_precisions, ridge, without_centres
 from asvgp.model.elimination import Elimination
 from asvgp.model.prior import ChainPrior
 from asvgp.statistics import Statistics
@@ -32,37 +32,22 @@ class Design:
 
     A column is a polynomial on every cell (intercept, slope along the input of the splines), or
     a covariate, which is known by its sums with the data only.
-
-    Attributes
-    ----------
-    taylor : ndarray of shape (effects, cells, degree + 1)
-        The polynomials, zero for covariates.
-    sums : ndarray of shape (effects, cells, degree + 1)
-        Weighted sums of the covariates times powers of s, zero for the polynomials.
-    products, with_y : ndarray of shape (effects, effects) and (effects, outputs)
-        Weighted products of the covariates with each other and with y.
-    precision : ndarray of shape (effects,)
-        The diagonal of T, for columns as given.
-    centring : Centring
-        Numbers subtracted from y and from each column; with an intercept the model is the same.
     """
 
     stats: Statistics
-    taylor: Array
-    sums: Array
-    products: Array
-    with_y: Array
-    precision: Array
-    centring: Centring
+    taylor: Array  # the polynomials, (effects, cells, degree + 1); zero for covariates
+    sums: Array  # weighted sums of the covariates times powers of s; zero for the polynomials
+    products: Array  # of the covariates with each other, weighted, (effects, effects)
+    with_y: Array  # and with y, (effects, outputs)
+    precision: Array  # the diagonal of T, for columns as given
+    centring: Centring  # numbers subtracted; with an intercept the model is the same
 
     @classmethod
     def of(cls, kernel: Kernel, stats: Statistics) -> Design | None:
         """Return the design of a kernel on these statistics, None where it has no effects."""
         if not kernel.effects:
             return None
-        intercept = kernel.intercept
-        if intercept is None:  # then nothing may be subtracted
-            stats = stats.recentred(0.0 * stats.centre, 0.0 * stats.column_centre)
+        intercept, stats = kernel.intercept, without_centres(kernel, stats)
         grid, outputs = stats.grid, len(stats.squares)
         size = len(kernel.effects)
         centres = np.zeros(size)
@@ -145,35 +130,16 @@ def input_power(kernel: Kernel, effect: Effect) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """The posterior of the effects' coefficients.
+    """The posterior of the effects' coefficients."""
 
-    Attributes
-    ----------
-    beta : ndarray of shape (effects, outputs)
-        Posterior mean, for centred columns; the intercept is that of y as given.
-    root : ndarray of shape (effects, effects)
-        ``root @ root.T`` is the covariance of beta, the same for every output.
-    design : Design
-    coefficients : ndarray of shape (outputs + effects, cells, n + S)
-        The posterior mean of w given the mean of beta, and ``a``.
-    explained : ndarray of shape (outputs,)
-        Reduction of the misfit by the effects, ``beta' S beta``.
-    log_det : float
-        ``log|S| - log|T|``.
-    freedom : float
-        ``tr(S^-1 r'Wr) / noise``: the effects' share of the degrees of freedom.
-    shrunk : float
-        ``beta' T beta``, summed over outputs.
-    """
-
-    beta: Array
-    root: Array
+    beta: Array  # mean for centred columns, (effects, outputs); the intercept of y as given
+    root: Array  # root @ root.T is the covariance of beta, the same for every output
     design: Design
-    coefficients: Array
-    explained: Array
-    log_det: float
-    freedom: float
-    shrunk: float
+    coefficients: Array  # mean of w given that of beta, and ``a``, (outputs + effects, cells, .)
+    explained: Array  # reduction of the misfit by the effects, beta' S beta, (outputs,)
+    log_det: float  # log|S| - log|T|
+    freedom: float  # tr(S^-1 r'Wr) / noise: the effects' share of the degrees of freedom
+    shrunk: float  # beta' T beta, summed over outputs
 
     @property
     def outputs(self) -> int:

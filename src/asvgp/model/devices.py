@@ -26,25 +26,22 @@ class Factor(Protocol):
     @property
     def nbytes(self) -> int:
         """Bytes that the factorisation holds."""
-        ...
 
     def solve(self, b: DeviceArray, /) -> DeviceArray:
         """Return ``P^-1 b``."""
-        ...
 
     def sample(self, z: DeviceArray, /) -> DeviceArray:
         """Return draws with covariance ``P^-1``, made from standard normals."""
-        ...
 
     def selected_inverse(self, consume: Callable[[int, int, DeviceArray], None]) -> None:
         """Pass ``P^-1`` on the functions of each leaf to ``consume(start, stop, blocks)``."""
-        ...
 
 
 class Cpu:
     """NumPy arrays on the CPU, one front at a time."""
 
     name = "cpu"
+    chunk = 1 << 22  # doubles to work on at a time
     limit: float | None = None  # bytes of memory beyond which factors go to disk
 
     def __init__(self) -> None:
@@ -79,11 +76,6 @@ class Cpu:
         return np.tensordot(tensor, vector, axes=(axis, 0))
 
     @property
-    def chunk(self) -> int:
-        """Doubles to work on at a time."""
-        return 1 << 22
-
-    @property
     def memory(self) -> float:
         """Bytes of memory in all."""
         return physical_memory()
@@ -104,6 +96,7 @@ class Batched:
 
         self.torch, self.name = torch, name
         self.device = torch.device(name)
+        self.chunk = 1 << 27 if self.device.type == "cuda" else 1 << 22  # doubles at a time
 
     def __reduce__(self):
         """Pickle without the module of torch."""
@@ -137,11 +130,6 @@ class Batched:
         return self.torch.tensordot(tensor, vector, dims=([axis], [0]))
 
     @property
-    def chunk(self) -> int:
-        """Doubles to work on at a time."""
-        return 1 << 27 if self.device.type == "cuda" else 1 << 22
-
-    @property
     def memory(self) -> float:
         """Bytes of memory in all."""
         if self.device.type != "cuda":
@@ -157,19 +145,11 @@ class Batched:
 @lru_cache
 def _rate(name: str) -> float:
     """Measure the rate of a device, once, in hundredths of a second."""
-    size = 512 if not name.startswith("cuda") else 4096
-    if name == "cpu":
-        a = np.ones((size, size))
+    size = 4096 if name.startswith("cuda") else 512
+    ones = device_for(name).move(np.ones((size, size)))
 
-        def product() -> float:
-            return (a @ a)[0, 0]
-    else:
-        import torch
-
-        b = torch.ones((size, size), dtype=torch.float64, device=name)
-
-        def product() -> float:
-            return float((b @ b)[0, 0])  # waits for the device
+    def product() -> float:
+        return float((ones @ ones)[0, 0])  # waits for the device
 
     product()
     begin = time.perf_counter()

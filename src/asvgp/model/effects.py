@@ -26,20 +26,11 @@ class Centring:
     With beta the coefficients of the centred columns for centred y, the coefficients of the
     columns as the user gave them are ``to_given @ beta + offset``. The prior N(0, T^-1) is that
     of the latter.
-
-    Attributes
-    ----------
-    centres : ndarray of shape (effects,)
-        Centres of the columns; zero for the intercept.
-    centre : ndarray of shape (outputs,)
-        Centres of y.
-    intercept : int, optional
-        Number of the effect that is the intercept; without one all centres are zero.
     """
 
-    centres: Array
-    centre: Array
-    intercept: int | None
+    centres: Array  # of the columns, (effects,); zero for the intercept
+    centre: Array  # of y, (outputs,)
+    intercept: int | None  # number of the effect; without one all centres are zero
 
     @cached_property
     def to_given(self) -> Array:
@@ -69,6 +60,13 @@ class Centring:
         return float(np.sum(precision[:, None] * coefficients**2))
 
 
+def without_centres(kernel: Kernel, stats: Statistics) -> Statistics:
+    """Return the statistics, of uncentred data where there is no intercept to make up for it."""
+    if kernel.intercept is not None:
+        return stats
+    return stats.recentred(np.zeros_like(stats.centre), np.zeros_like(stats.column_centre))
+
+
 def near_means(columns: Sequence[Array]) -> Array:
     """Estimate the mean of each column from a sample of its rows; zero if all are missing."""
     out = np.zeros(len(columns))
@@ -92,15 +90,8 @@ def prior_precisions(
 ) -> Array:
     """Return the diagonal of T: from the priors that were given, or too small to matter.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    power : float
-        Mean square of y.
-    means, squares : ndarray of shape (effects,)
-        Means and mean squares of the columns after centring.
-    centres : ndarray of shape (effects,)
-        Numbers subtracted from the columns.
+    ``power`` is the mean square of y; ``means`` and ``squares`` are means and mean squares of the
+    columns after centring; ``centres`` are the numbers subtracted from them.
     """
     spreads = squares - means**2
     flat = spreads <= 1e-12 * squares

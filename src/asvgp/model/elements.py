@@ -30,19 +30,13 @@ Move = Callable[[Array], DeviceArray]  # a NumPy array to where the work is done
 
 
 class Leaves:
-    """Tables of all leaves of a tree, for terms given by their axes.
+    """Tables of all leaves of a tree, for terms given by one axis per input.
 
-    Parameters
-    ----------
-    tree : Tree
-    terms : list of list of Axis
-        One axis per input, for every term.
-    move : callable
-        Copies a NumPy array to the device; the identity on the CPU.
+    ``move`` copies a NumPy array to the device.
     """
 
-    def __init__(self, tree: Tree, terms: list[list[Axis]], move: Move | None = None):
-        self.tree, self.terms, self.move = tree, terms, move or _stay
+    def __init__(self, tree: Tree, terms: list[list[Axis]], move: Move):
+        self.tree, self.terms, self.move = tree, terms, move
         self.inputs = len(tree.cells)
         self.lengths = [int(np.diff(edges).max()) for edges in tree.leaf_intervals]
         self.shapes = [
@@ -134,7 +128,7 @@ class Leaves:
         for i, j in self.pairs:
             value = local
             for d, table in enumerate(self.grams[i, j]):
-                value = _apply(table[self.intervals[d][start:stop]], value)
+                value = apply_table(table[self.intervals[d][start:stop]], value)
             self._add(out, i, j, value)
 
     def _add(self, out: DeviceArray, i: int, j: int, value: DeviceArray) -> None:
@@ -166,7 +160,7 @@ class Leaves:
         """Return ``phi_i' Z phi_j`` on the cells of leaves, (leaves, cells x moments, ...)."""
         value = self._pairs(blocks, *pair)
         for d, table in enumerate(self.grams[pair]):
-            value = _apply(permute(table[self.intervals[d][start:stop]], [0, 2, 1]), value)
+            value = apply_table(permute(table[self.intervals[d][start:stop]], [0, 2, 1]), value)
         return value
 
     def _pairs(self, blocks: DeviceArray, i: int, j: int) -> DeviceArray:
@@ -256,17 +250,11 @@ class Leaves:
         return tuple(where), inside
 
 
-def _stay(array: Array) -> Array:
-    return array
-
-
-def _apply(table: DeviceArray, value: DeviceArray) -> DeviceArray:
+def apply_table(table: DeviceArray, value: DeviceArray) -> DeviceArray:
     """Multiply along the first axis after the leaves' and move it to the end."""
-    leaves, size = value.shape[:2]
-    rest = value.shape[2:]
-    flat = value.reshape(leaves, size, -1)
+    flat = value.reshape(*value.shape[:2], -1)
     out = permute(flat, [0, 2, 1]) @ table  # (leaves, rest, new)
-    return out.reshape(leaves, *rest, table.shape[2])
+    return out.reshape(len(value), *value.shape[2:], table.shape[2])
 
 
 def _contract(value: DeviceArray, vector: DeviceArray, axis: int) -> DeviceArray:

@@ -15,6 +15,7 @@ theirs are included.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from asvgp.basis import Array
@@ -30,58 +31,33 @@ class Likelihood(Protocol):
     @property
     def noise(self) -> float:
         """Noise variance of an observation of weight one."""
-        ...
 
     def with_noise(self, noise: float, /) -> Likelihood:
         """Return a copy with another noise variance."""
-        ...
 
 
 class Forms(NamedTuple):
     """Traces and quadratic forms of a factored P, as the gradient of the bound needs them.
 
-    Attributes
-    ----------
-    freedom : float
-        ``tr(P^-1 G) / noise``, the effective degrees of freedom of one output.
-    energy : float
-        ``alpha' K alpha``, summed over outputs.
-    gradient : ndarray of shape (parameters,)
-        Derivatives of ``-(log|P| - log|K|) / 2`` per output and of half the explained part,
-        summed over outputs, with respect to the logarithms of ``kernel.parameters``.
+    The gradient is that of ``-(log|P| - log|K|) / 2`` per output and of half the explained part,
+    summed over outputs, with respect to the logarithms of ``kernel.parameters``.
     """
 
-    freedom: float
-    energy: float
+    freedom: float  # tr(P^-1 G) / noise, the effective degrees of freedom of one output
+    energy: float  # alpha' K alpha, summed over outputs
     gradient: Array
 
 
 class Engine(Protocol):
     """Everything that does not depend on the values of hyperparameters."""
 
-    @property
-    def kernel(self) -> Kernel:
-        """A kernel with the components that the engine was made for."""
-        ...
-
-    @property
-    def statistics(self) -> Statistics:
-        """The sums over the data."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Number of unknowns: basis functions of all components, and fixed effects."""
-        ...
-
-    @property
-    def outputs(self) -> int:
-        """Number of outputs."""
-        ...
+    kernel: Kernel  # with the components that the engine was made for
+    statistics: Statistics
+    outputs: int
+    size: int  # number of unknowns: basis functions of all components, and fixed effects
 
     def with_statistics(self, statistics: Statistics, /) -> Engine:
         """Return an engine for other sums on the same grids, sharing all tables with this one."""
-        ...
 
     def factor(self, kernel: Kernel, likelihood: Likelihood, remember: bool = True) -> Factored:
         """Factor P at the given hyperparameters.
@@ -89,41 +65,20 @@ class Engine(Protocol):
         With ``remember`` the engine keeps this factorisation until it makes the next one to
         remember, so that training can end where the posterior begins.
         """
-        ...
 
 
 class Factored(Protocol):
     """P, factored at one state of the hyperparameters."""
 
+    kernel: Kernel
+    likelihood: Likelihood
+    noise: float
+    gained: float  # log|P| - log|K|, never negative
+    explained: Array  # part of y' W y / noise that the model explains, one number per output
+
     @property
     def engine(self) -> Engine:
         """The engine that made it."""
-        ...
-
-    @property
-    def kernel(self) -> Kernel:
-        """The kernel."""
-        ...
-
-    @property
-    def likelihood(self) -> Likelihood:
-        """The likelihood."""
-        ...
-
-    @property
-    def noise(self) -> float:
-        """Noise variance of an observation of weight one."""
-        ...
-
-    @property
-    def gained(self) -> float:
-        """``log|P| - log|K|``, never negative."""
-        ...
-
-    @property
-    def explained(self) -> Array:
-        """Part of ``y' W y / noise`` that the model explains, one number per output."""
-        ...
 
     def missed(self) -> tuple[Array, Array]:
         """Return the prior variance that the splines miss, and its derivatives.
@@ -131,34 +86,27 @@ class Factored(Protocol):
         Summed over the data with their weights: one number per component, and the derivatives of
         their sum with respect to the logarithms of ``kernel.parameters``.
         """
-        ...
 
     def forms(self) -> Forms:
         """Return what the gradient of the bound needs."""
-        ...
 
     def component_freedoms(self) -> Array:
         """Return the effective degrees of freedom of every component."""
-        ...
 
     def cell_means(self, component: int | None = None) -> Array:
         """Return the posterior mean as a polynomial per cell, (outputs, cells, powers).
 
         Of the splines of all components, or of one; effects are not included.
         """
-        ...
 
     def cell_squares(self, component: int | None = None) -> Array:
         """Return ``phi' P^-1 phi`` as a polynomial per cell, (cells, powers)."""
-        ...
 
     def solve(self, rows: Array, /) -> Array:
         """Return ``P^-1`` times right-hand sides, in the coordinates of the engine."""
-        ...
 
     def draw(self, normals: Array, /) -> Array:
         """Return draws with covariance ``P^-1``, made from standard normals."""
-        ...
 
 
 class Remembered(Generic[Solution]):
@@ -171,17 +119,19 @@ class Remembered(Generic[Solution]):
     def __init__(self) -> None:
         self._last: tuple[Kernel, Likelihood, Solution] | None = None
 
-    def find(self, kernel: Kernel, likelihood: Likelihood) -> Solution | None:
-        """Return the factorisation of this state, if it is the last one."""
-        last = self._last
-        if last is not None and last[1] == likelihood and last[0] == kernel:
-            return last[2]
-        return None
-
-    def forget(self) -> None:
-        """Drop what is remembered, so that its memory is free for the next one."""
-        self._last = None
-
-    def keep(self, kernel: Kernel, likelihood: Likelihood, solution: Solution) -> None:
-        """Remember a factorisation in place of the last one."""
+    def get(
+        self,
+        kernel: Kernel,
+        likelihood: Likelihood,
+        make: Callable[[], Solution],
+        remember: bool = True,
+    ) -> Solution:
+        """Return the factorisation of this state: the last one, or a new one."""
+        if self._last is not None and self._last[1] == likelihood and self._last[0] == kernel:
+            return self._last[2]
+        if not remember:
+            return make()
+        self._last = None  # its memory is needed for the next one
+        solution = make()
         self._last = kernel, likelihood, solution
+        return solution

@@ -18,10 +18,9 @@ from asvgp.basis import Array
 from asvgp.kernels import Kernel
 from asvgp.linalg.multifrontal.dense import DenseFactor
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
-from asvgp.model.axis import Axis
 from asvgp.model.breakdown import not_positive_definite
 from asvgp.model.devices import Device, DeviceArray, Factor
-from asvgp.model.effects import Centring, mean_square, prior_precisions
+from asvgp.model.effects import Centring, mean_square, prior_precisions, without_centres
 from asvgp.model.engine import Forms, Likelihood, Remembered
 from asvgp.model.grid_inverse import (
     CellInverse,
@@ -48,16 +47,8 @@ class Solution:
 class GridEngine:
     """The model of several inputs for given statistics.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Its components and effects matter; its hyperparameters do not.
-    plan : Plan
-    statistics : Statistics
-        On the plan's grids.
-    device : Cpu or Batched, or a function that returns one, optional
-    tables : GridTables, optional
-        Those of the plan, where they are at hand.
+    Components and effects of the ``kernel`` matter; its hyperparameters do not. The statistics
+    are on the plan's grids. ``tables`` are those of the plan, where they are at hand.
     """
 
     def __init__(
@@ -68,11 +59,7 @@ class GridEngine:
         device: Device | Callable[[], Device] | None = None,
         tables: GridTables | None = None,
     ):
-        if kernel.intercept is None:
-            # Without an intercept to take it up, nothing may be taken off y.
-            statistics = statistics.recentred(
-                np.zeros_like(statistics.centre), np.zeros_like(statistics.column_centre)
-            )
+        statistics = without_centres(kernel, statistics)
         self.kernel, self.plan, self.statistics = kernel, plan, statistics
         self.tables = tables or GridTables(kernel, plan, device)
         self.inputs, self.size = self.tables.inputs, self.tables.size
@@ -87,11 +74,6 @@ class GridEngine:
     def device(self) -> Device:
         """The device on which the work is done."""
         return self.tables.device
-
-    @property
-    def axes(self) -> list[list[Axis]]:
-        """Axes of the terms of the main block, with some hyperparameters."""
-        return self.tables.axes
 
     @cached_property
     def moments(self) -> DeviceArray:
@@ -120,13 +102,10 @@ class GridEngine:
 
     def factor(self, kernel: Kernel, likelihood: Likelihood, remember: bool = True) -> GridFactored:
         """Factor P and solve for the mean."""
-        solution, prior = self._last.find(kernel, likelihood), self.prior(kernel)
-        if solution is None:
-            if remember:
-                self._last.forget()  # its memory is wanted for the next one
-            solution = self._solution(prior, likelihood.noise)
-            if remember:
-                self._last.keep(kernel, likelihood, solution)
+        prior = self.prior(kernel)
+        solution = self._last.get(
+            kernel, likelihood, lambda: self._solution(prior, likelihood.noise), remember
+        )
         return GridFactored(self, prior, likelihood, solution)
 
     def _solution(self, prior: GridPrior, noise: float) -> Solution:
@@ -194,11 +173,7 @@ class GridEngine:
 class GridFactored:
     """P of several inputs, factored.
 
-    Attributes
-    ----------
-    prior : GridPrior
-        K.
-    solution : Solution
+    ``mean`` is that of the coefficients of centred y and columns, (size, outputs).
     """
 
     def __init__(
@@ -207,22 +182,9 @@ class GridFactored:
         self.engine, self.kernel, self.likelihood = engine, prior.kernel, likelihood
         self.noise = likelihood.noise
         self.prior, self.solution = prior, solution
-
-    @property
-    def mean(self) -> Array:
-        """Mean of the coefficients of centred y and columns, (size, outputs)."""
-        return self.solution.mean
-
-    @property
-    def gained(self) -> float:
-        """``log|P| - log|K|``, never negative but for rounding, which is taken off."""
-        log_det = float(np.log(self.engine.precision).sum()) + self.prior.log_det
-        return max(self.solution.factor.log_det - log_det, 0.0)
-
-    @property
-    def explained(self) -> Array:
-        """Part of ``y' W y / noise`` that the model explains, one number per output."""
-        return self.solution.explained
+        self.mean, self.explained = solution.mean, solution.explained
+        log_det = float(np.log(engine.precision).sum()) + prior.log_det
+        self.gained = max(solution.factor.log_det - log_det, 0.0)  # negative by rounding only
 
     def missed(self, derivatives: bool = True) -> tuple[Array, Array]:
         """Return the variance that the splines miss at the data per component, and derivatives."""
@@ -255,8 +217,8 @@ class GridFactored:
         for number, part, where in zip(
             engine.plan.smooths, prior.smooths, prior.columns, strict=True
         ):
-            block = sums.columns[where, where]
-            out[number] = part.forms(columns[where], block, engine.outputs)
+            inverse = [part.windows(sums.columns[where, where])]
+            out[number] = part.forms(columns[where], inverse, engine.outputs)
         return out
 
     @cached_property
@@ -295,10 +257,8 @@ class GridFactored:
             number = plan.terms.index(component)
             return tables.polynomials([terms[number]], [number])
         part, where = self._smooth(component)
-        matrix = part.axis.spline_matrix
-        return np.asarray(matrix.T @ columns[where]).T.reshape(
-            self.engine.outputs, part.axis.grid.cells, -1
-        )
+        along = np.asarray(part.axis.spline_matrix.T @ columns[where]).T
+        return along.reshape(self.engine.outputs, part.axis.grid.cells, -1)
 
     def cell_squares(self, component: int | None = None) -> Array:
         """Return ``phi' P^-1 phi`` as a polynomial per cell, (cells, powers)."""

@@ -18,36 +18,18 @@ from asvgp.model.grid_tables import GridTables
 
 
 class InverseSums(NamedTuple):
-    """P^-1 as the gradient needs it.
+    """P^-1 as the gradient needs it."""
 
-    Attributes
-    ----------
-    terms : list of list of Window
-        For every term of the main block and every input, P^-1 times K along all other inputs.
-    columns : ndarray of shape (columns, columns)
-        P^-1 of the global columns.
-    """
-
-    terms: list[list[Window]]
-    columns: Array
+    terms: list[list[Window]]  # by term and input, P^-1 times K along all other inputs
+    columns: Array  # P^-1 of the global columns
 
 
 class CellInverse(NamedTuple):
-    """P^-1 as predictive variances need it.
+    """P^-1 as predictive variances need it."""
 
-    Attributes
-    ----------
-    squares : ndarray of shape (cells, powers)
-        ``phi' P^-1 phi`` of the main block, a polynomial per cell.
-    cross : ndarray of shape (cells, powers, columns)
-        P^-1 between the main block and the global columns; empty where there are none.
-    columns : ndarray of shape (columns, columns)
-        P^-1 of the global columns.
-    """
-
-    squares: Array
-    cross: Array
-    columns: Array
+    squares: Array  # phi' P^-1 phi of the main block, (cells, powers)
+    cross: Array  # P^-1 between the main block and the columns, (cells, powers, columns), if any
+    columns: Array  # P^-1 of the global columns
 
 
 def inverse_sums(tables: GridTables, prior: GridPrior, factor: Factor) -> InverseSums:

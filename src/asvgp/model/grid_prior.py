@@ -24,32 +24,15 @@ Window = tuple[Array, Array]  # a form summed over the cells of a spline, and at
 
 
 class TermForms(NamedTuple):
-    """Forms of one component with P^-1 and with the mean.
+    """Forms of one component with P^-1 and with the mean."""
 
-    Attributes
-    ----------
-    trace : float
-        ``tr(P^-1 K)``.
-    energy : float
-        ``alpha' K alpha``, summed over outputs.
-    gradient : ndarray
-        Derivatives of the fit with respect to the logarithms of the component's parameters.
-    """
-
-    trace: float
-    energy: float
-    gradient: Array
+    trace: float  # tr(P^-1 K)
+    energy: float  # alpha' K alpha, summed over outputs
+    gradient: Array  # of the fit, with respect to the logarithms of the component's parameters
 
 
-class TermPrior:
-    """K of a component of the main block: a Kronecker product over inputs, over its variance.
-
-    Parameters
-    ----------
-    axes : list of Axis
-        One per input of the main block.
-    variance : float
-    """
+class ComponentPrior:
+    """K of a component: a Kronecker product of K along the axes, over its variance."""
 
     def __init__(self, axes: list[Axis], variance: float):
         self.axes, self.variance = axes, variance
@@ -60,28 +43,6 @@ class TermPrior:
         """``log|K|``."""
         along = sum(self.size / axis.count * axis.log_det for axis in self.axes)
         return along - self.size * log(self.variance)
-
-    def missed(
-        self, moments: DeviceArray, device: Device, weight: float, derivatives: bool = True
-    ) -> tuple[float, Array]:
-        """Return the prior variance that the splines miss at the data, and its derivatives.
-
-        ``moments`` are interleaved; ``weight`` is the sum of the weights.
-        """
-        # tr(K^-1 G) of variance one is a sum of moments times products of polynomials.
-        polynomials = [device.move(axis.variance_polynomials) for axis in self.axes]
-        slopes, trace = [], 0.0
-        for d, axis in enumerate(self.axes):
-            along = moments
-            for e in reversed(range(len(self.axes))):
-                if e != d:
-                    along = device.contract(along, polynomials[e], e)
-            trace, d_trace = axis.trace(device.back(along))
-            slopes.append(-self.variance * d_trace)
-            if not derivatives:
-                return self.variance * max(weight - trace, 0.0), np.empty(0)
-        missed = self.variance * max(weight - trace, 0.0)
-        return missed, np.concatenate([*slopes, [missed]])
 
     def forms(self, mean: Array, inverse: list[Window], outputs: int) -> TermForms:
         """Return the forms of K with P^-1 and with the mean.
@@ -112,22 +73,39 @@ class TermPrior:
         return TermForms(trace, energy, np.concatenate(slopes))
 
 
-class SmoothPrior:
-    """K of a component over an input of its own, whose functions are global columns.
+class TermPrior(ComponentPrior):
+    """K of a component of the main block, with one axis per input of the block."""
 
-    Parameters
-    ----------
-    axis : Axis
-    variance : float
-    """
+    def missed(
+        self, moments: DeviceArray, device: Device, weight: float, derivatives: bool = True
+    ) -> tuple[float, Array]:
+        """Return the prior variance that the splines miss at the data, and its derivatives.
 
-    def __init__(self, axis: Axis, variance: float):
-        self.axis, self.variance, self.size = axis, variance, axis.count
+        ``moments`` are interleaved; ``weight`` is the sum of the weights.
+        """
+        # tr(K^-1 G) of variance one is a sum of moments times products of polynomials.
+        polynomials = [device.move(axis.variance_polynomials) for axis in self.axes]
+        slopes, trace = [], 0.0
+        for d, axis in enumerate(self.axes):
+            along = moments
+            for e in reversed(range(len(self.axes))):
+                if e != d:
+                    along = device.contract(along, polynomials[e], e)
+            trace, d_trace = axis.trace(device.back(along))
+            slopes.append(-self.variance * d_trace)
+            if not derivatives:
+                return self.variance * max(weight - trace, 0.0), np.empty(0)
+        missed = self.variance * max(weight - trace, 0.0)
+        return missed, np.concatenate([*slopes, [missed]])
+
+
+class SmoothPrior(ComponentPrior):
+    """K of a component over an input of its own, whose functions are global columns."""
 
     @property
-    def log_det(self) -> float:
-        """``log|K|``."""
-        return self.axis.log_det - self.size * log(self.variance)
+    def axis(self) -> Axis:
+        """The splines along the input."""
+        return self.axes[0]
 
     @property
     def matrix(self) -> Array:
@@ -135,35 +113,23 @@ class SmoothPrior:
         return self.axis.matrix.toarray() / self.variance
 
     def missed(self, gram: Array, weight: float) -> tuple[float, Array]:
-        """Return the prior variance that the splines miss at the data, and its derivatives.
-
-        ``gram`` is G of the smooth.
-        """
+        """Return the variance that the splines miss, from G of the smooth, and derivatives."""
         trace, d_trace = self.axis.banded_trace(gram)
         missed = self.variance * max(weight - trace, 0.0)
         return missed, np.append(-self.variance * d_trace, missed)
 
-    def forms(self, mean: Array, inverse: Array, outputs: int) -> TermForms:
-        """Return the forms of K with P^-1, (size, size), and with the mean, (size, outputs)."""
-        axis, scale = self.axis, 1.0 / self.variance
-        total, start = _windows(inverse, axis)
-        mean_total, mean_start = pair_sums(mean, mean, axis)
-        trace = scale * axis.form(total, start)
-        energy = scale * axis.form(mean_total, mean_start)
-        form = axis.d_form(outputs * total + mean_total, outputs * start + mean_start)
-        slopes = 0.5 * (outputs * axis.prior.d_log_det[:-1] - scale * form)
-        last = 0.5 * (outputs * (trace - self.size) + energy)
-        return TermForms(trace, energy, np.append(slopes, last))
+    def windows(self, matrix: Array) -> Window:
+        """Return the sum of a dense matrix's blocks over the cells, and the first block."""
+        size, cells = self.axis.degree + 1, self.axis.grid.cells
+        total = np.empty((size, size))
+        for i in range(size):
+            for j in range(size):
+                total[i, j] = np.diagonal(matrix[i : i + cells, j : j + cells]).sum()
+        return total, matrix[:size, :size]
 
 
 class GridPrior:
-    """K at some hyperparameters: the terms of the main block, and the smooths.
-
-    Parameters
-    ----------
-    plan : Plan
-    kernel : Kernel
-    """
+    """K at some hyperparameters: the terms of the main block, and the smooths."""
 
     def __init__(self, plan: Plan, kernel: Kernel):
         self.plan, self.kernel = plan, kernel
@@ -173,7 +139,7 @@ class GridPrior:
             for axes, number in zip(plan.axes(kernel), plan.terms, strict=True)
         ]
         self.smooths = [
-            SmoothPrior(axis, components[number].variance)
+            SmoothPrior([axis], components[number].variance)
             for axis, number in zip(plan.smooth_axes(kernel), plan.smooths, strict=True)
         ]
 
@@ -214,16 +180,6 @@ def pair_sums(left: Array, right: Array, axis: Axis) -> Window:
             total[i, j] = np.vdot(left[i : i + cells], right[j : j + cells])
             start[i, j] = np.vdot(left[i], right[j])
     return total, start
-
-
-def _windows(matrix: Array, axis: Axis) -> Window:
-    """Return the sum of a dense matrix's blocks over the cells of a spline, and the first."""
-    size, cells = axis.degree + 1, axis.grid.cells
-    total = np.empty((size, size))
-    for i in range(size):
-        for j in range(size):
-            total[i, j] = np.diagonal(matrix[i : i + cells, j : j + cells]).sum()
-    return total, matrix[:size, :size]
 
 
 def _apply(axis: Axis, tensor: Array, where: int) -> Array:

@@ -15,7 +15,7 @@ from asvgp.basis import Array
 from asvgp.kernels import Kernel
 from asvgp.linalg.multifrontal import Tree
 from asvgp.model.devices import Cpu, Device, DeviceArray
-from asvgp.model.elements import Leaves, permute
+from asvgp.model.elements import Leaves, apply_table, permute
 from asvgp.model.memory import Need, plan_need
 from asvgp.model.plan import Plan
 from asvgp.policies import MEMORY
@@ -23,15 +23,7 @@ from asvgp.statistics import Statistics
 
 
 class GridTables:
-    """Symbolic elimination and tables of the leaves, made when they are first needed.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Its components matter; its hyperparameters do not.
-    plan : Plan
-    device : Cpu or Batched, or a function that returns one, optional
-    """
+    """Symbolic elimination and tables of the leaves, made when they are first needed."""
 
     def __init__(
         self, kernel: Kernel, plan: Plan, device: Device | Callable[[], Device] | None = None
@@ -93,12 +85,8 @@ class GridTables:
         leaves, columns = self.leaves, self.plan.columns
         for i, term in enumerate(leaves.values):
             value = local
-            for d, table in enumerate(term):  # contracts the first axis, appends at the end
-                rows = table[leaves.intervals[d][start:stop]]
-                flat = value.reshape(*value.shape[:2], -1)
-                value = (permute(flat, [0, 2, 1]) @ rows).reshape(
-                    len(value), *value.shape[2:], rows.shape[2]
-                )
+            for d, table in enumerate(term):
+                value = apply_table(table[leaves.intervals[d][start:stop]], value)
             # (leaves, columns, n_1, ..., n_D)
             value = value.reshape(len(value), columns, -1)
             a, b = leaves.offsets[i], leaves.offsets[i + 1]

@@ -11,9 +11,9 @@ documentation, "The mathematics").
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import exp, factorial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,9 +43,7 @@ class Prior:
     """
 
     def __init__(self, kernel: Component, grid: Grid, degree: int):
-        self.kernel = kernel
-        self.grid = grid
-        self.degree = degree
+        self.kernel, self.grid, self.degree = kernel, grid, degree
         self.markers = markers_of((degree,))
         self.shift = taylor_shift(degree)
         process = kernel.markov(grid.spacing)
@@ -156,67 +154,47 @@ class Prior:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """Places of the components' coefficients in a cell of their joint chain.
+class Layout(NamedTuple):
+    """Places of the components' coefficients in a cell of their joint chain."""
 
-    Attributes
-    ----------
-    markers : tuple of tuples
-        One per component, as long as its degree: compiled code is specialised on the lengths.
-    power : ndarray of int
-        Power of s that each coefficient of a cell multiplies.
-    shift : ndarray
-        Takes a cell's coefficients to the states at its end.
-    where : tuple of ndarray of int
-        Places of each component's coefficients, the innovation last.
-    """
+    markers: Markers  # one per component, as long as its degree: compiled code goes by the lengths
+    power: np.ndarray  # power of s that each coefficient of a cell multiplies
+    shift: Array  # takes a cell's coefficients to the states at its end
+    where: tuple[np.ndarray, ...]  # places of each component's coefficients, the innovation last
 
-    markers: Markers
-    power: np.ndarray
-    shift: Array
-    where: tuple[np.ndarray, ...]
 
-    @classmethod
-    @lru_cache(maxsize=256)
-    def of(cls, degrees: tuple[int, ...]) -> Layout:
-        """Return the layout of components with these degrees."""
-        n, size = sum(degrees), sum(degrees) + len(degrees)
-        markers = markers_of(degrees)
-        if len(degrees) == 1:
-            power = np.arange(size)
-            return cls(markers, power, taylor_shift(n), (power,))
-        power, shift, where = np.zeros(size, dtype=np.int64), np.zeros((n, size)), []
-        first = 0
-        for number, k in enumerate(degrees):
-            places = np.append(np.arange(first, first + k), n + number)
-            where.append(places)
-            power[places] = np.arange(k + 1)
-            shift[np.ix_(places[:k], places)] = taylor_shift(k)
-            first += k
-        return cls(markers, power, shift, tuple(where))
+@lru_cache(maxsize=256)
+def layout(degrees: tuple[int, ...]) -> Layout:
+    """Return the layout of components with these degrees."""
+    n, size = sum(degrees), sum(degrees) + len(degrees)
+    markers = markers_of(degrees)
+    if len(degrees) == 1:
+        power = np.arange(size)
+        return Layout(markers, power, taylor_shift(n), (power,))
+    power, shift, where = np.zeros(size, dtype=np.int64), np.zeros((n, size)), []
+    first = 0
+    for number, k in enumerate(degrees):
+        places = np.append(np.arange(first, first + k), n + number)
+        where.append(places)
+        power[places] = np.arange(k + 1)
+        shift[np.ix_(places[:k], places)] = taylor_shift(k)
+        first += k
+    return Layout(markers, power, shift, tuple(where))
 
 
 class ChainPrior:
     """K of a kernel on one grid: block-diagonal over its components, joined into one chain.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    grid : Grid
-    degree : int or tuple of int
-        Spline degree of all components, or one per component.
+    ``degree`` is the spline degree of all components, or has one per component.
     """
 
     def __init__(self, kernel: Kernel, grid: Grid, degree: int | tuple[int, ...]):
-        self.kernel, self.grid = kernel, grid
-        components = kernel.components
-        degrees = (degree,) * len(components) if isinstance(degree, int) else degree
-        self.degrees = degrees
-        self.priors = [Prior(c, grid, k) for c, k in zip(components, degrees, strict=True)]
-        self.layout = layout = Layout.of(degrees)
-        self.markers = layout.markers
-        self.power, self.shift, self.where = layout.power, layout.shift, layout.where
+        self.kernel, self.grid, components = kernel, grid, kernel.components
+        self.degrees = (degree,) * len(components) if isinstance(degree, int) else degree
+        self.num_states = sum(self.degrees)  # derivatives carried from knot to knot
+        self.size = self.num_states + len(components) * grid.cells  # number of basis functions
+        self.priors = [Prior(c, grid, k) for c, k in zip(components, self.degrees, strict=True)]
+        self.markers, self.power, self.shift, self.where = layout(self.degrees)
         if len(self.priors) == 1:
             (prior,) = self.priors
             self.element, self.boundary = prior.element, prior.boundary
@@ -226,16 +204,6 @@ class ChainPrior:
         for where, prior in zip(self.where, self.priors, strict=True):
             self.element[np.ix_(where, where)] = prior.element
             self.boundary[np.ix_(where[:-1], where[:-1])] = prior.boundary
-
-    @property
-    def num_states(self) -> int:
-        """Derivatives carried from knot to knot, over all components."""
-        return sum(self.degrees)
-
-    @property
-    def size(self) -> int:
-        """Number of basis functions, over all components."""
-        return sum(self.degrees) + len(self.degrees) * self.grid.cells
 
     def pair(self, stats: Statistics) -> Array:
         """Return the column of the moments that multiplies each two coefficients of a cell."""

@@ -31,26 +31,10 @@ STRIP = 512
 class BatchedFactor:
     """Cholesky factor of a sum of leaf elements, on a device of torch.
 
-    Parameters
-    ----------
-    tree : Tree
-        What `asvgp.linalg.multifrontal.symbolic` made of the grid.
-    elements : callable
-        ``elements(start, stop)`` is the (stop - start, s, s) float64 tensor, on the device,
-        of the elements of these leaves, symmetric; called for one range of leaves after
-        another. Entries at padding are ignored, whatever they are.
-    device : str or torch.device
-        Where to compute.
-
-    Attributes
-    ----------
-    log_det : float
-        Logarithm of the determinant.
-
-    Raises
-    ------
-    NotPositiveDefinite
-        If the pivots of some front have no Cholesky factor.
+    ``elements(start, stop)`` is the (stop - start, s, s) float64 tensor, on the device, of the
+    elements of these leaves, symmetric; called for one range of leaves after another. Entries at
+    padding are ignored, whatever they are. ``log_det`` is the logarithm of the determinant.
+    `NotPositiveDefinite` is raised if the pivots of some front have no Cholesky factor.
     """
 
     def __init__(
@@ -78,7 +62,7 @@ class BatchedFactor:
         return sum(panel.nbytes for panel in self._panels.values())
 
     def solve(self, b: Tensor) -> Tensor:
-        """P^-1 b for a (size,) or (size, r) tensor on the device.
+        """Return P^-1 b for a (size,) or (size, r) tensor on the device.
 
         Contributions to one entry are added in no fixed order on a GPU: the last digit may
         change from call to call.
@@ -92,21 +76,14 @@ class BatchedFactor:
         return self._backward(x).view(b.shape)
 
     def sample(self, z: Tensor) -> Tensor:
-        """L^-T z: of covariance P^-1 if z, (size,) or (size, r), is white noise.
-
-        With functions numbered as everywhere, P = L L^T where L is triangular in the order
-        of elimination.
-        """
+        """Return L^-T z, of covariance P^-1 if z, (size,) or (size, r), is white noise."""
         return self._backward(self._padded(z)).view(z.shape)
 
     def selected_inverse(self, consume: Callable[[int, int, Tensor], None]) -> None:
-        """P^-1 on all pairs of functions alive on a leaf, for one range of leaves at a time.
+        """Pass P^-1 on all pairs of functions alive on a leaf to ``consume``, in ranges of leaves.
 
-        Parameters
-        ----------
-        consume : callable
-            ``consume(start, stop, z)`` is given the (stop - start, s, s) tensor of these
-            leaves in the layout of the elements, zero at padding.
+        ``consume(start, stop, z)`` is given the (stop - start, s, s) tensor of these leaves in
+        the layout of the elements, zero at padding.
         """
         # Z of a chunk stays as long as chunks below it wait for it
         waiting = [(self._root, self._empty(1, 0, 0))]

@@ -27,37 +27,19 @@ ALIGN = 4
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Boxes ``start`` to ``stop`` (n of them) of a level.
-
-    Attributes
-    ----------
-    level, start, stop, p, q : int
-    parts : tuple of Chunk
-        The children's chunks, in the order of their boxes; all have the same q.
-    rows : (n, p + q) tensor of int64
-        Functions of the fronts' rows; the padding has the number ``size`` of the tree.
-    missing : (n, p) tensor of float64
-        Ones at pivots that are padding.
-    take : (n, C, p + q) tensor of int32
-        Which row of each of C parts goes to a row of the front (-1: none). The parts are
-        the boundaries of C = 2 children, or C = 1 element of a leaf.
-    place : (n, 1, q) tensor of int32
-        Row of the parent's front of every boundary row.
-    leaf_place : (n, 1, s) tensor of int32
-        Leaves only: row of the front of every function in the leaf's block.
-    """
+    """Boxes ``start`` to ``stop`` (n of them) of a level; -1 in the maps stands for no row."""
 
     level: int
     start: int
     stop: int
     p: int
     q: int
-    parts: tuple["Chunk", ...]
-    rows: Tensor
-    missing: Tensor
-    take: Tensor
-    place: Tensor
-    leaf_place: Tensor
+    parts: tuple["Chunk", ...]  # the children's chunks, in their order; all have the same q
+    rows: Tensor  # (n, p + q) int64: functions of the fronts' rows, ``size`` for padding
+    missing: Tensor  # (n, p) float64: ones at pivots that are padding
+    take: Tensor  # (n, C, p + q) int32: row of each child's boundary (C = 2) or of the element
+    place: Tensor  # (n, 1, q) int32: row of the parent's front of every boundary row
+    leaf_place: Tensor  # (n, 1, s) int32, leaves only: row of the front of every function
 
     @property
     def n(self) -> int:
@@ -73,15 +55,10 @@ class Chunk:
 
 @lru_cache(maxsize=8)
 def chunks(tree: Tree, device: torch.device, limit: int | None = None) -> Chunk:
-    """The chunk of the root, with all others below it; kept for later calls.
+    """Return the chunk of the root, with all others below it; kept for later calls.
 
-    Parameters
-    ----------
-    tree : Tree
-    device : torch.device
-    limit : int, optional
-        Most entries of a chunk's fronts, unless a single front has more; by default what
-        takes a small part of a GPU's memory, or 1 GiB.
+    A chunk's fronts have at most ``limit`` entries, unless a single front has more; by default
+    what takes a small part of a GPU's memory, or 1 GiB.
     """
     if limit is None:
         limit = 1 << 27

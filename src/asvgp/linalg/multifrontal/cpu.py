@@ -29,25 +29,15 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.linalg.multifrontal import sweeps
-from asvgp.linalg.multifrontal.dissection import Space
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.linalg.multifrontal.fronts import MANY
 from asvgp.linalg.multifrontal.plan import Offset, plan
-from asvgp.linalg.multifrontal.sweeps import Slots
-from asvgp.linalg.multifrontal.symbolic import Tree, default_leaf
+from asvgp.linalg.multifrontal.sweeps import Boxes, Slots
+from asvgp.linalg.multifrontal.symbolic import Tree
 from asvgp.runtime.parallel import cores, one_blas_thread
 
-LEAF = {1: 16, 2: 8, 3: 4}  # cells of a leaf in each input, by the number of inputs
 CHUNK = 1 << 17  # numbers of the elements asked for at once: they should stay in a cache
 _SERIAL = 5e7  # fewer operations are not worth a thread
-
-_Above = Callable[[int, int], None]  # level and box
-_Subtree = Callable[[int], None]  # box of the level of the subtrees' roots
-
-
-def preferred_leaf(spaces: tuple[Space, ...]) -> tuple[int, ...]:
-    """The ``leaf`` with which `symbolic` suits this back end: the smallest fronts cost most."""
-    return default_leaf(spaces, LEAF)
 
 
 class Workspace:
@@ -94,31 +84,12 @@ class _Nothing(Workspace):
 class CpuFactor:
     """P = sum of leaf elements, factored; letters in `asvgp.linalg.multifrontal`.
 
-    Parameters
-    ----------
-    tree : Tree
-        The grid's dissection.
-    elements : callable
-        ``elements(start, stop)`` returns the elements of leaves ``start .. stop - 1``,
-        (stop - start, s, s); only rows and columns of functions that are there are read.
-        It is called once for every chunk of leaves, in order within a thread but from
-        several threads at once.
-    threads : int, optional
-        All cores by default, one for small matrices.
-    workspace : Workspace, optional
-        Where memory comes from and goes to; fresh from the system by default.
-    panels : Workspace, optional
-        The same for the factor itself: `asvgp.linalg.multifrontal.disk` has one on disk.
-
-    Attributes
-    ----------
-    log_det : float
-        Logarithm of the determinant of P.
-
-    Raises
-    ------
-    NotPositiveDefinite
-        With the place where the elimination broke down.
+    ``elements(start, stop)`` returns the elements of these leaves, (stop - start, s, s), of which
+    only rows and columns of functions that are there are read; it is called once for every
+    chunk of leaves, from several threads at once. By default there is one thread per core, but
+    one for small matrices. Memory comes from ``workspace`` and goes back to it, that of the factor
+    from ``panels`` if given (`asvgp.linalg.multifrontal.disk`). ``log_det`` is the logarithm of
+    the determinant. `NotPositiveDefinite` says where the elimination broke down.
     """
 
     def __init__(
@@ -155,75 +126,54 @@ class CpuFactor:
     def solve(self, b: Array) -> Array:
         """Solve P x = b, for one right-hand side (size,) or several (size, r)."""
         y = self._columns(b)[self._plan.order]
-        self._forward(y)
-        self._backward(y)
+        self._solve_half(sweeps.forward, True, y)
+        self._solve_half(sweeps.backward, False, y)
         return self._numbered(y, b)
 
     def sample(self, z: Array) -> Array:
-        """Form x = L^-T z, of covariance P^-1 if z, (size,) or (size, r), is standard normal.
+        """Return x = L^-T z, of covariance P^-1 if z, (size,) or (size, r), is standard normal.
 
-        The entries of z belong to the functions in the order of their elimination, those
-        of x to the functions in the order of their numbers.
+        The entries of z are in the order of elimination, those of x in that of the numbers.
         """
         y = self._columns(z).copy()
-        self._backward(y)
+        self._solve_half(sweeps.backward, False, y)
         return self._numbered(y, z)
 
     def selected_inverse(self, consume: Callable[[int, int, Array], None]) -> None:
-        """Hand P^-1 on all pairs of functions alive on a leaf to ``consume``, in chunks.
+        """Pass P^-1 on all pairs of functions alive on a leaf to ``consume``, in chunks.
 
-        Parameters
-        ----------
-        consume : callable
-            ``consume(start, stop, z)`` with z (stop - start, s, s), in the order of
-            ``tree.leaf_index`` and zero where there is no function. z is overwritten
-            afterwards. Called from several threads at once, on leaves that differ.
+        ``consume(start, stop, z)`` gets z (stop - start, s, s), in the order of
+        ``tree.leaf_index`` and zero where there is no function. z is overwritten afterwards.
+        There are calls from several threads at once, on leaves that differ.
         """
-        s = self.tree.leaf_index.shape[1]
-        slots, own_size, shared_size = self._inverses, self._own_size, self._shared_size
-        work_size = MANY * int(self._plan.largest_m.max())
-        space, none = self._workspace, np.empty((0, 0, 0))
+        s, work_size = self.tree.leaf_index.shape[1], MANY * int(self._plan.largest_m.max())
 
-        def above(shared: Array, level: int, box: int) -> None:
-            with space.lend(work_size) as work:
-                boxes = level, box, box + 1, level
-                memory = self._panels, shared, shared, work
-                sweeps.selected_inverse(self._plan, slots, *boxes, none, *memory)
+        def step(boxes: Boxes, own: Array, shared: Array) -> None:
+            z = np.empty((self._chunk if boxes.level == 0 else 0, s, s))
+            with self._workspace.lend(work_size) as work:
+                memory = z, self._panels, own, shared, work
+                for part in self._chunks(boxes):
+                    sweeps.selected_inverse(self._plan, self._inverses, *part, *memory)
+                    if part.level == 0:
+                        consume(part.start, part.stop, z[: part.stop - part.start])
 
-        def subtree(shared: Array, box: int) -> None:
-            z = np.empty((self._chunk, s, s))
-            with space.lend(own_size) as own, space.lend(work_size) as work:
-                memory = self._panels, own, shared, work
-                for start, stop in self._chunks(box):
-                    boxes = 0, start, stop, self._top
-                    sweeps.selected_inverse(self._plan, slots, *boxes, z, *memory)
-                    consume(start, stop, z[: stop - start])
-
-        with space.lend(shared_size) as shared:
-            self._down(partial(above, shared), partial(subtree, shared))
+        self._walk(step, self._own_size, self._shared_size, up=False)
 
     # --- phases -----------------------------------------------------------------------
 
     def _factor(self, elements: Callable[[int, int], Array]) -> float:
-        """Fill the panels; the logarithm of the determinant."""
-        logs = np.empty(len(self._plan.p))
-        slots, own_size, shared_size = self._updates, self._own_size, self._shared_size
-        none = np.empty((0, 0, 0))
+        """Fill the panels; return the logarithm of the determinant."""
+        logs, nothing = np.empty(len(self._plan.p)), np.empty((0, 0, 0))
 
-        def above(shared: Array, level: int, box: int) -> None:
-            boxes, memory = (level, box, box + 1, level), (self._panels, logs, shared, shared)
-            self._check(sweeps.factor(self._plan, slots, *boxes, none, *memory))
+        def step(boxes: Boxes, own: Array, shared: Array) -> None:
+            for part in self._chunks(boxes):
+                block = nothing
+                if part.level == 0:
+                    block = np.ascontiguousarray(elements(part.start, part.stop), dtype=np.float64)
+                memory = block, self._panels, logs, own, shared
+                self._check(sweeps.factor(self._plan, self._updates, *part, *memory))
 
-        def subtree(shared: Array, box: int) -> None:
-            with self._workspace.lend(own_size) as own:
-                memory = self._panels, logs, own, shared
-                for start, stop in self._chunks(box):
-                    boxes = 0, start, stop, self._top
-                    some = np.ascontiguousarray(elements(start, stop), dtype=np.float64)
-                    self._check(sweeps.factor(self._plan, slots, *boxes, some, *memory))
-
-        with self._workspace.lend(shared_size) as shared:
-            self._up(partial(above, shared), partial(subtree, shared))
+        self._walk(step, self._own_size, self._shared_size, up=True)
         return 2.0 * float(logs.sum())
 
     def _check(self, failure: tuple[int, int]) -> None:
@@ -236,46 +186,44 @@ class CpuFactor:
         box = front - int(self._plan.level_start[level])
         raise NotPositiveDefinite(level, box, pivots, int(pivots[pivot]))
 
-    def _forward(self, y: Array) -> None:
-        self._solve_half(sweeps.forward, self._up, 2, y)
+    def _solve_half(self, sweep: Callable, up: bool, y: Array) -> None:
+        """Do one half of a solution, in place."""
+        slots, *sizes = self._slots(2 if up else 1, self._plan.largest_m * y.shape[1])
 
-    def _backward(self, y: Array) -> None:
-        self._solve_half(sweeps.backward, self._down, 1, y)
+        def step(boxes: Boxes, own: Array, shared: Array) -> None:
+            sweep(self._plan, slots, *boxes, y, self._panels, own, shared)
 
-    def _solve_half(self, sweep: Callable, walk: Callable, kept: int, y: Array) -> None:
-        slots, own_size, shared_size = self._slots(kept, self._plan.largest_m * y.shape[1])
-
-        def above(shared: Array, level: int, box: int) -> None:
-            boxes = level, box, box + 1, level
-            sweep(self._plan, slots, *boxes, y, self._panels, shared, shared)
-
-        def subtree(shared: Array, box: int) -> None:
-            boxes = 0, box << self._top, (box + 1) << self._top, self._top
-            with self._workspace.lend(own_size) as own:
-                sweep(self._plan, slots, *boxes, y, self._panels, own, shared)
-
-        with self._workspace.lend(shared_size) as shared:
-            walk(partial(above, shared), partial(subtree, shared))
+        self._walk(step, *sizes, up=up)
 
     # --- subtrees and threads ---------------------------------------------------------
 
-    def _up(self, above: _Above, subtree: _Subtree) -> None:
-        """The subtrees, then level by level what is above them."""
-        with one_blas_thread:
-            self._each(self._top, subtree)
-            for level in range(self._top + 1, len(self.tree.levels)):
-                self._each(level, partial(above, level))
+    def _walk(
+        self, step: Callable[[Boxes, Array, Array], None], own_size: int, shared_size: int, up: bool
+    ) -> None:
+        """Call ``step(boxes, own, shared)`` for the subtrees, and level by level for what is above.
 
-    def _down(self, above: _Above, subtree: _Subtree) -> None:
-        """The levels above the subtrees, then those."""
-        with one_blas_thread:
-            for level in range(len(self.tree.levels) - 1, self._top, -1):
-                self._each(level, partial(above, level))
-            self._each(self._top, subtree)
+        ``own`` and ``shared`` are memory for the results below and above the roots of subtrees.
+        """
+        top, above = self._top, range(self._top + 1, len(self.tree.levels))
+        with one_blas_thread, self._workspace.lend(shared_size) as shared:
+
+            def subtree(box: int) -> None:
+                with self._workspace.lend(own_size) as own:
+                    step(Boxes(0, box << top, (box + 1) << top, top), own, shared)
+
+            def single(level: int, box: int) -> None:
+                step(Boxes(level, box, box + 1, level), shared, shared)
+
+            if up:
+                self._each(top, subtree)
+            for level in above if up else reversed(above):
+                self._each(level, partial(single, level))
+            if not up:
+                self._each(top, subtree)
 
     def _each(self, level: int, work: Callable[[int], None]) -> None:
         """Do the work for every box of a level, on all threads."""
-        boxes = range(self._num_boxes(level))
+        boxes = range(len(self.tree.levels[level].rows))
         if self.threads == 1 or len(boxes) == 1:
             for box in boxes:
                 work(box)
@@ -284,24 +232,20 @@ class CpuFactor:
         with ThreadPoolExecutor(self.threads) as pool:
             list(pool.map(work, boxes))
 
-    def _num_boxes(self, level: int) -> int:
-        return len(self.tree.levels[level].rows)
-
     @property
     def _chunk(self) -> int:
         """Leaves in a chunk."""
         num_leaves, s = self.tree.leaf_index.shape
         return min(max(CHUNK // s**2, 1), num_leaves)
 
-    def _chunks(self, box: int) -> Iterator[tuple[int, int]]:
-        end = (box + 1) << self._top
-        for start in range(box << self._top, end, self._chunk):
-            yield start, min(start + self._chunk, end)
+    def _chunks(self, boxes: Boxes) -> Iterator[Boxes]:
+        for start in range(boxes.start, boxes.stop, self._chunk):
+            yield boxes._replace(start=start, stop=min(start + self._chunk, boxes.stop))
 
     def _slots(self, kept: int, size: Offset) -> tuple[Slots, int, int]:
-        """Room for ``size[l]`` numbers of ``kept`` boxes a level, of all in the shared part.
+        """Make room for ``size[l]`` numbers of ``kept`` boxes per level, of all in the shared part.
 
-        Returns the slots, and how many numbers a thread's own part and the shared one have.
+        The sizes of a thread's own part and of the shared one are returned with the slots.
         """
         counts = np.diff(self._plan.level_start)
         counts[: self._top] = kept

@@ -22,17 +22,10 @@ class Space:
 
     Function i of an input with degree k and level r lives on the finest cells
     ``[(i - k) 2**r, (i + 1) 2**r)`` that the grid has; the last cell may reach past the end.
-
-    Attributes
-    ----------
-    degrees : tuple of int or None
-        Degree in each input; None for a component that is constant in it (one function).
-    levels : tuple of int
-        Cells are ``2**level`` finest cells wide (of no account where the degree is None).
     """
 
-    degrees: tuple[int | None, ...]
-    levels: tuple[int, ...]
+    degrees: tuple[int | None, ...]  # None in an input in which the component is constant
+    levels: tuple[int, ...]  # without meaning where the degree is None
 
     def lines(self, cells: tuple[int, ...]) -> tuple["Line", ...]:
         """The component's functions along each input."""
@@ -94,24 +87,12 @@ class Line:
 
 
 class Dissection(NamedTuple):
-    """Boxes of every depth, from the root (depth 0) down to the leaves.
+    """Boxes of every depth, from the root (depth 0) down to the leaves."""
 
-    Attributes
-    ----------
-    splits : tuple of int
-        The input in which the boxes of a depth are halved.
-    nested : list of lists of arrays
-        ``nested[d][t]``: edges of the intervals of input d after t halvings.
-    halvings : (depths, D) array
-        How often each input is halved above a depth.
-    boxes : list of (2**depth, D) arrays
-        Interval number of every box in each input.
-    """
-
-    splits: tuple[int, ...]
-    nested: list[list[Index]]
-    halvings: Index
-    boxes: list[Index]
+    splits: tuple[int, ...]  # the input in which the boxes of a depth are halved
+    nested: list[list[Index]]  # [d][t]: edges of the intervals of input d after t halvings
+    halvings: Index  # (depths, D): how often each input is halved above a depth
+    boxes: list[Index]  # (2**depth, D): interval number of every box in each input
 
     def alive(self, line: Line, d: int, depth: int) -> Range:
         """Functions of a line along input d alive on each box of a depth."""

@@ -5,18 +5,9 @@ from numpy.typing import NDArray
 
 
 class NotPositiveDefinite(np.linalg.LinAlgError):
-    """The block of pivots of a front has no Cholesky factor.
+    """The pivots of front ``box`` of a ``level`` (0: the leaves) have no Cholesky factor.
 
-    Attributes
-    ----------
-    level : int
-        Level of the front: 0 are the leaves.
-    box : int
-        Number of its box on the level.
-    pivots : array of int
-        The functions that should have been eliminated there.
-    failed : int, optional
-        The one among them at which the elimination broke down, where that is known.
+    ``failed`` is the function at which the elimination broke down, where that is known.
     """
 
     def __init__(

@@ -13,27 +13,13 @@ from torch import Tensor
 
 
 def gather(parts: Tensor, rows: Tensor, columns: Tensor, out: Tensor, share: int = 1) -> Tensor:
-    """Add rows and columns of one or more parts to each matrix of a batch.
-
-    The map -1 stands for a row of zeros: what the parts hold elsewhere is of no account,
-    were it nan.
+    """Add rows and columns of C parts to each matrix of a batch of n, and return it.
 
         out[b, i, j] = sum over c of parts[(C b + c) // share, rows[b, c, i], columns[b, c, j]]
 
-    Parameters
-    ----------
-    parts : (n C / share, ., .) tensor
-    rows : (n, C, I) tensor of int32
-    columns : (n, C, J) tensor of int32
-    out : (n, I, J) tensor
-        Overwritten; may be a view.
-    share : int
-        How many matrices of the result take from the same part.
-
-    Returns
-    -------
-    Tensor
-        ``out``.
+    -1 in the maps ``rows`` (n, C, I) and ``columns`` (n, C, J), of int32, stands for zeros: what
+    the parts hold elsewhere does not matter, were it nan. ``share`` matrices of the result take
+    from the same part. ``out`` (n, I, J) is overwritten and may be a view.
     """
     if not out.numel():
         return out

@@ -27,52 +27,27 @@ Offset = NDArray[np.int64]
 class Plan(NamedTuple):
     """Index arrays of all fronts; "start" arrays have one entry more, the end.
 
-    Attributes
-    ----------
-    p, q : (fronts,) arrays
-        Pivots and boundary rows.
-    pivot_start, panel_start : (fronts + 1,) arrays
-        Where a front's pivots and its panel begin in the order of elimination, and among
-        all panels.
-    order : (size,) array
-        Number of the function that is eliminated first, second, ...
-    runs : (runs, 3) array
-        Neighbouring boundary rows which are neighbours in the parent's front too: the
-        first of them, its row there (0 .. p + q - 1 of the parent), and how many. No run
-        holds both pivots and boundary rows of the parent.
-    run_start : (fronts + 1,) array
-        Where a front's runs begin.
-    pieces : (pieces, 4) array
-        The same seen from above: neighbouring rows of a front which are neighbours in its
-        children's boundaries too. The first of them, its row in either child's boundary
-        (-1: not from there), and how many. No piece holds both pivots and boundary rows.
-    piece_start : (fronts + 1,) array
-        Where a front's pieces begin; leaves have none.
-    level_start : (levels + 1,) array
-        First front of each level.
-    largest_q, largest_m : (levels,) arrays
-        Most boundary rows, and most rows p + q, of a level's fronts.
-    leaf_rows : (leaves, rows) array
-        Place in the leaf's element of the rows of the leaves' fronts: the pivots from
-        column 0, the boundary from column ``leaf_boundary`` on.
-    leaf_boundary : int
-        See ``leaf_rows``.
+    A *run* are neighbouring boundary rows which are neighbours in the parent's front too: the
+    first of them, its row there (0 .. p + q - 1 of the parent), and how many. A *piece* is the
+    same seen from above, neighbouring rows of a front which are neighbours in its children's
+    boundaries too: the first of them, its row in either child's boundary (-1: not from there),
+    and how many. Neither holds both pivots and boundary rows of the parent.
     """
 
-    p: Index
-    q: Index
-    pivot_start: Offset
-    panel_start: Offset
-    order: Index
-    runs: Index
-    run_start: Offset
-    pieces: Index
-    piece_start: Offset
-    level_start: Offset
-    largest_q: Offset
-    largest_m: Offset
-    leaf_rows: Index
-    leaf_boundary: int
+    p: Index  # (fronts,): pivots
+    q: Index  # (fronts,): boundary rows
+    pivot_start: Offset  # (fronts + 1,): a front's pivots in the order of elimination
+    panel_start: Offset  # (fronts + 1,): its panel among all panels
+    order: Index  # (size,): number of the function that is eliminated first, second, ...
+    runs: Index  # (runs, 3)
+    run_start: Offset  # (fronts + 1,)
+    pieces: Index  # (pieces, 4)
+    piece_start: Offset  # (fronts + 1,); leaves have none
+    level_start: Offset  # (levels + 1,): first front of each level
+    largest_q: Offset  # (levels,): most boundary rows of a level's fronts
+    largest_m: Offset  # (levels,): most rows p + q
+    leaf_rows: Index  # (leaves, rows): place in the leaf's element of its front's pivots,
+    leaf_boundary: int  # and, from this column on, of its boundary rows
 
 
 _plans: dict[int, Plan] = {}

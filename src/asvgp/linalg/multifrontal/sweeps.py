@@ -30,6 +30,15 @@ class Slots(NamedTuple):
     size: Offset
 
 
+class Boxes(NamedTuple):
+    """Boxes ``start .. stop - 1`` of a level, and the highest level to go up to."""
+
+    level: int
+    start: int
+    stop: int
+    limit: int
+
+
 @inner()
 def _slot(slots, level, box, own, shared):
     start = slots.start[level] + box % slots.kept[level] * slots.size[level]

@@ -9,25 +9,16 @@ of the depths down to which one interval contains it. So the rows of a front are
 alive on its box that are eliminated at its own depth (pivots) or at smaller ones (boundary).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from math import prod
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numba
 import numpy as np
 
-from asvgp.linalg.multifrontal.dissection import (
-    Dissection,
-    Index,
-    Line,
-    Range,
-    Space,
-    dissect,
-)
+from asvgp.linalg.multifrontal.dissection import Dissection, Index, Line, Range, Space, dissect
 
 LEAF = {1: 16, 2: 4, 3: 4}  # cells of a leaf in each input, by the number of inputs
 
@@ -120,26 +111,10 @@ class Tree:
         flops = float(factor_flops), float(inverse_flops)
         return Cost(float(nonzeros), *flops, *peaks, float(factor))
 
-    @property
-    def factor_nonzeros(self) -> float:
-        """Non-zeros of the factor."""
-        return self.cost().factor_nonzeros
-
     @cached_property
     def factor_flops(self) -> float:
         """Operations of the factorisation."""
         return self.cost().factor_flops
-
-    @property
-    def inverse_flops(self) -> float:
-        """Operations of the selected inversion, given the factor."""
-        return self.cost().inverse_flops
-
-    @property
-    def peak_elements(self) -> float:
-        """Doubles held at once, level by level: the larger of the two phases."""
-        cost = self.cost()
-        return max(cost.factor_peak, cost.inverse_peak)
 
 
 @lru_cache(maxsize=8)
@@ -149,24 +124,11 @@ def symbolic(
     columns: int = 0,
     leaf: tuple[int, ...] | None = None,
 ) -> Tree:
-    """Dissect a grid and lay out the fronts.
+    """Dissect a grid and lay out the fronts; the same arguments give the same, immutable object.
 
-    Parameters
-    ----------
-    cells : tuple of int
-        Finest cells in each input.
-    spaces : tuple of Space
-        The components.
-    columns : int
-        Functions alive everywhere, numbered last and eliminated at the root.
-    leaf : tuple of int, optional
-        Boxes are halved until leaves have at most that many cells in each input, or until
-        an interval would become empty. The default is `default_leaf`.
-
-    Returns
-    -------
-    Tree
-        Immutable; the same arguments give the same object.
+    ``columns`` are functions alive everywhere, numbered last and eliminated at the root. Boxes
+    are halved until leaves have at most ``leaf`` cells in each input, by default as many as
+    `default_leaf` returns, or until an interval would become empty.
 
     Examples
     --------
@@ -201,17 +163,15 @@ def symbolic(
     return tree
 
 
-def default_leaf(
-    spaces: tuple[Space, ...], leaf: Mapping[int, int] = MappingProxyType(LEAF)
-) -> tuple[int, ...]:
-    """Cells of a leaf in each input, as a table has it by the number of inputs.
+def default_leaf(spaces: tuple[Space, ...]) -> tuple[int, ...]:
+    """Return the number of cells of a leaf in each input.
 
     Operations and non-zeros change little up to about these sizes: larger leaves mean fewer
     boxes and levels, but larger elements to hold. Leaves narrower than the degree have
     next to nothing to eliminate.
     """
     inputs = list(zip(*(space.degrees for space in spaces), strict=True))
-    least = leaf.get(len(inputs), 2)
+    least = LEAF.get(len(inputs), 2)
     return tuple(max(least, *(degree or 0 for degree in degrees)) for degrees in inputs)
 
 
