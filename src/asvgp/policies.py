@@ -413,9 +413,6 @@ class MemoryPolicy:
     most_joint_draws: int = _policy(
         2000, "points", "Joint draws factor the covariance of all points; more take too long."
     )
-    sample_cells: float = _policy(
-        250_000.0, "cells", "On such a grid the elimination is looked at quickly."
-    )
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ input (`first_coarsening`, `next_coarsening`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import ceil, log2, prod
 
@@ -39,11 +39,8 @@ def marginal_moments(stats: Statistics) -> list[Array]:
     """Return the moments along each input of the main block, the others summed over."""
     D, out = len(stats.grids), []
     for d in range(D):
-        index: list[slice | int] = [slice(None)] * (2 * D)
-        for e in range(D):
-            if e != d:
-                index[D + e] = 0
-        reduced = stats.moments[tuple(index)]  # (cells..., powers_d)
+        powers = (slice(None) if e == d else 0 for e in range(D))
+        reduced = stats.moments[..., *powers]  # (cells..., powers_d)
         out.append(reduced.sum(axis=tuple(e for e in range(D) if e != d)))
     return out
 
@@ -58,54 +55,49 @@ def longest_in_cells(degrees: Iterable[int]) -> float:
     return max(FIELD.longest_condition ** (0.5 / sum(degrees)), FIELD.shortest_length)
 
 
-def widest_level(
-    process: Component,
-    grid: Grid,
-    degree: int,
-    moments: Array,
-    tolerated: float,
-    longest: float,
-) -> int:
-    """Return how often the cells of a grid may be doubled for this process.
+def _terms(kernel: Kernel, plan: Plan) -> Iterator[tuple[list[Axis], float]]:
+    """Yield the axes of every term, and its longest lengthscale in cells."""
+    for axes in plan.axes(kernel):
+        yield axes, longest_in_cells(axis.degree for axis in axes)
 
-    ``tolerated`` is the share of its variance that may be missed; ``moments`` are the
-    marginal ones along this input, (cells, 2 powers + 1); ``longest`` is the longest
-    lengthscale in cells that digits allow.
+
+def _most(grid: Grid) -> int:
+    """Return the highest level, at which there are two cells."""
+    return int(log2(max(grid.cells / 2, 1)))
+
+
+def _widest_level(axis: Axis, moments: Array, tolerated: float, longest: float) -> int:
+    """Return how often the cells of an axis may be doubled.
+
+    ``tolerated`` is the share of its variance that may be missed; ``moments`` are the marginal
+    ones along this input, (cells, 2 powers + 1).
     """
-    ratio = scale_of(process) / grid.spacing
-    most = int(log2(max(grid.cells / 2, 1)))
-    highest = int(np.floor(log2(max(ratio / FIELD.shortest_length, 1.0))))
-    weight = float(moments[:, 0].sum())
-    powers = (moments.shape[1] - 1) // 2
-    level = min(highest, most)
+    process, grid = axis.process, axis.fine
+    assert process is not None
+    ratio, weight = scale_of(process) / grid.spacing, float(moments[:, 0].sum())
+    level = min(int(log2(max(ratio / FIELD.shortest_length, 1.0))), _most(grid))
     while level > 0:
-        axis = Axis(process, grid, degree, level, powers)
-        missed = 1.0 - axis.trace(moments)[0] / weight
-        if missed <= tolerated:
+        wide = Axis(process, grid, axis.degree, level, axis.powers)
+        if 1.0 - wide.trace(moments)[0] / weight <= tolerated:
             break
         level -= 1
-    return int(np.clip(level, _level_by_digits(process, grid, longest), most))
+    return max(level, _level_by_digits(axis, longest))
 
 
-def _level_by_digits(process: Component, grid: Grid, longest: float) -> int:
+def _level_by_digits(axis: Axis, longest: float) -> int:
     """Return the least level at which a lengthscale has at most ``longest`` cells, if two can."""
-    least = ceil(log2(scale_of(process) / grid.spacing / longest))
-    return int(np.clip(least, 0, int(log2(max(grid.cells / 2, 1)))))
+    if axis.process is None:
+        return 0
+    least = ceil(log2(scale_of(axis.process) / axis.fine.spacing / longest))
+    return int(np.clip(least, 0, _most(axis.fine)))
 
 
 def levels_by_digits(kernel: Kernel, plan: Plan) -> tuple[tuple[int, ...], ...]:
     """Return levels as fine as the plan's grids, but for what could not be factored."""
-    levels = []
-    for term, degrees in zip(plan.terms, plan.degrees, strict=True):
-        processes = {process.dim: process for process in kernel.components[term].factors}
-        longest = longest_in_cells(k for k in degrees if k)
-        levels.append(
-            tuple(
-                _level_by_digits(processes[column], grid, longest) if column in processes else 0
-                for column, grid in zip(plan.inputs, plan.grids, strict=True)
-            )
-        )
-    return tuple(levels)
+    return tuple(
+        tuple(_level_by_digits(axis, longest) for axis in axes)
+        for axes, longest in _terms(kernel, plan)
+    )
 
 
 def widths_by_digits(kernel: Kernel, plan: Plan) -> tuple[int, ...]:
@@ -113,13 +105,12 @@ def widths_by_digits(kernel: Kernel, plan: Plan) -> tuple[int, ...]:
 
     They are whole numbers, and need not be powers of two.
     """
-    (term,), (degrees,) = plan.terms, plan.degrees
-    processes = {process.dim: process for process in kernel.components[term].factors}
-    longest = longest_in_cells(k for k in degrees if k)
+    ((axes, longest),) = _terms(kernel, plan)
     widths = []
-    for column, grid in zip(plan.inputs, plan.grids, strict=True):
-        width = ceil(scale_of(processes[column]) / grid.spacing / longest)
-        widths.append(int(np.clip(width, 1, max(grid.cells // 2, 1))))
+    for axis in axes:
+        assert axis.process is not None
+        width = ceil(scale_of(axis.process) / axis.fine.spacing / longest)
+        widths.append(int(np.clip(width, 1, max(axis.fine.cells // 2, 1))))
     return tuple(widths)
 
 
@@ -137,27 +128,20 @@ def levels_by_tolerance(
     One per term and input of the main block, at these hyperparameters. ``moments`` are the
     marginal ones, on the plan's grids; ``scatter`` is the variance between neighbouring data.
     """
-    levels, least = [], (0,) * len(plan.grids)
+    least, tolerated = (0,) * len(plan.grids), 2.0 * FIELD.tolerated_loss * noise
     if objective == "evidence":
         least = levels_by_data(kernel, plan, moments, count)
-    for term, degrees in zip(plan.terms, plan.degrees, strict=True):
-        part = kernel.components[term]
-        processes = {process.dim: process for process in part.factors}
-        longest = longest_in_cells(k for k in degrees if k)
+        tolerated = FIELD.tolerated_scatter * max(scatter, noise)
+    levels = []
+    for term, (axes, longest) in zip(plan.terms, _terms(kernel, plan), strict=True):
         along = []
-        for d, column in enumerate(plan.inputs):
-            if column not in processes:
-                along.append(0)
-                continue
-            variance = part.variance * (float(moments[d][:, 0].sum()) / count)
-            if objective == "evidence":
-                tolerated = FIELD.tolerated_scatter * max(scatter, noise) / variance
-            else:
-                tolerated = 2.0 * FIELD.tolerated_loss * noise / variance
-            level = widest_level(
-                processes[column], plan.grids[d], degrees[d], moments[d], tolerated, longest
-            )
-            along.append(max(level, least[d]))
+        for axis, marginal, lowest in zip(axes, moments, least, strict=True):
+            level = 0
+            if axis.process is not None:
+                share = float(marginal[:, 0].sum()) / count
+                variance = kernel.components[term].variance * share
+                level = max(_widest_level(axis, marginal, tolerated / variance, longest), lowest)
+            along.append(level)
         levels.append(tuple(along))
     return tuple(levels)
 
@@ -172,11 +156,10 @@ def levels_by_data(
     be alike in cells.
     """
     lengths = np.full(len(plan.grids), np.inf if kernel else 1.0)
-    parts = [kernel.components[term] for term in plan.terms] if kernel else []
-    for part in parts:
-        for process in part.factors:
-            d = plan.inputs.index(process.dim)
-            lengths[d] = min(lengths[d], scale_of(process) / plan.grids[d].spacing)
+    for axes in plan.axes(kernel) if kernel else ():
+        for d, axis in enumerate(axes):
+            if axis.process is not None:
+                lengths[d] = min(lengths[d], scale_of(axis.process) / axis.fine.spacing)
     levels = [0] * len(plan.grids)
     cells = np.array([float(grid.cells) for grid in plan.grids])
 
@@ -236,13 +219,9 @@ def next_coarsening(
     the last one nearer to its end.
     """
     step = 4 if len(now) < 3 else 2
+    terms = list(zip(plan.axes(kernel), levels, strict=True))
     coarsening = []
-    for d, (column, times) in enumerate(zip(plan.inputs, now, strict=True)):
-        involved = [
-            along[d]
-            for along, term in zip(levels, plan.terms, strict=True)
-            if column in [process.dim for process in kernel.components[term].factors]
-        ]
-        finest = 2 ** min(involved)
+    for d, times in enumerate(now):
+        finest = 2 ** min(along[d] for axes, along in terms if axes[d].process is not None)
         coarsening.append(max(min(times, finest), 1 if at_once else times // step, 1))
     return tuple(coarsening)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -25,21 +25,11 @@ class NotEnoughMemory(MemoryError, ValueError):
 
 
 class Need(NamedTuple):
-    """Bytes that a plan takes at its peak.
+    """Bytes that a plan takes at its peak."""
 
-    Attributes
-    ----------
-    memory : float
-        With everything in memory.
-    rest : float
-        Bytes left in memory if the factors are on disk.
-    disk : float
-        Bytes of two factors on disk; zero where they cannot be there.
-    """
-
-    memory: float
-    rest: float
-    disk: float = 0.0
+    memory: float  # with everything in memory
+    rest: float  # left in memory if the factors are on disk
+    disk: float = 0.0  # of two factors on disk; zero where they cannot be there
 
     def spills(self, limit: float) -> bool:
         """Return whether the factors do not fit in ``limit`` bytes, while everything else does."""
@@ -128,17 +118,10 @@ def require_joint(
 
 
 class MemoryBudget:
-    """The memory limit of a model, and which plans fit in it.
+    """The memory limit of a model, in bytes, and which plans fit in it.
 
-    Parameters
-    ----------
-    limit : float, optional
-        Bytes; by default four fifths of the memory of the machine, or of the GPU.
-    device : Cpu or Batched
-    announce : callable, optional
-        Called with a message before long work begins.
-    auto : bool
-        Whether the number of basis functions is automatic.
+    The limit is four fifths of the memory of the machine, or of the GPU, unless given. Messages
+    before long work go to ``announce``; ``auto`` says that the number of functions is automatic.
     """
 
     def __init__(
@@ -201,36 +184,18 @@ class MemoryBudget:
 
         If possible, only the inputs of the main block get wider cells; otherwise the smooths too.
         """
+        for least in (1.0, 0.0) if plan.inputs else (0.0,):  # of the share of the smooths' cells
 
-        def main(share: float) -> Plan:
-            return replace(plan, grids=_scaled(plan.grids, share))
+            def scaled(power: int, least: float = least) -> Plan:
+                share = 0.93**power
+                smooths = _scaled(plan.smooth_grids, max(least, share), 4)
+                return replace(plan, grids=_scaled(plan.grids, share), smooth_grids=smooths)
 
-        def everything(share: float) -> Plan:
-            return replace(main(share), smooth_grids=_scaled(plan.smooth_grids, share, 4))
-
-        for scaled in (main, everything) if plan.inputs else (everything,):
-            if not self.fits(scaled(0.0), kernel):
-                continue
-            share = self._first_share(plan, kernel) if scaled is main else 0.93
-            while not self.fits(scaled(share), kernel):
-                share *= 0.93
-            return scaled(share)
+            powers = range(1, 256)
+            power = bisect_left(powers, True, key=lambda n: self.fits(scaled(n), kernel))
+            if power < len(powers):
+                return scaled(powers[power])
         return None
-
-    def _first_share(self, plan: Plan, kernel: Kernel) -> float:
-        """Estimate how many cells per input fit, as a share of the plan's.
-
-        The bytes per cell grow slowly with the number of cells, so that a sample shows them.
-        """
-        inputs, cells = len(plan.grids), prod(grid.cells for grid in plan.grids)
-        few = MEMORY.sample_cells / (1.0 + plan.columns / 200.0)
-        share = min(1.0, (few / cells) ** (1.0 / inputs))
-        sample = replace(plan, grids=_scaled(plan.grids, share))
-        count = prod(grid.cells for grid in sample.grids)
-        per_cell = 1.15 * plan_bytes(sample, kernel, self.device) / count
-        if per_cell * cells * share**inputs > self.limit:
-            return share
-        return min(0.95, (self.limit / (per_cell * cells)) ** (1.0 / inputs))
 
     def starting_plan(self, plan: Plan, kernel: Kernel) -> Plan:
         """Return an automatic plan whose first stage fits, on wider cells where necessary."""
@@ -285,8 +250,9 @@ def spilled(need: Need, spills: bool) -> str:
 
 
 def _scaled(grids: Sequence[Grid], share: float, least: int = 1) -> tuple[Grid, ...]:
-    """Return grids with a share of the cells, at least ``least`` of them."""
-    return tuple(Grid(g.lower, g.upper, max(least, int(share * g.cells))) for g in grids)
+    """Return grids with a share of their cells, but at least ``least`` if they have as many."""
+    counts = [max(min(least, grid.cells), int(share * grid.cells)) for grid in grids]
+    return tuple(Grid(g.lower, g.upper, count) for g, count in zip(grids, counts, strict=True))
 
 
 def fitting_cells(
@@ -298,10 +264,8 @@ def fitting_cells(
     """
     out = list(cells)
     while needed(out) > limit and max(out) > 8:
-        finest = max(out[:main], default=0)
-        which = range(main) if finest > 16 else range(main, len(out))
-        if not len(which):
-            which = range(main)
+        smooths = main < len(out) and max(out[:main], default=0) <= 16
+        which = range(main, len(out)) if smooths else range(main)
         for i in which:
             out[i] = max(4, ceil(out[i] / 2))
         if all(out[i] == 4 for i in which):
