@@ -26,25 +26,13 @@ from asvgp.model.engine import Factored
 class Bound:
     """The collapsed bound and its parts, summed over outputs.
 
-    Attributes
-    ----------
-    elbo : float
-        Lower bound on the log evidence.
-    fit : float
-        The bound without the trace term, which is the evidence of the spline field itself.
-    missed : float
-        ``t``, the prior variance that the splines miss, summed over the data.
-    gradient : ndarray
-        Gradient of ``elbo`` or of ``fit``, whichever is the objective, with respect to the
-        logarithms of the kernel's hyperparameters and of the noise variance.
-    d_missed : ndarray
-        Gradient of ``missed``.
+    Gradients are with respect to the logarithms of the kernel's hyperparameters and of the noise.
     """
 
-    elbo: float
-    fit: float
-    missed: float
-    gradient: Array
+    elbo: float  # lower bound on the log evidence
+    fit: float  # the bound without the trace term: the evidence of the spline field itself
+    missed: float  # t, the prior variance that the splines miss, summed over the data
+    gradient: Array  # of ``elbo`` or of ``fit``, whichever is the objective
     d_missed: Array
 
 

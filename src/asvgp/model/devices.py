@@ -136,7 +136,7 @@ class Batched:
     def memory(self) -> float:
         """Bytes of memory in all."""
         if self.device.type != "cuda":
-            return Cpu().memory
+            return physical_memory()
         return float(self.torch.cuda.get_device_properties(self.device).total_memory)
 
     @property

@@ -62,14 +62,8 @@ class Elimination:
         coef = np.empty((outputs, cells if keep else 0, size))
         for o in range(outputs):
             part = np.zeros((size, size))
-            elimination.means(
-                prior.markers,
-                self.gain,
-                self.offset[o],
-                self.start_mean[o],
-                part,
-                coef[o],
-            )
+            means = self.offset[o], self.start_mean[o]
+            elimination.means(prior.markers, self.gain, *means, part, coef[o])
             total += part
         return total, coef
 
@@ -161,17 +155,8 @@ def _plain(prior: ChainPrior, stats: Statistics, noise: float) -> Elimination:
 
 def _square_root(prior: ChainPrior, stats: Statistics, noise: float) -> Elimination:
     gain, rho, offset = _outputs(prior, stats)
-    n = prior.num_states
-    carried, explained = square_root.factor(
-        prior.shift,
-        prior.power,
-        prior.element_root,
-        *stats.roots,
-        noise**-0.5,
-        gain,
-        rho,
-        offset,
-    )
+    n, rows = prior.num_states, (prior.shift, prior.power, prior.element_root)
+    carried, explained = square_root.factor(*rows, *stats.roots, noise**-0.5, gain, rho, offset)
     work = np.zeros((2 * n, n + len(offset)))
     work[:n] = carried
     work[n:, :n] = prior.boundary_root
@@ -179,15 +164,7 @@ def _square_root(prior: ChainPrior, stats: Statistics, noise: float) -> Eliminat
     factor, right = work[:n, :n], work[:n, n:]
     root = np.linalg.inv(factor)  # covariance = root root'
     determinant = float(2.0 * np.sum(np.log(np.abs(np.diag(factor)))) + np.sum(np.log(rho)))
+    explained, mean = explained + np.sum(right**2, axis=0), (root @ right).T
     return Elimination(
-        prior,
-        stats,
-        "square-root",
-        gain,
-        rho,
-        offset,
-        (root @ right).T,
-        root,
-        determinant,
-        explained + np.sum(right**2, axis=0),
+        prior, stats, "square-root", gain, rho, offset, mean, root, determinant, explained
     )

@@ -19,40 +19,21 @@ from asvgp.model.axis import Axis
 class Plan:
     """The terms of the main block with their splines, and the global columns.
 
-    Attributes
-    ----------
-    inputs : tuple of int
-        Columns of X that make the main block; empty for an additive model.
-    grids : tuple of Grid
-        The finest cells along each of these inputs.
-    powers : tuple of int
-        The largest degree along each of these inputs.
-    terms : tuple of int
-        Numbers of the kernel's components in the main block.
-    degrees, levels : tuples, with one tuple of int per term
-        Degrees and levels of the splines along every input of the block, zero where a term is
-        constant. Cells of level l are ``2**l`` finest cells wide.
-    smooths : tuple of int
-        Numbers of the kernel's components that are columns, each over an input of its own.
-    smooth_grids : tuple of Grid
-    smooth_degrees : tuple of int
-    effects : int
-        Number of fixed effects, the last columns.
-    names : tuple of str, optional
-        Names of all columns of X, for messages.
+    Terms and smooths are numbers of the kernel's components. Cells of level l are ``2**l`` finest
+    cells wide; degrees and levels are zero along inputs in which a term is constant.
     """
 
-    inputs: tuple[int, ...]
-    grids: tuple[Grid, ...]
-    powers: tuple[int, ...]
-    terms: tuple[int, ...]
-    degrees: tuple[tuple[int, ...], ...]
-    levels: tuple[tuple[int, ...], ...]
-    smooths: tuple[int, ...] = ()
+    inputs: tuple[int, ...]  # columns of X that make the main block; none in an additive model
+    grids: tuple[Grid, ...]  # the finest cells along each of them
+    powers: tuple[int, ...]  # the largest degree along each of them
+    terms: tuple[int, ...]  # components in the main block
+    degrees: tuple[tuple[int, ...], ...]  # by term and input
+    levels: tuple[tuple[int, ...], ...]  # by term and input
+    smooths: tuple[int, ...] = ()  # components that are columns, each over an input of its own
     smooth_grids: tuple[Grid, ...] = ()
     smooth_degrees: tuple[int, ...] = ()
-    effects: int = 0
-    names: tuple[str, ...] | None = None
+    effects: int = 0  # number of fixed effects, the last columns
+    names: tuple[str, ...] | None = None  # of all columns of X, for messages
 
     @property
     def columns(self) -> int:

@@ -92,15 +92,9 @@ class Prior:
         n, k, parameters = self.grid.cells, self.degree, len(self.kernel.parameters)
         self.gain, self.rho = np.empty((n, k)), np.empty(n)
         self.d_gain, self.d_rho = np.empty((parameters, n, k)), np.empty((parameters, n))
-        self.first, carried, d_carried = chain.factor(
-            self.markers,
-            self.element,
-            self.d_element,
-            self.gain,
-            self.rho,
-            self.d_gain,
-            self.d_rho,
-        )
+        out = self.gain, self.rho, self.d_gain, self.d_rho
+        factored = chain.factor(self.markers, self.element, self.d_element, *out)
+        self.first, carried, d_carried = factored
         start = self.boundary + carried
         d_start = self.d_boundary + d_carried
         self.start_covariance, log_det = inverse_and_log_det(start)
@@ -138,20 +132,9 @@ class Prior:
         return cov
 
     def _marginals(self, pair: Array, cumulative: Array, d_trace: Array, cov: Array) -> float:
-        return chain.marginals(
-            self.markers,
-            self.first,
-            self.gain,
-            self.rho,
-            self.d_gain,
-            self.d_rho,
-            self.start_covariance,
-            self.d_start_covariance,
-            pair,
-            cumulative,
-            d_trace,
-            cov,
-        )
+        factor = self.gain, self.rho, self.d_gain, self.d_rho
+        start, sums = (self.start_covariance, self.d_start_covariance), (pair, cumulative)
+        return chain.marginals(self.markers, self.first, *factor, *start, *sums, d_trace, cov)
 
 
 class Layout(NamedTuple):
