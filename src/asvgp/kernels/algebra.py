@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from asvgp.basis import Array, Grid
+from asvgp.basis import Array
 from asvgp.kernels.base import Component, Kernel
 from asvgp.kernels.effects import Effect
 from asvgp.kernels.product import Product
@@ -54,27 +54,22 @@ class Sum(Kernel):
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the hyperparameters, component by component."""
-        return tuple(f"{i}{p}" for i, part in self._labelled() for p in part.parameters)
+        return tuple(f"{i}{p}" for i, part in self.labelled for p in part.parameters)
 
     @property
     def fixed(self) -> tuple[str, ...]:
         """Names of the fixed hyperparameters."""
-        return tuple(f"{i}{p}" for i, part in self._labelled() for p in part.fixed)
+        return tuple(f"{i}{p}" for i, part in self.labelled for p in part.fixed)
 
     @property
     def bounds(self) -> Mapping[str, tuple[float, float]]:
         """Bounds by the names of the hyperparameters."""
-        return {f"{i}{p}": pair for i, part in self._labelled() for p, pair in part.bounds.items()}
+        return {f"{i}{p}": pair for i, part in self.labelled for p, pair in part.bounds.items()}
 
     @property
     def values(self) -> Array:
         """The hyperparameters, in the order of ``parameters``."""
         return np.concatenate([part.values for part in self.parts])
-
-    def _labelled(self):
-        """Pair every component with the prefix of its hyperparameters' names."""
-        several = len(self.parts) > 1
-        return [(f"{i}." if several else "", part) for i, part in enumerate(self.parts, start=1)]
 
     def replace_parts(self, parts) -> Sum:
         """Return a copy with other components."""
@@ -89,14 +84,6 @@ class Sum(Kernel):
         return self.replace_parts(
             part.replace_free(values) for part, values in zip(self.parts, by_part, strict=True)
         )
-
-    def limits(self, grid: Grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
-        """Return the limits of every component."""
-        return {
-            f"{i}{name}": pair
-            for i, part in self._labelled()
-            for name, pair in part.limits(grid, spread, power).items()
-        }
 
     def candidates(self, lengths, periods, variance: float) -> Sequence[Sum]:
         """Return sums to start training from.

@@ -75,12 +75,14 @@ class Kernel(ABC):
         """Return a copy with other hyperparameters, within bounds; fixed ones do not change."""
 
     @abstractmethod
-    def limits(self, grid: Any, spread: float, power: float) -> dict[str, tuple[float, float]]:
-        """Return default bounds for training, for y with this variance and mean square."""
-
-    @abstractmethod
     def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
         """Return copies to start training from, with these correlation lengths and periods."""
+
+    @property
+    def labelled(self) -> list[tuple[str, Any]]:
+        """Every component, after the prefix of the names of its hyperparameters."""
+        several = len(self.components) > 1
+        return [(f"{i}." if several else "", part) for i, part in enumerate(self.components, 1)]
 
     @property
     def intercept(self) -> int | None:
@@ -316,6 +318,10 @@ class Component(Kernel):
     def factors(self) -> tuple[Self, ...]:
         """The kernel at variance one: a product with a single factor."""
         return (self.replace(variance=1.0, fixed=(), bounds={}),)
+
+    @abstractmethod
+    def limits(self, grid: Any, spread: float, power: float) -> dict[str, tuple[float, float]]:
+        """Return default bounds for training, for y with this variance and mean square."""
 
     @abstractmethod
     def covariance(self, lag) -> Array:

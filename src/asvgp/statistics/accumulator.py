@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 from math import nan
 from operator import add
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,32 +21,13 @@ if TYPE_CHECKING:
     from asvgp.statistics.statistics import Statistics
 
 
-class _Part(Protocol):
-    """Sums of data of one kind."""
-
-    @property
-    def squares(self) -> Array:
-        """Weighted sums of y squared so far."""
-        ...
-
-    def statistics(self) -> Statistics:
-        """Return the statistics of all blocks so far."""
-        ...
-
-
 class Accumulator:
     """Sums over data that come in blocks, in tables that stay from block to block.
 
     The sums depend on the rows, their order and where blocks begin, not on where they come
-    from: the same blocks give the same bits. The first block must be the longest.
-
-    Parameters
-    ----------
-    like : Statistics
-        Statistics whose grids, columns, centres and convention the new ones have; the data in
-        them are not added.
-    premultiplied : bool
-        Whether y is multiplied by its weights already; see `Statistics.from_data`.
+    from: the same blocks give the same bits. The first block must be the longest. The sums have
+    the grids, columns, centres and convention of ``like``, whose data are not added;
+    ``premultiplied`` as in `Statistics.from_data`.
 
     Examples
     --------
@@ -62,7 +43,7 @@ class Accumulator:
 
     def __init__(self, like: Statistics, premultiplied: bool = False):
         self.like = like
-        self.parts: dict[str, _Part] = {}
+        self.parts: dict[str, OneInput | ManyInputs | GridSums] = {}
         self.unweighted: Accumulator | None = None
         if premultiplied:  # then the centre of y is subtracted afterwards
             plain = replace(like, centre=np.zeros(like.outputs))
@@ -79,14 +60,33 @@ class Accumulator:
         width: Array | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> None:
-        """Add a block of rows: one array for each column, y of shape (n,) or (n, outputs)."""
+        """Add rows, however many: one array for each column, y of shape (n,) or (n, outputs)."""
         y = y[:, None] if y.ndim == 1 else y
+        columns = inputs, smooth_inputs, covariates
+        rows = block_rows(sum(map(len, columns)) + y.shape[1])
+        for begin in range(0, max(len(y), 1), rows):
+            block = slice(begin, begin + rows)
+            main, smooths, linear = ([column[block] for column in part] for part in columns)
+            weights = None if sample_weight is None else sample_weight[block]
+            lengths = None if width is None else width[block]
+            self._add_block(main, y[block], weights, smooths, linear, lengths, progress)
+
+    def _add_block(
+        self,
+        inputs: Sequence[Array],
+        y: Array,
+        sample_weight: Array | None,
+        smooth_inputs: Sequence[Array],
+        covariates: Sequence[Array],
+        width: Array | None,
+        progress: Callable[[int], None] | None,
+    ) -> None:
         if self.unweighted is not None:
-            columns = {"smooth_inputs": smooth_inputs, "covariates": covariates, "width": width}
+            columns = smooth_inputs, covariates, width
             absent = np.isnan(y).any(axis=1, keepdims=True)
             zeros = np.broadcast_to(np.where(absent, nan, 0.0), y.shape)
-            self.weighted.add(inputs, zeros, sample_weight, **columns, progress=progress)
-            self.unweighted.add(inputs, y, **columns)
+            self.weighted._add_block(inputs, zeros, sample_weight, *columns, progress)
+            self.unweighted._add_block(inputs, y, None, *columns, None)
             return
         if len(self.like.grids) == 1 and not self.like.smooths:
             kind = "points" if width is None else "averages"
@@ -103,7 +103,7 @@ class Accumulator:
         part.add(inputs, y, sample_weight, smooth_inputs, covariates, progress)
 
     def add_grid(self, values, axes: Sequence, sample_weight=None) -> None:
-        """Add a block of gridded data; see `asvgp.statistics.gridded.GridSums.add`."""
+        """Add a block of gridded data; see `GridSums.add`."""
         part = self.parts.get("grid")
         if not isinstance(part, GridSums):
             part = self.parts["grid"] = GridSums(self.like)

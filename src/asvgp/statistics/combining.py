@@ -121,8 +121,7 @@ def _clear(left: Statistics, before: Statistics, empty: Array) -> None:
 def _contradicts(left: Statistics, before: Statistics, empty: Array) -> bool:
     """Return whether no data can have the sums ``left``, beyond rounding of those ``before``.
 
-    ``empty`` marks the cells in which nothing but rounding is left. The sums may still be
-    changed afterwards, so nothing here asks ``left`` for a property that is cached.
+    The sums may change afterwards, so nothing here asks ``left`` for a property that is cached.
     """
     first, empty = [0] * len(left.grids), empty.reshape(-1)
     weight = np.where(empty, 0.0, left.cell_weights.reshape(-1))
@@ -143,8 +142,7 @@ def _too_small(
 ) -> bool:
     """Return whether squares are smaller than the sums in the cells require, beyond rounding.
 
-    ``sums`` are (rows, cells) and ``squares`` (rows,), which were ``whole`` before the
-    subtraction; ``weight`` and ``before`` are the weights of the cells after and before it.
+    Squares were ``whole`` before the subtraction, and the weights of the cells ``before``.
     """
     tolerance = _TOLERANCE * np.sqrt(np.outer(np.abs(whole), before))
     if np.any(np.abs(sums[:, empty]) > tolerance[:, empty] + 1e-300):

@@ -28,13 +28,8 @@ if TYPE_CHECKING:
 class GridSums:
     """Sums over gridded data that come in blocks, each on coordinates of its own.
 
-    A block costs no more than the cells that it touches.
-
-    Parameters
-    ----------
-    like : Statistics
-        Statistics whose grids, centres and convention the new ones have. At most one column may
-        stand beside the grids, the column of ones.
+    A block costs no more than the cells that it touches. The sums have the grids, centres and
+    convention of ``like``, and beside the grids at most the column of ones.
 
     Examples
     --------
@@ -88,10 +83,8 @@ class GridSums:
         box = tuple(slice(axis.first, axis.first + axis.cells) for axis in placed)
         double, inputs = [2 * k for k in self.degrees], len(shape)
         if weights is None:
-            sides = [
-                _contract(np.ones(length), [axis], [k])
-                for length, axis, k in zip(shape, placed, double, strict=True)
-            ]
+            pairs = zip(placed, double, strict=True)
+            sides = [_contract(np.ones(len(axis.s)), [axis], [k]) for axis, k in pairs]
             self.sums.moments[box] += _cells_first(reduce(np.multiply.outer, sides), inputs)
         else:
             self.sums.moments[box] += _cells_first(_contract(weights, placed, double), inputs)

@@ -114,10 +114,7 @@ def longer_grids(
 
 
 def common_factors(grids: Sequence[Grid], others: Sequence[Grid]) -> tuple[int, ...]:
-    """Return how many cells of each grid make one of the other grid, which has the same ends.
-
-    The factor is one where the grids do not nest.
-    """
+    """Return how many cells of each grid make one of the other; one where they do not nest."""
     factors = []
     for grid, other in zip(grids, others, strict=True):
         same = (grid.lower, grid.upper) == (other.lower, other.upper)
@@ -129,7 +126,6 @@ def coarsen_sums(sums: Array, cell_axis: int, power_axis: int, maps: Array) -> A
     """Return sums over cells of one input that are ``len(maps)`` times as wide.
 
     ``maps[i]`` expresses the powers of the wide cell's coordinate in those of its i-th part.
-    Where the cells do not divide evenly, the last wide cell reaches past the domain.
     """
     shape = list(sums.shape)
     cells, powers = shape[cell_axis], shape[power_axis]
@@ -149,27 +145,18 @@ def coarsen_sums(sums: Array, cell_axis: int, power_axis: int, maps: Array) -> A
 
 @lru_cache(maxsize=64)
 def power_maps(degree: int, factor: int) -> Array:
-    """Return maps of the powers up to ``degree`` for `coarsen_sums`.
-
-    The i-th of the merged cells covers the coordinates ``(s + i) / factor`` of the wide cell,
-    whose powers follow by the binomial theorem.
-    """
+    """Return maps of the powers up to ``degree``, of ``(s + i) / factor``, for `coarsen_sums`."""
     return np.stack([rescaling(degree, i, factor) for i in range(factor)])
 
 
 @lru_cache(maxsize=64)
 def pair_maps(degree: int, factor: int) -> Array:
     """Return maps of all products of two powers, the upper triangle, for `coarsen_sums`."""
-    return np.stack([_rescaling_of_pairs(degree, i, factor) for i in range(factor)])
-
-
-def _rescaling_of_pairs(degree: int, offset: int, factor: int) -> Array:
-    """Return `rescaling` of both factors of all products of two powers."""
-    matrix, pair = rescaling(degree, offset, factor), pair_columns(degree)[1]
-    rows = []
-    for i, j in zip(*np.triu_indices(degree + 1), strict=True):
-        rows.append(np.bincount(pair.ravel(), np.outer(matrix[i], matrix[j]).ravel()))
-    return np.array(rows)
+    pair, upper = pair_columns(degree)[1].ravel(), np.transpose(np.triu_indices(degree + 1))
+    maps = power_maps(degree, factor)
+    return np.array(
+        [[np.bincount(pair, np.outer(m[i], m[j]).ravel()) for i, j in upper] for m in maps]
+    )
 
 
 def placement(splines: int, before: int, after: int) -> sparse.csr_array:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from asvgp.basis import Array, Grid, bspline_coefficients
+from asvgp.basis import Array, bspline_coefficients
 from asvgp.linalg.cells.accumulate_columns import add_pair, spline_values
 from asvgp.linalg.cells.accumulate_field import (
     add_cross,
@@ -40,12 +40,8 @@ class ManyInputs:
     """Sums over rows of any number of inputs, smooths and columns of given values.
 
     The first block must be the longest. Blocks whose lengths are multiples of `BATCH`, except
-    for the last, give the same bits as all rows at once.
-
-    Parameters
-    ----------
-    like : Statistics
-        Statistics whose grids, columns, centres and convention the new ones have.
+    for the last, give the same bits as all rows at once. The sums have the grids, columns, centres
+    and convention of ``like``.
     """
 
     def __init__(self, like: Statistics):
@@ -63,23 +59,48 @@ class ManyInputs:
         progress: Callable[[int], None] | None = None,
     ) -> None:
         """Add a block of rows, with y of shape (n, outputs)."""
-        sums = self.sums
         if not self.count:
-            self.observations = Observations(y, sample_weight, sums.centre)
-            if sums.grids:
-                tables = sums.moments, sums.targets, sums.cross
-                self.cells = CellSums(self.observations, inputs, sums.grids, sums.degrees, *tables)
-            if len(sums.column_gram) or not sums.grids:
-                self.columns = ColumnSums(
-                    self.observations, smooth_inputs, sums.smooths, covariates, sums.column_centre
-                )
+            self.observations = Observations(min(len(y), BATCH), self.sums.centre)
+            if self.sums.grids:
+                self.cells = CellSums(self.observations, self.sums)
+            if len(self.sums.column_gram) or not self.sums.grids:
+                self.columns = ColumnSums(self.observations, self.sums)
         self.observations.y, self.observations.sample_weight = y, sample_weight
         if self.cells is not None:
             self.cells.x = inputs
         if self.columns is not None:
             self.columns.smooth_inputs, self.columns.linear = smooth_inputs, covariates
-        _pass_over(self.observations, self.cells, self.columns, progress)
+        for begin in range(0, len(y), BATCH):
+            rows = min(BATCH, len(y) - begin)
+            self._add_batch(begin, rows)
+            if progress is not None:
+                progress(rows)
         self.count += len(y)
+
+    def _add_batch(self, begin: int, rows: int) -> None:
+        """Locate and add the rows from ``begin`` on."""
+        observations, cells, columns = self.observations, self.cells, self.columns
+
+        def locate_share(start: int, stop: int):
+            totals = observations.read(begin, start, stop)
+            if columns is not None:
+                columns.locate(begin, start, stop)
+            return totals, None if cells is None else cells.locate(begin, start, stop)
+
+        def add_share(start: int, stop: int) -> None:
+            if cells is not None:
+                cells.add(start, stop, columns)
+            if columns is not None:
+                columns.add(start, stop, rows)
+
+        located = each_share(rows, locate_share)
+        for (squares, missing, log_weights), _ in located:
+            observations.squares += squares
+            observations.missing += missing
+            observations.log_weights += log_weights
+        if cells is not None:
+            cells.offsets = [offsets for _, offsets in located]
+        each_share(rows, add_share)
 
     @property
     def squares(self) -> Array:
@@ -114,18 +135,15 @@ class ManyInputs:
 
 
 class Observations:
-    """Weights and outputs of a batch; a row with a missing output has weight zero.
+    """Weights and outputs, less their centre, of a batch; rows that are missing weigh nothing."""
 
-    ``centre`` is subtracted from y, one number for each output.
-    """
+    y: Array
+    sample_weight: Array | None
 
-    def __init__(self, y: Array, sample_weight: Array | None, centre: Array):
-        self.y, self.sample_weight, self.centre = y, sample_weight, centre
-        self.rows = min(len(y), BATCH)
-        self.weights = np.empty(self.rows)
-        self.outputs = np.empty((y.shape[1], self.rows))
-        self.squares = np.zeros(y.shape[1])
-        self.missing, self.log_weights = 0, 0.0
+    def __init__(self, rows: int, centre: Array):
+        self.rows, self.centre = rows, centre
+        self.weights, self.outputs = np.empty(rows), np.empty((len(centre), rows))
+        self.squares, self.missing, self.log_weights = np.zeros(len(centre)), 0, 0.0
 
     def read(self, begin: int, start: int, stop: int) -> tuple[Array, int, float]:
         """Read rows ``start`` to ``stop`` of the batch from ``begin`` on, and return totals."""
@@ -145,36 +163,22 @@ class Observations:
             weights[absent] = 0.0
         return (weights * outputs * outputs).sum(axis=1), missing, log_weights
 
-    def add(self, totals: tuple[Array, int, float]) -> None:
-        """Add the totals of a share."""
-        self.squares += totals[0]
-        self.missing += totals[1]
-        self.log_weights += totals[2]
-
 
 class CellSums:
     """Moments, targets and cross products of the cells of the main block."""
 
-    def __init__(
-        self,
-        observations: Observations,
-        x: Columns,
-        grids: Sequence[Grid],
-        degrees: Sequence[int],
-        moments: Array,
-        targets: Array,
-        cross: Array,
-    ):
-        self.observations, self.x, self.grids = observations, x, grids
-        cells, outputs = prod(grid.cells for grid in grids), len(targets)
-        rows = observations.rows
-        self.inputs = len(grids)
-        self.degrees = np.array(degrees, dtype=np.int64)
-        split = looped_inputs(degrees)
-        self.lead, self.markers = self.degrees[:split], markers_of(tuple(degrees[split:]))
-        self.moments = moments.reshape(cells, -1)
-        self.targets = targets.reshape(outputs, cells, -1)
-        self.cross = cross.reshape(cells, self.targets.shape[2], cross.shape[-1])
+    x: Columns
+
+    def __init__(self, observations: Observations, sums: Statistics):
+        self.observations, self.grids, rows = observations, sums.grids, observations.rows
+        cells, outputs = prod(grid.cells for grid in sums.grids), sums.outputs
+        self.inputs = len(sums.grids)
+        self.degrees = np.array(sums.degrees, dtype=np.int64)
+        split = looped_inputs(sums.degrees)
+        self.lead, self.markers = self.degrees[:split], markers_of(sums.degrees[split:])
+        self.moments = sums.moments.reshape(cells, -1)  # views: sums are added in place
+        self.targets = sums.targets.reshape(outputs, cells, -1)
+        self.cross = sums.cross.reshape(cells, self.targets.shape[2], sums.cross.shape[-1])
         self.shift = max(0, ceil(log2(cells / BLOCKS)))
         self.blocks = ((cells - 1) >> self.shift) + 1
         self.cell, self.sorted_cell = np.empty((2, rows), dtype=np.int64)
@@ -213,41 +217,27 @@ class CellSums:
             into = np.empty(self.moments.shape[1]), self.moments, self.targets
             add_points(self.markers, self.lead, cell, points, *at, *into)
             if columns is not None:
-                g = columns.model_groups
-                add_cross(
-                    self.degrees,
-                    self.order,
-                    cell,
-                    points,
-                    *at,
-                    columns.first[:g],
-                    columns.offsets,
-                    columns.values,
-                    np.empty(self.cross.shape[1]),
-                    self.cross,
-                )
+                first = columns.first[: columns.model_groups]
+                values = first, columns.offsets, columns.values
+                into = np.empty(self.cross.shape[1]), self.cross
+                add_cross(self.degrees, self.order, cell, points, *at, *values, *into)
 
 
 class ColumnSums:
     """Gram matrix of the global columns, bordered by the outputs and a column of ones.
 
-    The border holds the products of the columns with the outputs and their sums. ``centres``
-    are subtracted from the columns of given values.
+    The border holds the products of the columns with the outputs and their sums.
     """
 
-    def __init__(
-        self,
-        observations: Observations,
-        smooth_inputs: Columns,
-        smooths: Sequence[tuple[Grid, int]],
-        linear: Columns,
-        centres: Array,
-    ):
-        self.observations, self.centres = observations, centres
-        self.smooth_inputs, self.smooths, self.linear = smooth_inputs, smooths, linear
-        rows, dense = observations.rows, len(linear) + len(observations.outputs) + 1
+    smooth_inputs: Columns
+    linear: Columns
+
+    def __init__(self, observations: Observations, sums: Statistics):
+        smooths = sums.smooths
+        self.observations, self.centres, self.smooths = observations, sums.column_centre, smooths
+        rows, dense = observations.rows, sums.linear + sums.outputs + 1
         groups = len(smooths) + dense
-        self.model_groups = len(smooths) + len(linear)
+        self.model_groups = len(smooths) + sums.linear
         lengths = [grid.cells + degree for grid, degree in smooths] + [1] * dense
         self.sizes = [degree + 1 for _, degree in smooths] + [1] * dense
         self.begins = np.concatenate([[0], np.cumsum(lengths)])
@@ -304,42 +294,8 @@ class ColumnSums:
         return np.triu(self.gram) + np.triu(self.gram, 1).T
 
 
-def _pass_over(
-    observations: Observations,
-    cells: CellSums | None,
-    columns: ColumnSums | None,
-    progress: Callable[[int], None] | None,
-) -> None:
-    """Locate and add all rows, batch by batch."""
-    for begin in range(0, len(observations.y), BATCH):
-        rows = min(BATCH, len(observations.y) - begin)
-
-        def locate_share(start: int, stop: int, begin=begin):
-            totals = observations.read(begin, start, stop)
-            if columns is not None:
-                columns.locate(begin, start, stop)
-            return totals, None if cells is None else cells.locate(begin, start, stop)
-
-        def add_share(start: int, stop: int, rows=rows) -> None:
-            if cells is not None:
-                cells.add(start, stop, columns)
-            if columns is not None:
-                columns.add(start, stop, rows)
-
-        located = each_share(rows, locate_share)
-        for totals, _ in located:
-            observations.add(totals)
-        if cells is not None:
-            cells.offsets = [offsets for _, offsets in located]
-        each_share(rows, add_share)
-        if progress is not None:
-            progress(rows)
-
-
 def columns_of(name: str, given, rows: int, count: int | None = None) -> list[Array]:
     """Return views of the columns of an array, or the arrays of a tuple, of checked shapes."""
-    if given is None and not count:
-        return []
     if given is None:
         columns = []
     elif isinstance(given, tuple):

@@ -33,14 +33,9 @@ class _Share(NamedTuple):
 
 
 class OneInput:
-    """Sums over rows of one input and columns of given values.
+    """Sums over rows of one input and columns of given values, with y at points or averaged.
 
-    Parameters
-    ----------
-    like : Statistics
-        Statistics whose grid, columns, centres and convention the new ones have.
-    averaged : bool
-        Whether y is averaged over intervals.
+    They have the grid, columns, centres and convention of ``like``.
     """
 
     def __init__(self, like: Statistics, averaged: bool = False):
@@ -92,12 +87,11 @@ class OneInput:
                     weights = as_doubles(sample_weight[begin:end])
                 lengths = None if width is None else as_doubles(width[begin:end])
                 for row, table, total in zip(values, tables, totals, strict=True):
+                    into = row, weights, *place, table, total
                     if lengths is None:
-                        accumulate(self.degree, points, row, weights, *place, table, total)
+                        accumulate(self.degree, points, *into)
                     else:
-                        accumulate_averages(
-                            markers, points, lengths, row, weights, *place, table, total
-                        )
+                        accumulate_averages(markers, points, lengths, *into)
                 if self.values > outputs:
                     known = np.where(np.isnan(values), 0.0, values)
                     weighted = known[outputs:] * weights if len(weights) else known[outputs:]

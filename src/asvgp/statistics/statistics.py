@@ -20,31 +20,25 @@ sums for all i <= j <= k.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from math import nan, prod
 from typing import Any
 
 import numpy as np
 
-from asvgp.basis import Array, Grid, occupied, pair_columns
+from asvgp.basis import Array, Grid, pair_columns
 from asvgp.linalg.chain.square_root import RANK_TOLERANCE, data_roots
-from asvgp.statistics.accumulator import Accumulator, block_rows
-from asvgp.statistics.combining import SUMS, TABLES, combined, difference, recentred
-from asvgp.statistics.nesting import (
-    coarsened,
-    coarsened_columns,
-    common_factors,
-    each,
-    extended,
-)
+from asvgp.statistics.accumulator import Accumulator
+from asvgp.statistics.combining import SUMS, combined, difference, recentred
+from asvgp.statistics.nesting import coarsened, coarsened_columns, common_factors, each, extended
+from asvgp.statistics.packing import packed, unpacked
 from asvgp.statistics.pass_many import columns_of
 
 Smooth = tuple[Grid, int]  # grid and degree: cells + degree columns
 
 
-def _no_numbers() -> Array:
-    return np.empty(0)
+_no_numbers = partial(np.empty, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +47,8 @@ class Statistics:
 
     Attributes
     ----------
-    grids : tuple of Grid
-        One for each of the D inputs of the main block.
-    degrees : tuple of int
-        Splines up to these degrees can be fitted in the main block.
+    grids, degrees : tuple of Grid and of int
+        One for each of the D inputs of the main block; splines up to these degrees can be fitted.
     smooths : tuple of (Grid, int)
         Grids and degrees of the columns that are splines of one further input each.
     linear : int
@@ -69,16 +61,12 @@ class Statistics:
         Sums of ``w y prod_d s_d**j_d``.
     cross : ndarray of shape (cells_1, ..., cells_D, k_1 + 1, ..., k_D + 1, C)
         Sums of ``w c prod_d s_d**j_d`` for every column c.
-    column_gram : ndarray of shape (C, C)
-        Weighted sums of the products of two columns.
-    column_targets : ndarray of shape (outputs, C)
-        Weighted sums of the products of y with the columns.
+    column_gram, column_targets : ndarray of shape (C, C) and (outputs, C)
+        Weighted sums of the products of two columns, and of y with the columns.
     squares : ndarray of shape (outputs,)
         Weighted sums of y squared. NaN where y came multiplied by its weights.
-    count : int
-        Number of observations, without the missing ones.
-    missing : int
-        Number of rows left out because an output was NaN.
+    count, missing : int
+        Number of observations, and of rows left out because an output was NaN.
     log_weights : float
         Sum of the logarithms of the weights. NaN where a weight is zero or negative: sums with
         such weights are right, but no density of Gaussian noise belongs to them.
@@ -202,39 +190,24 @@ class Statistics:
         y = np.asarray(y)
         y = y[:, None] if y.ndim == 1 else y
         n, outputs = y.shape
-        grids, degrees = _sequences(grid, degree)
-        inputs = columns_of("x", x, n, len(grids))
-        smooth_columns = columns_of("smooth_inputs", smooth_inputs, n, len(smooths))
         linear = columns_of("covariates", covariates, n)
+        empty = cls.empty(grid, degree, outputs, smooths=smooths, linear=len(linear))
+        if like is not None:
+            empty = empty._described_as(like)
         if sample_weight is not None:
             (sample_weight,) = columns_of("sample_weight", sample_weight, n, 1)
         if width is not None:
             (width,) = columns_of("width", width, n, 1)
-        sums = Accumulator(
-            cls.empty(
-                grids,
-                degrees,
-                outputs,
-                smooths=smooths,
-                linear=len(linear),
-                centre=None if like is None else like.centre,
-                column_centre=None if like is None else like.column_centre,
-                convention="" if like is None else like.convention,
-            ),
-            premultiplied,
+        sums = Accumulator(empty, premultiplied)
+        sums.add(
+            columns_of("x", x, n, len(empty.grids)),
+            y,
+            sample_weight,
+            smooth_inputs=columns_of("smooth_inputs", smooth_inputs, n, len(smooths)),
+            covariates=linear,
+            width=width,
+            progress=progress,
         )
-        rows = block_rows(len(inputs) + len(smooth_columns) + len(linear) + outputs)
-        for begin in range(0, max(n, 1), rows):
-            block = slice(begin, begin + rows)
-            sums.add(
-                [column[block] for column in inputs],
-                y[block],
-                None if sample_weight is None else sample_weight[block],
-                smooth_inputs=[column[block] for column in smooth_columns],
-                covariates=[column[block] for column in linear],
-                width=None if width is None else width[block],
-                progress=progress,
-            )
         return sums.statistics()
 
     @classmethod
@@ -286,15 +259,17 @@ class Statistics:
         convention: str = "",
     ) -> Statistics:
         """Return the statistics of no data."""
-        grids, degrees = _sequences(grid, degree)
-        smooths = tuple(smooths)
+        grids = (grid,) if isinstance(grid, Grid) else tuple(grid)
+        degrees = (int(degree),) if isinstance(degree, int | np.integer) else tuple(degree)
+        if len(grids) != len(degrees):
+            raise ValueError(f"{len(grids)} grids but {len(degrees)} degrees: give one each.")
         cells = tuple(grid.cells for grid in grids)
         powers = tuple(k + 1 for k in degrees)
         columns = sum(grid.cells + degree for grid, degree in smooths) + linear
         return cls(
             grids,
             degrees,
-            smooths,
+            tuple(smooths),
             linear,
             np.zeros(cells + tuple(2 * k + 1 for k in degrees)),
             np.zeros((outputs, *cells, *powers)),
@@ -310,16 +285,15 @@ class Statistics:
 
     def emptied(self) -> Statistics:
         """Return statistics of no data with the same grids, columns, centres and convention."""
-        return self.empty(
-            self.grids,
-            self.degrees,
-            self.outputs,
-            smooths=self.smooths,
-            linear=self.linear,
-            centre=self.centre,
-            column_centre=self.column_centre,
-            convention=self.convention,
+        empty = self.empty(
+            self.grids, self.degrees, self.outputs, smooths=self.smooths, linear=self.linear
         )
+        return empty._described_as(self)
+
+    def _described_as(self, like: Statistics) -> Statistics:
+        """Return the statistics with the centres and the convention of others."""
+        y, columns = like.centre, like.column_centre
+        return replace(self, centre=y, column_centre=columns, convention=like.convention)
 
     def with_tables(
         self,
@@ -331,8 +305,7 @@ class Statistics:
     ) -> Statistics:
         """Return the statistics with other moments and targets, for instance of other weights.
 
-        The sums of squares and of log weights belong to the tables; where they are not given
-        they are NaN. All other fields, the sums over global columns among them, stay.
+        Sums of squares and of log weights are NaN unless given. All other fields stay.
         """
         if (moments.shape, targets.shape) != (self.moments.shape, self.targets.shape):
             raise ValueError(
@@ -340,9 +313,8 @@ class Statistics:
                 f"must have {self.moments.shape} and {self.targets.shape}."
             )
         squares = np.full(self.outputs, nan) if squares is None else squares
-        return replace(
-            self, moments=moments, targets=targets, squares=squares, log_weights=log_weights
-        )
+        tables = replace(self, moments=moments, targets=targets)
+        return replace(tables, squares=squares, log_weights=log_weights)
 
     # ------------------------------------------------------------ sizes, other processes
 
@@ -373,34 +345,11 @@ class Statistics:
         return self.nbytes
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields for another process, with only the box of cells that hold data."""
-        state = {item.name: getattr(self, item.name) for item in fields(self)}
-        box = occupied(self._occupied_cells)
-        for name, lead in TABLES.items():
-            state[name] = np.array(state[name][(*[slice(None)] * lead, *box)], order="C")
-        return state | {"box": box}
+        return packed(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        box = state.pop("box")
-        cells = tuple(grid.cells for grid in state["grids"])
-        for name, lead in TABLES.items():
-            part = state[name]
-            whole = np.zeros((*part.shape[:lead], *cells, *part.shape[lead + len(cells) :]))
-            whole[(*[slice(None)] * lead, *box)] = part
-            state[name] = whole
-        for name, value in state.items():
+        for name, value in unpacked(state).items():
             object.__setattr__(self, name, value)
-
-    @property
-    def _occupied_cells(self) -> Array:
-        """Marks of the cells with any nonzero sum: weights of both signs may cancel in one."""
-        D = len(self.grids)
-        marks = [
-            getattr(self, name).any(axis=(*range(lead), *range(lead + D, lead + 2 * D)))
-            for name, lead in (("moments", 0), ("targets", 1))
-        ]
-        crossed = self.cross.any(axis=tuple(range(D, 2 * D + 1)))
-        return marks[0] | marks[1] | crossed
 
     # ------------------------------------------------------------ totals and views
 
@@ -474,10 +423,7 @@ class Statistics:
 
     @property
     def all_pairs(self) -> bool:
-        """Whether the moments have a column for every pair of powers.
-
-        Otherwise, and always for degree 1, they have one for each sum of two powers.
-        """
+        """Whether the moments have a column for every pair of powers, not for every sum of two."""
         return len(self.grids) == 1 and self.moments.shape[1] != 2 * self.degrees[0] + 1
 
     @cached_property
@@ -511,10 +457,7 @@ class Statistics:
 
     @cached_property
     def roots(self) -> tuple[Array, Array]:
-        """Square roots of every cell's Gram matrix for one input, and the targets in their terms.
-
-        The weights must not be negative.
-        """
+        """Square roots of every cell's Gram matrix, for weights >= 0, and targets in them."""
         size = self.degree + 1
         roots = np.empty((self.grid.cells, size, size))
         scores = np.empty((len(self.targets), self.grid.cells, size))
@@ -577,26 +520,10 @@ class Statistics:
     def coarsen(self, factors: int | Sequence[int] = 2) -> Statistics:
         """Return the statistics on cells of the main block ``factors`` times as wide, exactly.
 
-        Where the cells of an input do not divide evenly, its last wide cell reaches past the
-        domain.
+        Where cells do not divide evenly, the last wide cell reaches past the domain.
         """
         return coarsened(self, each("factors", factors, len(self.grids)))
 
     def coarsen_columns(self, factors: int | Sequence[int] = 2) -> Statistics:
-        """Return the statistics with cells of the smooths ``factors`` times as wide, exactly.
-
-        A spline on wide cells is a sum of splines on narrow ones:
-        `asvgp.statistics.nesting.refinement`.
-        """
+        """Return the statistics with cells of the smooths ``factors`` times as wide, exactly."""
         return coarsened_columns(self, each("factors", factors, len(self.smooths)))
-
-
-def _sequences(
-    grid: Grid | Sequence[Grid], degree: int | Sequence[int]
-) -> tuple[tuple[Grid, ...], tuple[int, ...]]:
-    """Return grids and degrees as tuples of one for each input."""
-    grids = (grid,) if isinstance(grid, Grid) else tuple(grid)
-    degrees = (int(degree),) if isinstance(degree, int | np.integer) else tuple(degree)
-    if len(grids) != len(degrees):
-        raise ValueError(f"{len(grids)} grids but {len(degrees)} degrees: give one each.")
-    return grids, degrees

@@ -26,26 +26,11 @@ def climb(
     ranking: Objective | None = None,
     second_look: SecondLook | None = None,
 ) -> tuple[State, Report]:
-    """Maximise an objective and return the best state.
+    """Maximise an objective from the best ``attempts`` of the starts; return the best state.
 
-    Ctrl-C ends the climb; the best state so far is returned.
-
-    Parameters
-    ----------
-    objective : Objective
-    starts : list of State
-        They are tried in the order of their objective.
-    settings : LBFGS
-    attempts : int
-        Number of starts to climb from.
-    before : Report
-        The counts of the returned report continue this one's.
-    warm : State, optional
-        Returned if Ctrl-C strikes before anything was evaluated.
-    ranking : Objective, optional
-        A cheaper objective to rank the starts by.
-    second_look : callable, optional
-        Asked once, after all attempts, for further starts to climb from.
+    Starts are ranked by the objective, or by a cheaper one, ``ranking``. After all attempts,
+    ``second_look`` is asked once for further starts. The counts of the report continue those of
+    ``before``. Ctrl-C ends the climb with the best state so far, or else ``warm``.
     """
     report = Report()
     report.interrupt()

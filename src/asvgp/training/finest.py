@@ -42,31 +42,17 @@ def finest_cells(x, lower: float, upper: float, whole: bool = True) -> int:
 
 def doublings(inputs: int, rows: int) -> int:
     """Return how often one cell may be halved, along one input or another."""
-    most = min(
-        FIELD.most_cells[inputs],
-        max(
-            FIELD.cells_per_row * rows,
-            min(FIELD.cheap_cells_per_row * rows, FIELD.cheap_cells),
-            FIELD.fewest_cells,
-        ),
-    )
-    return floor(log2(most))
+    cheap = min(FIELD.cheap_cells_per_row * rows, FIELD.cheap_cells)
+    wanted = max(FIELD.cells_per_row * rows, cheap, FIELD.fewest_cells)
+    return floor(log2(min(FIELD.most_cells[inputs], wanted)))
 
 
 def shared_out(times: int, widths: Sequence[float] | Array, lengths: Array) -> list[int]:
     """Return the cells along every input: one at a time is halved, where lengths are shortest.
 
-    This stops when fewer halvings remain than inputs that need the next one about as much.
-
-    Parameters
-    ----------
-    times : int
-        Number of halvings in all.
-    widths : sequence of float
-        Widths of the domain along every input.
-    lengths : ndarray
-        Lengthscales in the same units; NaN for one that is not known, which is then taken to be
-        middling; all infinite if none is known.
+    There are ``times`` halvings in all, or less if fewer remain than inputs that need the next
+    one about as much. ``lengths`` are lengthscales in the units of the ``widths`` of the domain;
+    one that is NaN is taken to be middling, and if none is known all are infinite.
 
     Examples
     --------

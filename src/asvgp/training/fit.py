@@ -23,36 +23,17 @@ from asvgp.training.schedule import AnyEngine, AnyPosterior, Schedule
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Result of fitting a model to one set of statistics.
-
-    Attributes
-    ----------
-    kernel, noise : Kernel, float
-    posterior : ChainPosterior or GridPosterior
-        On the resolution that was chosen.
-    elbo : float
-        Lower bound on the log evidence.
-    upper_bound : callable
-        Computes an upper bound, which takes another factorisation; `upper` calls it once.
-    evidence : float
-        Evidence of the spline field itself.
-    report : Report
-        Outcome of training.
-    levels : list of Level
-        One for every resolution that was tried; the last one's may lack its upper bound.
-    timings : dict
-        Seconds per stage.
-    """
+    """Result of fitting a model to one set of statistics."""
 
     kernel: Kernel
     noise: float
-    posterior: ChainPosterior | GridPosterior
-    elbo: float
-    upper_bound: Callable[[], float]
-    evidence: float
+    posterior: ChainPosterior | GridPosterior  # on the resolution that was chosen
+    elbo: float  # lower bound on the log evidence
+    upper_bound: Callable[[], float]  # takes another factorisation; `upper` calls it once
+    evidence: float  # of the spline field itself
     report: Report
-    levels: list[Level]
-    timings: dict[str, float] = field(default_factory=dict)
+    levels: list[Level]  # of all resolutions; the last one's may lack its upper bound
+    timings: dict[str, float] = field(default_factory=dict)  # seconds per stage
 
     @cached_property
     def upper(self) -> float:
@@ -86,17 +67,9 @@ def fit(
 ) -> Fit:
     """Fit a model by a schedule of resolutions.
 
-    Ctrl-C ends training wherever it strikes; from the first state on, the best one is kept and
-    its posterior computed.
-
-    Parameters
-    ----------
-    schedule : Schedule
-        For the statistics of one or of several inputs.
-    trained : bool
-        False to keep the hyperparameters as they are.
-    warm : pair of Kernel and float, optional
-        Hyperparameters and noise variance of an earlier fit to begin with.
+    Training begins with ``warm``, kernel and noise variance of an earlier fit, if given; unless
+    ``trained`` the hyperparameters stay as they are. Ctrl-C ends training wherever it strikes;
+    from the first state on, the best one is kept and its posterior computed.
     """
     with plain_interrupts():
         return _fit(schedule, trained, warm)

@@ -21,28 +21,18 @@ from asvgp.model.levels import levels_by_data, longest_in_cells, marginal_moment
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
 from asvgp.statistics import Statistics
-from asvgp.training.objective import Grids, Limits, MissedPrice, labelled, log_limits
+from asvgp.training.objective import Grids, Limits, MissedPrice, log_limits
 from asvgp.training.problem import Problem
 from asvgp.training.starts import mean_weight, noise_estimate, signal_power, without_effects
 
 
 @dataclass(frozen=True)
 class Nearby:
-    """How data lie.
+    """How data lie."""
 
-    Attributes
-    ----------
-    scatter : float
-        Variance between neighbouring data.
-    spacing : tuple of float
-        Widths of cells as fine as the data, along every input of the main block.
-    lengths : dict from inputs to float, optional
-        Lengths over which neighbours tell of each other, where they are known.
-    """
-
-    scatter: float
-    spacing: tuple[float, ...]
-    lengths: dict[int, float] | None = None
+    scatter: float  # variance between neighbouring data
+    spacing: tuple[float, ...]  # of cells as fine as the data, along inputs of the main block
+    lengths: dict[int, float] | None = None  # over which neighbours are alike, by input, if known
 
     @classmethod
     def of(cls, kernel: Kernel, plan: Plan, stats: Statistics) -> Nearby:
@@ -99,18 +89,15 @@ def field_limits(problem: Problem, plan: Plan, stats: Statistics) -> Limits:
 
 def _lengths(kernel: Kernel, term: int) -> Iterator[tuple[str, Component]]:
     """Return the names of a term's lengths, each with its process of one input."""
-    prefix, part = labelled(kernel)[term]
+    prefix, part = kernel.labelled[term]
     for process in part.factors:
         suffix = f"[{process.dim}]" if len(part.factors) > 1 else ""
         yield prefix + process.parameters[0] + suffix, process
 
 
 def _shortest(kernel: Kernel, plan: Plan) -> dict[str, float]:
-    """Return the least lengths that the cells of the main block can express.
-
-    A process shorter than its cells is another one, which training would exploit.
-    """
-    shortest = {}
+    """Return the least lengths that the cells of the main block can express."""
+    shortest = {}  # a shorter process is another one, which training would exploit
     for place, term in enumerate(plan.terms):
         for name, process in _lengths(kernel, term):
             d = plan.inputs.index(process.dim)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from asvgp.basis import Array, Grid
-from asvgp.kernels import Component, Kernel, Product
 from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.engine import Engine
@@ -28,21 +27,12 @@ Limits = list[tuple[float, float]]  # of the logarithms of the free hyperparamet
 class MissedPrice:
     """A price on the variance that the splines miss, for training under the evidence.
 
-    The evidence of the spline field does not pay for that variance, although predictions add it
-    to theirs. Where the data cannot tell a long lengthscale with a huge variance from the true
-    hyperparameters, only such a price can.
-
-    Attributes
-    ----------
-    prices : ndarray of shape (parameters + 1,)
-        Nats per unit of missed variance: for every hyperparameter the price of its component.
-    variances : ndarray of bool
-        True for the hyperparameters that are variances. The missed variance is proportional to
-        them, so that its derivatives with respect to their logarithms are the components' parts.
+    The missed variance is proportional to the components' variances, so that its derivatives with
+    respect to their logarithms are the components' parts. See `asvgp.training.nearby`.
     """
 
-    prices: Array
-    variances: Array
+    prices: Array  # nats per unit of missed variance, by hyperparameter that of its component
+    variances: Array  # True for the hyperparameters that are variances
 
     def cost(self, bound: Bound) -> float:
         """Return the nats to pay."""
@@ -54,20 +44,10 @@ class MissedPrice:
 
 
 class Objective:
-    """The bound as a function of the free log-hyperparameters.
+    """The sum of the engines' bounds as a function of the free log-hyperparameters.
 
     The best state is remembered, so that nothing is lost if something ends training early.
-
-    Parameters
-    ----------
-    problem : Problem
-    engines : sequence of Engine
-        The objective is the sum of their bounds.
-    limits : list of pairs of float
-        Limits of the logarithms of the free hyperparameters, the noise last.
-    price : MissedPrice, optional
-    step : float
-        Unit of the optimiser in log-hyperparameters.
+    ``step`` is the unit of the optimiser in log-hyperparameters.
     """
 
     def __init__(
@@ -98,10 +78,7 @@ class Objective:
     def decode(self, theta: Array) -> State:
         """Return the state at a point."""
         values = np.exp(self.step * theta)
-        changes = {
-            self.kernel.parameters[i]: value
-            for i, value in zip(self.free, values[:-1], strict=True)
-        }
+        changes = dict(zip(self.names[:-1], values[:-1], strict=True))
         # Rounding of exp(log(bound)) must not leave the user's bounds.
         return State(self.kernel.replace_free(changes), Gaussian(float(values[-1])))
 
@@ -111,10 +88,8 @@ class Objective:
             return self.known[state]
         with plain_interrupts():
             try:
-                bound = total(
-                    lower_bound(engine.factor(*state), self.problem.objective)
-                    for engine in self.engines
-                )
+                name = self.problem.objective
+                bound = total(lower_bound(e.factor(*state), name) for e in self.engines)
             except np.linalg.LinAlgError as error:
                 self.failure = error
                 bound = self._failed()
@@ -131,9 +106,7 @@ class Objective:
 
     def _failed(self) -> Bound:
         """Return a bound worse than all that are known, for a P that cannot be factored."""
-        worst = -np.inf
-        if self.trace:
-            worst = min(self.trace) - abs(min(self.trace))
+        worst = min(self.trace) - abs(min(self.trace)) if self.trace else -np.inf
         flat = np.zeros(len(self.kernel.parameters) + 1)
         return Bound(worst, worst, 0.0, flat, flat)
 
@@ -190,52 +163,22 @@ def log_limits(
 ) -> Limits:
     """Return the limits of the logarithms of the free hyperparameters, and of the noise.
 
-    They are the user's, or as wide as double precision makes sense of.
-
-    Parameters
-    ----------
-    problem : Problem
-    grids : mapping from columns to Grid
-    least_variance, power : float
-        Scale of the lower limits of variances; mean square of y.
-    noise : pair of float
-        Limits of the noise variance, unless it is known.
-    shortest, longest : mapping from hyperparameters to float
-        Further limits of lengths, by what the splines can express.
+    They are the user's, or as wide as double precision makes sense of: variances from a small
+    part of ``least_variance`` to a multiple of ``power``, the mean square of y; lengths between
+    ``shortest`` and ``longest``, by what the splines can express.
     """
     kernel = problem.kernel
-    wide = component_limits(kernel, grids, least_variance, power)
+    wide = {}
+    for prefix, part in kernel.labelled:
+        grid = grids if len(part.factors) > 1 else grids[part.factors[0].dim]
+        limits = part.limits(grid, least_variance, power)
+        wide |= {prefix + name: pair for name, pair in limits.items()}
     for name, length in shortest.items():
         wide[name] = max(wide[name][0], length), wide[name][1]
     for name, length in longest.items():
         wide[name] = min(wide[name][0], length), min(wide[name][1], length)
-    limits = [
-        kernel.bounds.get(name, wide[name])
-        for name in kernel.parameters
-        if name not in kernel.fixed
-    ]
+    free = [name for name in kernel.parameters if name not in kernel.fixed]
+    limits = [kernel.bounds.get(name, wide[name]) for name in free]
     if problem.known_noise and problem.noise is not None:
         noise = problem.noise, problem.noise
     return [(np.log(low), np.log(high)) for low, high in (*limits, noise)]
-
-
-def component_limits(
-    kernel: Kernel, grids: Grids, least_variance: float, power: float
-) -> dict[str, tuple[float, float]]:
-    """Return the limits that each component sets itself, by the kernel's hyperparameters."""
-    limits = {}
-    for prefix, part in labelled(kernel):
-        several = len(part.factors) > 1
-        grid = grids if several else grids[part.factors[0].dim]
-        for name, pair in part.limits(grid, least_variance, power).items():
-            limits[prefix + name] = pair
-    return limits
-
-
-def labelled(kernel: Kernel) -> list[tuple[str, Component | Product]]:
-    """Pair every component with the prefix of its hyperparameters' names."""
-    several = len(kernel.components) > 1
-    return [
-        (f"{number}." if several else "", part)
-        for number, part in enumerate(kernel.components, start=1)
-    ]

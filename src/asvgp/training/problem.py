@@ -28,32 +28,15 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """What is to be trained, apart from the data.
+    """What is to be trained, apart from the data."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        As the user gave it.
-    noise : float or None
-        The user's starting value.
-    degree : int or tuple of int
-        Spline degree of all components, or one per component.
-    objective : str
-        ``"elbo"`` or ``"evidence"``.
-    settings : LBFGS
-    watch : callable, optional
-        Called after every evaluation.
-    known_noise : bool
-        True if the noise is given and stays as it is.
-    """
-
-    kernel: Kernel
-    noise: float | None
-    degree: int | tuple[int, ...]
-    objective: str
+    kernel: Kernel  # as the user gave it
+    noise: float | None  # the user's starting value
+    degree: int | tuple[int, ...]  # of the splines of all components, or one per component
+    objective: str  # "elbo" or "evidence"
     settings: LBFGS
-    watch: Watch | None = None
-    known_noise: bool = False
+    watch: Watch | None = None  # called after every evaluation
+    known_noise: bool = False  # True if the noise is given and stays as it is
 
     def start(self, estimate: float) -> State:
         """Return the given hyperparameters, with an estimate of the noise if none is given."""

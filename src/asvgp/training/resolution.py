@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from asvgp.model.bound import Bound
-
 
 @dataclass(frozen=True)
 class Level:
@@ -28,18 +26,3 @@ class Level:
     elbo: float
     upper_bound: float
     missed_share: float
-
-    @classmethod
-    def of(
-        cls,
-        num_basis: int | tuple[int, ...],
-        spacing: float | tuple[float, ...],
-        bound: Bound,
-        prior_variance: float,
-    ) -> Level:
-        """Return the level with a lower bound, the upper one not computed.
-
-        ``prior_variance`` is the prior variance at the data, summed over them.
-        """
-        share = bound.missed / prior_variance
-        return cls(num_basis, spacing, bound.elbo, float("nan"), share)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from math import ceil, floor, log2
+from math import ceil, floor, log2, nan
 
 import numpy as np
 
@@ -56,18 +56,8 @@ _WIDEST = 2**20  # finest cells: wider than any domain
 class FieldSchedule:
     """The schedule of several inputs.
 
-    Parameters
-    ----------
-    problem : Problem
-    stats : Statistics
-        On the finest grids.
-    plan : Plan
-        On the same grids.
-    auto : bool
-        True to choose the resolution; otherwise it ends on the plan's grids.
-    device : Cpu or Batched, optional
-    room : MemoryBudget, optional
-        The memory that may be used.
+    Statistics and plan are on the finest grids. Unless the resolution is ``auto``, training ends
+    on them. ``room`` is the memory that may be used.
     """
 
     def __init__(
@@ -129,8 +119,8 @@ class FieldSchedule:
         """Add a level to the record."""
         plan, stats = engine.plan, engine.statistics
         spacing = tuple(grid.spacing for grid in (*plan.grids, *plan.smooth_grids))
-        variance = state.kernel.prior_variance * stats.weight
-        self.levels.append(Level.of(plan.functions, spacing, bound, variance))
+        share = bound.missed / (state.kernel.prior_variance * stats.weight)
+        self.levels.append(Level(plan.functions, spacing, bound.elbo, nan, share))
 
     def _first(self) -> Coarsening:
         """Return a coarsening to begin with, fine enough to show the lengths of neighbours."""
@@ -312,10 +302,9 @@ class FieldSchedule:
     def _boxes(self, plan: Plan, coarsening: Coarsening) -> list[GridEngine]:
         """Return the engines of boxes of the field, where it is large."""
         kernel = self.problem.kernel
-        return [
-            GridEngine(kernel, replace(plan, grids=part.grids), part, self.device)
-            for part in boxes(kernel, plan, self.stats, coarsening)
-        ]
+        parts = boxes(kernel, plan, self.stats, coarsening)
+        plans = [replace(plan, grids=part.grids) for part in parts]
+        return [GridEngine(kernel, *each, self.device) for each in zip(plans, parts, strict=True)]
 
     # ------------------------------------------------------------ training on one stage
 

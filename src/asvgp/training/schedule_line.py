@@ -8,7 +8,7 @@ and the scatter inside cells holds no structure that finer knots could still exp
 
 from __future__ import annotations
 
-from dataclasses import replace
+from math import nan
 
 from asvgp.kernels import Sum
 from asvgp.likelihoods import Gaussian
@@ -19,7 +19,7 @@ from asvgp.policies import LINE, START
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.statistics import Statistics
 from asvgp.training.climb import climb
-from asvgp.training.objective import Limits, Objective, labelled, log_limits
+from asvgp.training.objective import Limits, Objective, log_limits
 from asvgp.training.optimise import Report, is_scale
 from asvgp.training.problem import Problem, State
 from asvgp.training.resolution import Level
@@ -35,16 +35,7 @@ from asvgp.training.starts import (
 
 
 class LineSchedule:
-    """The schedule of one input.
-
-    Parameters
-    ----------
-    problem : Problem
-    stats : Statistics
-        On the finest grid, or on the given one.
-    auto : bool
-        True to choose the resolution among the coarser ones of ``stats``.
-    """
+    """The schedule of one input: ``auto`` chooses among the grid of ``stats`` and coarser ones."""
 
     def __init__(self, problem: Problem, stats: Statistics, auto: bool):
         self.problem, self.stats, self.auto = problem, problem.centred(stats), auto
@@ -79,11 +70,7 @@ class LineSchedule:
     def climb(
         self, engine: ChainEngine, state: State | None, report: Report
     ) -> tuple[State, Report, Bound]:
-        """Train on one grid.
-
-        Without a state everything is tried; with one, also the states that only these knots
-        can express.
-        """
+        """Train on one grid: from many starts, or a state and what only these knots express."""
         problem, stats = self.problem, engine.statistics
         cells, plain = stats.grid.cells, self._plain(stats)
         objective = Objective(problem, [engine], line_limits(problem, stats, plain))
@@ -102,17 +89,11 @@ class LineSchedule:
             return quiet[: LINE.second_looks[cells > LINE.cheap_cells]]
 
         attempts = 1 + (problem.settings.restarts if state is None else 0)
-        starts = _proposals(problem, plain, state)
-        found, report = climb(
-            objective,
-            starts,
-            problem.settings,
-            attempts,
-            report,
-            warm=state,
-            second_look=second_look,
+        starts, settings = _proposals(problem, plain, state), problem.settings
+        best, report = climb(
+            objective, starts, settings, attempts, report, state, second_look=second_look
         )
-        return found, report, objective.bound(found)
+        return best, report, objective.bound(best)
 
     def record(self, engine: ChainEngine, state: State, bound: Bound) -> None:
         """Add a level; only an automatic resolution needs the upper bound of every one."""
@@ -120,12 +101,12 @@ class LineSchedule:
         if not self.auto:
             self.levels.clear()  # only the last is one that was asked for
         variance = sum(data_variance(part, stats)[0] for part in state.kernel.components)
-        num_basis = stats.grid.cells + stats.degree
-        self.levels.append(Level.of(num_basis, stats.grid.spacing, bound, variance))
+        upper = nan
         if self.auto:
             # With next to no noise the bounds meet, and only rounding could exchange them.
             upper = max(bound.elbo, upper_bound(engine.factor(*state)))
-            self.levels[-1] = replace(self.levels[-1], upper_bound=upper)
+        size, share = stats.grid.cells + stats.degree, bound.missed / variance
+        self.levels.append(Level(size, stats.grid.spacing, bound.elbo, upper, share))
 
     def following(self, engine: ChainEngine, state: State, report: Report) -> ChainEngine | None:
         """Return the engine of the next finer grid; None where it stops paying."""
@@ -192,7 +173,7 @@ def line_limits(problem: Problem, stats: Statistics, plain: Statistics) -> Limit
     weight = mean_weight(stats)
     least_noise = max(LINE.least_noise * spread, LINE.least_noise_of_power * power)
     noise = weight * least_noise, weight * LINE.most_noise * power
-    grids = {part.factors[0].dim: stats.grid for _, part in labelled(problem.kernel)}
+    grids = {part.factors[0].dim: stats.grid for part in problem.kernel.components}
     return log_limits(problem, grids, spread, power, noise, shortest, {})
 
 
@@ -213,10 +194,7 @@ def _proposals(problem: Problem, plain: Statistics, warm: State | None) -> list[
 
 
 def _revived(warm: State, given: Sum) -> list[Sum]:
-    """Return the kernel so far with one component as it was given, as strong as the noise or less.
-
-    Each component is tried with the variance of the noise, and with a part of the prior's.
-    """
+    """Return kernels with one component as given, as strong as the noise or part of the prior."""
     options: list[Sum] = []
     for i, part in enumerate(given.components):
         for variance in (warm.noise, START.revived_share * warm.kernel.prior_variance):
