@@ -62,7 +62,7 @@ class Grid:
     def extend(
         self, lower: float, upper: float, multiple: int = 1
     ) -> tuple["Grid", tuple[int, int]]:
-        """A grid of the same spacing that holds ``[lower, upper]`` too, and the cells added.
+        """Return a grid of this spacing that holds ``[lower, upper]`` too, and the cells added.
 
         They are added at both ends in multiples of ``multiple``.
 
@@ -137,11 +137,9 @@ def by_power(values: Array, powers: Array, size: int | None = None) -> Array:
 
 @lru_cache
 def bspline_coefficients(degree: int) -> Array:
-    """Row ``j``: monomial coefficients on a cell of the j-th B-spline alive there.
+    """Row ``j``: monomial coefficients on a cell of the j-th B-spline alive there, its piece k - j.
 
-    From the recursion ``k B_k(x) = x B_{k-1}(x) + (k + 1 - x) B_{k-1}(x - 1)`` for the
-    cardinal B-spline on [0, k + 1], piece by piece; the j-th spline alive on a cell shows
-    its piece ``k - j`` there.
+    From the recursion ``k B_k(x) = x B_{k-1}(x) + (k + 1 - x) B_{k-1}(x - 1)`` on [0, k + 1].
 
     Examples
     --------
@@ -175,11 +173,9 @@ def log_jacobian(degree: int, cells: int) -> float:
 
 @lru_cache
 def operator_gram(order: int, degree: int) -> Array:
-    """``H[i, m, j, l] = integral over [0, 1] of (s**j)^(i) (s**l)^(m)``.
+    """``H[i, m, j, l] = integral over [0, 1] of (s**j)^(i) (s**l)^(m)``, none of them negative.
 
-    With an operator ``L = sum_i a_i d**i`` of the given order, ``a a' : H`` is one cell's
-    Gram matrix of ``L s**j``. All entries are non-negative, so with positive coefficients
-    nothing cancels.
+    For ``L = sum_i a_i d**i``, ``a a' : H`` is one cell's Gram matrix of ``L s**j``.
     """
     gram = np.zeros((order + 1, order + 1, degree + 1, degree + 1))
     for i in range(order + 1):
@@ -195,8 +191,7 @@ def operator_gram(order: int, degree: int) -> Array:
 def operator_nodes(order: int, degree: int) -> Array:
     """``D[q, i, j] = sqrt(weight_q) (s**j)^(i)`` at the Gauss nodes of a cell.
 
-    ``a @ D`` has ``a a' : H`` as its Gram matrix: Gauss-Legendre with ``degree + 1`` nodes
-    is exact for products of two polynomials of that degree.
+    ``a @ D`` has ``a a' : H`` as its Gram matrix, exactly, with ``degree + 1`` nodes.
     """
     nodes, weights = np.polynomial.legendre.leggauss(degree + 1)
     nodes, weights = (nodes + 1.0) / 2.0, weights / 2.0

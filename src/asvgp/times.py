@@ -342,7 +342,7 @@ def instants(values, name: str) -> tuple[Array, str | None]:
 
 
 def _from_objects(items, name: str) -> tuple[Array, str | None]:
-    """Convert datetimes, dates and Timestamps one by one; they must share one zone or none."""
+    """Convert datetimes, dates and Timestamps, which must share one zone or none."""
     zones: dict[str | None, int] = {}  # with the first row of each
     instants = []
     for row, item in enumerate(items):

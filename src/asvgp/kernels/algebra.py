@@ -81,9 +81,8 @@ class Sum(Kernel):
         for name, value in changes.items():
             number, _, parameter = name.partition(".") if len(self.parts) > 1 else (1, "", name)
             by_part[int(number) - 1][parameter] = value
-        return self.replace_parts(
-            part.replace_free(values) for part, values in zip(self.parts, by_part, strict=True)
-        )
+        pairs = zip(self.parts, by_part, strict=True)
+        return self.replace_parts(part.replace_free(values) for part, values in pairs)
 
     def candidates(self, lengths, periods, variance: float) -> Sequence[Sum]:
         """Return sums to start training from.
@@ -104,11 +103,8 @@ class Sum(Kernel):
         alike = [type(a) is type(b) and a.values[0] == b.values[0] for a, b in pairwise(self.parts)]
         if any(alike):
             spread = np.geomspace(max(lengths), min(lengths), len(self.parts) + 2)[1:-1]
-            parts = [
-                part.candidates([length], [], share)[0]
-                for part, length in zip(self.parts, spread, strict=True)
-            ]
-            options.append(self.replace_parts(parts))
+            pairs = zip(self.parts, spread, strict=True)
+            options.append(self.replace_parts(p.candidates([x], [], share)[0] for p, x in pairs))
         small = 0.1 * variance / (len(self.parts) - 1)
         beside = [_at(part, max(lengths), small) for part in self.parts]
         for i, part in enumerate(self.parts):

@@ -109,12 +109,8 @@ class Kernel(ABC):
     @property
     def d_prior_variance(self) -> Array:
         """Derivatives of ``k(x, x)`` with respect to the log-hyperparameters."""
-        parts = []
-        for component in self.components:
-            part = np.zeros(len(component.parameters))
-            part[-1] = component.values[-1]
-            parts.append(part)
-        return np.concatenate(parts)
+        values = [component.values for component in self.components]
+        return np.concatenate([np.append(np.zeros(len(v) - 1), v[-1]) for v in values])
 
     @property
     def memory(self) -> float:
@@ -123,9 +119,8 @@ class Kernel(ABC):
 
     def covariance(self, lag) -> Array:
         """Evaluate the covariance function at the given distances."""
-        return sum(
-            (component.covariance(lag) for component in self.components), np.zeros(np.shape(lag))
-        )
+        parts = (component.covariance(lag) for component in self.components)
+        return sum(parts, np.zeros(np.shape(lag)))
 
     def __add__(self, other) -> Kernel:
         from asvgp.kernels.algebra import Sum
@@ -174,7 +169,8 @@ class Kernel(ABC):
         """
         x = np.asarray(x, dtype=float)
         y = x if y is None else np.asarray(y, dtype=float)
-        if x.ndim == 1 or (x.shape[1] == 1 and all(_is_one(part) for part in self.components)):
+        one = all(isinstance(part, Component) for part in self.components)
+        if x.ndim == 1 or (x.shape[1] == 1 and one):
             return self.covariance(np.abs(x.ravel()[:, None] - y.ravel()[None, :]))
         total = np.zeros((len(x), len(y)))
         for part in self.components:
@@ -257,11 +253,8 @@ class Component(Kernel):
 
     def _duration(self, parameter: str, value) -> float:
         """Convert a value to float; scales along the input may be durations such as "7 days"."""
-        if parameter in self.scales:
-            duration = as_duration(value)
-            if duration is not None:
-                return duration
-        return float(value)
+        duration = as_duration(value) if parameter in self.scales else None
+        return float(value) if duration is None else duration
 
     @property
     def default_degree(self) -> int:
@@ -295,13 +288,9 @@ class Component(Kernel):
 
     def __repr__(self) -> str:
         parts = [f"{p}={_readable(getattr(self, p))}" for p in self.parameters]
-        dim = getattr(self, "dim", None)
-        if dim is not None:
-            parts.append(f"dim={dim!r}")
-        if self.fixed:
-            parts.append(f"fixed={self.fixed!r}")
-        if self.bounds:
-            parts.append(f"bounds={self.bounds!r}")
+        if self.dim is not None:
+            parts.append(f"dim={self.dim!r}")
+        parts += [f"{p}={getattr(self, p)!r}" for p in ("fixed", "bounds") if getattr(self, p)]
         return f"{type(self).__name__}({', '.join(parts)})"
 
     @property
@@ -344,11 +333,6 @@ class Component(Kernel):
         """Distance over which the process forgets its state."""
 
 
-def _is_one(part) -> bool:
-    """Return True for a component over one input."""
-    return isinstance(part, Component)
-
-
 def _readable(value: float) -> str:
     """Format a number with six digits so that it looks like a float; durations with units."""
     if isinstance(value, Duration):
@@ -361,6 +345,5 @@ def _short(kernel: Kernel, *settings: str) -> str:
     """Write a kernel the way an example would."""
     first = kernel.components[0].factors[0] if kernel.components else kernel
     dim = getattr(first, "dim", None)
-    return (
-        f"{type(first).__name__}({', '.join([*settings, *([f'dim={dim!r}'] * (dim is not None))])})"
-    )
+    shown = [*settings] if dim is None else [*settings, f"dim={dim!r}"]
+    return f"{type(first).__name__}({', '.join(shown)})"

@@ -6,7 +6,6 @@ covariance C, ``cov(F(x + t), F(x)) = exp(A t) C`` for ``t >= 0``.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import ceil, exp, log2
 
 import numpy as np
@@ -15,7 +14,8 @@ from asvgp.basis import Array
 from asvgp.kernels import Component
 
 _CHUNK = 1 << 13  # rows at a time where temporaries are a small matrix per row
-_NODES = 20  # Gauss-Legendre nodes per panel: exact to rounding up to _NEAR memories
+# Nodes and weights on a panel: exact to rounding up to _NEAR memories
+_GAUSS = np.polynomial.legendre.leggauss(20)
 _NEAR = 4.0
 _STEP = 2e-3  # of a log-hyperparameter: differences of fourth order are good to 1e-12
 
@@ -49,7 +49,7 @@ class Dynamics:
         # Short of ``near``, integrals by quadrature on panels that shrink towards zero.
         panels = max(0, ceil(log2(roots.max() / roots.min()) - 1e-2))
         edges = np.concatenate([[0.0], 2.0 ** np.arange(-panels, 1)])
-        nodes, weights = _gauss(_NODES)
+        nodes, weights = _GAUSS
         widths = np.diff(edges)
         self.nodes = (edges[:-1, None] + widths[:, None] * (nodes + 1.0) / 2.0).ravel()
         self.node_weights = (widths[:, None] * weights / 2.0).ravel()
@@ -68,9 +68,8 @@ class Dynamics:
         out = np.empty((len(length), self.size))
         near = length <= self.near
         for rows in _chunks(np.flatnonzero(near)):
-            out[rows] = np.einsum(
-                "q,tqi->ti", self.node_weights, self.rows(length[rows, None] * self.nodes)
-            )
+            values = self.rows(length[rows, None] * self.nodes)
+            out[rows] = np.einsum("q,tqi->ti", self.node_weights, values)
         t = length[~near, None] / self.unit
         change = self.rows(length[~near]) - np.eye(self.size)[0]
         out[~near] = change @ np.linalg.inv(self.generator) / t
@@ -96,12 +95,7 @@ def average_variances(kernel: Component, length: Array) -> tuple[Array, Array]:
 
     The variance depends on a scale of the kernel through length / scale alone, and with
     ``V(L) = 2 / L**2 * integral of (L - t) k(t)`` the derivative with respect to log L is
-    twice what the mean of k over [0, L] exceeds V by.
-
-    Returns
-    -------
-    variance : ndarray of shape (m,)
-    derivatives : ndarray of shape (parameters, m)
+    twice what the mean of k over [0, L] exceeds V by. Shapes: (m,) and (parameters, m).
 
     Examples
     --------
@@ -130,17 +124,9 @@ def average_variances(kernel: Component, length: Array) -> tuple[Array, Array]:
 def _difference(kernel: Component, name: str, step: float, length: Array) -> Array:
     """Return the difference of the variances at one log-step up and one down."""
     value, free = getattr(kernel, name), kernel.replace(fixed=(), bounds={})
-    up, down = (
-        Dynamics(free.replace(**{name: value * exp(change)})).average_variance(length)
-        for change in (step, -step)
-    )
+    moved = (free.replace(**{name: value * exp(change)}) for change in (step, -step))
+    up, down = (Dynamics(each).average_variance(length) for each in moved)
     return up - down
-
-
-@lru_cache
-def _gauss(count: int) -> tuple[Array, Array]:
-    """Return Gauss-Legendre nodes and weights."""
-    return np.polynomial.legendre.leggauss(count)
 
 
 def _chunks(rows: np.ndarray):

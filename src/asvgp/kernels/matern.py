@@ -20,7 +20,7 @@ from asvgp.kernels.base import Component, MarkovForm, Unset
 
 @lru_cache
 def _stationary(p: int) -> tuple[Array, Array]:
-    """Covariance of ``(f, f', ..., f^(p))`` at unit rate and variance, and powers of the rate.
+    """Return the covariance of ``(f, f', ..., f^(p))`` at unit rate and variance, and half powers.
 
     From the spectral moments of the Student t density: entry (i, j) is, up to its sign,
     ``E[omega**(i + j)]``, and goes with ``rate**(i + j)``.
@@ -54,13 +54,10 @@ class Matern(Component):
         """Evaluate ``variance * polynomial(lag) * exp(-lambda lag)``."""
         p = self.order
         z = self.rate * np.asarray(lag, dtype=float)
-        coefficients = [
-            factorial(p) / factorial(2 * p) * comb(p, i) * factorial(p + i) / factorial(p)
-            for i in range(p + 1)
-        ]
         polynomial = np.zeros_like(z)
-        for coefficient in coefficients:  # sum over i of c_i (2 z)**(p - i), by Horner
-            polynomial = polynomial * 2.0 * z + coefficient
+        for i in range(p + 1):  # sum over i of c_i (2 z)**(p - i), by Horner
+            c = factorial(p) / factorial(2 * p) * comb(p, i) * factorial(p + i) / factorial(p)
+            polynomial = polynomial * 2.0 * z + c
         return self.variance * polynomial * np.exp(-z)
 
     def markov(self, spacing: float = 1.0) -> MarkovForm:
@@ -69,12 +66,8 @@ class Matern(Component):
         rate = self.rate * spacing
         operator = np.array([comb(p + 1, i) * rate ** (p + 1 - i) for i in range(p + 2)])
         powers = np.arange(p + 1, -1, -1)  # d operator / d log lengthscale: rate falls
-        log_density = (
-            log(self.variance)
-            + (2 * p + 1) * log(2.0 * rate)
-            + 2.0 * log(factorial(p))
-            - log(factorial(2 * p))
-        )
+        log_density = log(self.variance) + (2 * p + 1) * log(2.0 * rate) + 2.0 * log(factorial(p))
+        log_density -= log(factorial(2 * p))
         pattern, half_powers = _stationary(p)
         covariance = self.variance * pattern * rate ** (2.0 * half_powers)
         d_length = -2.0 * half_powers * covariance
@@ -105,11 +98,8 @@ class Matern(Component):
 
     def limits(self, grid: Grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
         """Return bounds from far below the knot spacing to far above the domain."""
-        span = grid.upper - grid.lower
-        return {
-            "lengthscale": (1e-2 * grid.spacing, 1e2 * span),
-            "variance": (1e-10 * spread, 1e3 * power),
-        }
+        lengths = 1e-2 * grid.spacing, 1e2 * (grid.upper - grid.lower)
+        return {"lengthscale": lengths, "variance": (1e-10 * spread, 1e3 * power)}
 
     def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
         """Return one copy per correlation length."""

@@ -57,9 +57,8 @@ class Product(Kernel):
         variance = prod(part.variance for part in parts)
         fixed, bounds = [], {}
         for part in parts:  # a product's hyperparameters have their inputs' names already
-            names = {
-                p: p if isinstance(part, Product) else _named(p, part) for p in part.parameters
-            }
+            own = part.parameters
+            names = {p: p if isinstance(part, Product) else _named(p, part) for p in own}
             fixed += [names[p] for p in part.fixed if p != "variance"]
             bounds |= {names[p]: pair for p, pair in part.bounds.items() if p != "variance"}
         if any("variance" in part.fixed for part in parts):

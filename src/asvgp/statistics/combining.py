@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.statistics.widths import grouped
 
 if TYPE_CHECKING:
     from asvgp.statistics.statistics import Statistics
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 TABLES = {"moments": 0, "targets": 1, "cross": 0}  # sums of each cell: axes before the cells
 SUMS = (*TABLES, "column_gram", "column_targets", "squares")
 _ROUNDING = 1e-11  # of a sum of weights: what may be left of it after all data were subtracted
+_SAME_WIDTH = 1e-7  # widths of intervals that differ by less, relatively, are one
 _TOLERANCE = 1e-9  # of squares and logarithms, which cancel less well than weights
 
 
@@ -158,3 +158,26 @@ def _too_large_log(log_weights: float, count: int, weight: float, before: float)
     # The mean of logarithms is at most the logarithm of the mean.
     limit = float(np.log(weight / count)) if weight > 0.0 else -np.inf
     return log_weights / count > limit + _TOLERANCE * (1.0 + abs(limit))
+
+
+def grouped(widths: Array, weights: Array) -> tuple[Array, Array]:
+    """Return the distinct widths and the sums of their weights.
+
+    Widths that differ by rounding only are one; their weighted mean stands for them, which
+    leaves no error of first order. Weights may be negative; a group of which nothing but
+    rounding is left is dropped.
+
+    Examples
+    --------
+    >>> grouped(np.array([1.0, 0.0, 1.0, 2.0]), np.array([1.0, 5.0, 2.0, 3.0]))
+    (array([0., 1., 2.]), array([5., 3., 3.]))
+    """
+    if not len(widths):
+        return np.empty(0), np.empty(0)
+    order = np.argsort(widths)
+    widths, weights = widths[order], weights[order]
+    first = np.flatnonzero(np.append(True, np.diff(widths) > _SAME_WIDTH * widths[1:]))
+    total, size = (np.add.reduceat(w, first) for w in (weights, np.abs(weights)))
+    present = np.abs(total) > 1e-11 * size
+    means = np.add.reduceat(weights * widths, first)[present] / total[present]
+    return means, total[present]

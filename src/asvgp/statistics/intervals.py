@@ -56,7 +56,7 @@ def aligned_grid(x: Array, width: Array, lower: float, upper: float, most: int) 
     unit = _unit(x - origin, width)
     if unit is None:
         return None
-    spacing, offset = _spacing(*(_whole(v / unit) for v in (x - origin, width)))
+    spacing, offset = _spacing(*(np.rint(v / unit).astype(np.int64) for v in (x - origin, width)))
     if not spacing or unit * spacing > LINE.widest_lattice * float(width.max()):
         return None  # where intervals fit by chance, such wide cells tell too little about f
     spacing *= max(1, ceil((upper - lower) / (unit * spacing * most) - TOLERANCE))
@@ -94,10 +94,7 @@ def _averages(x: Array, width: Array) -> tuple[Array, Array]:
 
 
 def _unit(places: Array, width: Array) -> float | None:
-    """Return the largest length of which all places and widths are multiples, if there is one.
-
-    This is Euclid's algorithm, beginning with the shortest width, up to rounding.
-    """
+    """Return the largest length of which places and widths are multiples, by Euclid's algorithm."""
     shortest = float(width[width < (1.0 + TOLERANCE) * width.min()].mean())
     lengths = np.concatenate([places, width])
     unit = shortest
@@ -112,10 +109,6 @@ def _unit(places: Array, width: Array) -> float | None:
             return None
         unit = float(rest.min())
     return None
-
-
-def _whole(values: Array) -> Array:
-    return np.rint(values).astype(np.int64)
 
 
 def _spacing(start: Array, length: Array) -> tuple[int, int]:
@@ -151,7 +144,7 @@ def finest_uncut(
 ) -> Grid:
     """Return a grid of about as many cells that cuts no interval and can be coarsened.
 
-    It covers the same domain, and may reach beyond where that is not ``given``.
+    It covers the same domain, and may reach beyond unless that is ``given``.
     """
     if given:
         cells = aligned_cells(x, width, grid.lower, grid.upper, grid.cells)
@@ -186,10 +179,7 @@ def check_uncut(x: Array, width: Array, grid: Grid, degree: int, axis: TimeAxis 
 
 
 def _advice(x: Array, width: Array, grid: Grid, degree: int, axis: TimeAxis | None) -> str:
-    """Say which knots to use instead, about as many, or why there are none.
-
-    They cover the grid, which holds all data: ``x`` may be only a block of them.
-    """
+    """Say which knots to use instead, about as many over the same grid, or why there are none."""
     better = aligned_grid(x, width, grid.lower, grid.upper, grid.cells)
     if better is not None:
         domain = ", ".join(_shown(end, axis, exact=True) for end in (better.lower, better.upper))

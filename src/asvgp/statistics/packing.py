@@ -19,7 +19,7 @@ def packed(stats: Statistics) -> dict[str, Any]:
     D = len(stats.grids)  # sums, not weights, as weights of both signs may cancel
     filled = stats.moments.any(axis=tuple(range(D, 2 * D)))
     filled = filled | stats.targets.any(axis=(0, *range(1 + D, 1 + 2 * D)))
-    box = occupied(filled | stats.cross.any(axis=tuple(range(D, 2 * D + 1))))
+    box = occupied(np.asarray(filled | stats.cross.any(axis=tuple(range(D, 2 * D + 1)))))
     state = {item.name: getattr(stats, item.name) for item in fields(stats)}
     for name, lead in TABLES.items():
         state[name] = np.array(state[name][(*[slice(None)] * lead, *box)], order="C")

@@ -18,7 +18,7 @@ from asvgp.linalg.cells.accumulate import (
 )
 from asvgp.linalg.unrolled import markers_of
 from asvgp.runtime.parallel import as_doubles, each_chunk, each_share, split
-from asvgp.statistics.widths import grouped
+from asvgp.statistics.combining import grouped
 
 if TYPE_CHECKING:
     from asvgp.statistics.statistics import Statistics

@@ -104,14 +104,11 @@ class Statistics:
     >>> [grid.cells for grid in field.coarsen((4, 2)).grids]
     [2, 3]
 
-    An additive model of two inputs and an intercept:
+    An additive model of two inputs:
 
     >>> smooths = (grids[0], 2), (grids[1], 3)
-    >>> additive = Statistics.from_data(
-    ...     None, y, smooths=smooths, smooth_inputs=x, covariates=np.ones((100, 1))
-    ... )
-    >>> additive.column_gram.shape
-    (20, 20)
+    >>> Statistics.from_data(None, y, smooths=smooths, smooth_inputs=x).column_gram.shape
+    (19, 19)
     """
 
     grids: tuple[Grid, ...]
@@ -160,9 +157,8 @@ class Statistics:
     ) -> Statistics:
         """Compute the statistics in one pass over the data, in any order, on all cores.
 
-        Rows in which an output is NaN are left out and counted. Other values are not checked:
-        inputs must be finite and inside their grids, intervals inside one cell each, columns and
-        weights finite.
+        Rows in which an output is NaN are left out and counted. Other values must be finite,
+        inputs inside their grids, and intervals inside one cell each; they are not checked.
 
         Parameters
         ----------
@@ -184,16 +180,14 @@ class Statistics:
             Statistics whose centres and convention to use.
         premultiplied : bool
             Whether y is multiplied by its weights already, as the sites of an approximate
-            likelihood are: ``targets`` are then sums of ``y prod_d s_d**j_d``, without w, and
-            ``squares`` are NaN.
+            likelihood are: ``targets`` are then sums without w, and ``squares`` NaN.
         """
         y = np.asarray(y)
         y = y[:, None] if y.ndim == 1 else y
         n, outputs = y.shape
         linear = columns_of("covariates", covariates, n)
         empty = cls.empty(grid, degree, outputs, smooths=smooths, linear=len(linear))
-        if like is not None:
-            empty = empty._described_as(like)
+        empty = empty._described_as(like or empty)
         if sample_weight is not None:
             (sample_weight,) = columns_of("sample_weight", sample_weight, n, 1)
         if width is not None:
@@ -221,14 +215,8 @@ class Statistics:
     ) -> Statistics:
         """Compute the statistics of gridded data, without columns.
 
-        Parameters
-        ----------
-        values : array of shape (n_1, ..., n_D) or (outputs, n_1, ..., n_D)
-            Points where an output is NaN are left out and counted.
-        axes : sequence of D arrays
-            Coordinates of the values along each axis, of lengths n_1 to n_D.
-        grid, degree : as for `from_data`
-        sample_weight : array of shape (n_1, ..., n_D), optional
+        Values have the shape (n_1, ..., n_D) or (outputs, n_1, ..., n_D), weights the former; axes
+        are D arrays of coordinates. Points where an output is NaN are left out and counted.
 
         Examples
         --------
@@ -316,20 +304,11 @@ class Statistics:
         tables = replace(self, moments=moments, targets=targets)
         return replace(tables, squares=squares, log_weights=log_weights)
 
-    # ------------------------------------------------------------ sizes, other processes
-
     @staticmethod
     def bytes_needed(
         grids: Sequence[Grid], degrees: Sequence[int], columns: int = 0, outputs: int = 1
     ) -> int:
-        """Return the memory that statistics of these shapes take, in bytes.
-
-        Examples
-        --------
-        >>> from asvgp.basis import Grid
-        >>> Statistics.bytes_needed([Grid(0.0, 1.0, 1000)] * 2, [2, 2])
-        272000008
-        """
+        """Return the memory that statistics of these shapes take, in bytes."""
         powers = prod(k + 1 for k in degrees)
         sums = prod(2 * k + 1 for k in degrees) + powers * (outputs + columns)
         cells = prod(grid.cells for grid in grids)
@@ -340,8 +319,7 @@ class Statistics:
         """Memory that the sums take."""
         return sum(getattr(self, name).nbytes for name in SUMS)
 
-    def __sizeof__(self) -> int:
-        """Return the size in bytes, by which Dask decides where to send objects."""
+    def __sizeof__(self) -> int:  # Dask decides by it where to send objects
         return self.nbytes
 
     def __getstate__(self) -> dict[str, Any]:
@@ -400,20 +378,16 @@ class Statistics:
     @cached_property
     def grid(self) -> Grid:
         """The grid of statistics of one input."""
-        return self._only(self.grids)
+        if len(self.grids) != 1:
+            raise AttributeError(f"{len(self.grids)} inputs have no single grid: see grids.")
+        return self.grids[0]
 
     @cached_property
     def degree(self) -> int:
         """The degree of statistics of one input."""
-        return self._only(self.degrees)
-
-    def _only(self, items: tuple) -> Any:
-        if len(items) != 1:
-            raise AttributeError(
-                f"Statistics of {len(items)} inputs have no single grid and degree: see grids and "
-                "degrees."
-            )
-        return items[0]
+        if len(self.degrees) != 1:
+            raise AttributeError(f"{len(self.degrees)} inputs have no single degree: see degrees.")
+        return self.degrees[0]
 
     @cached_property
     def pair(self) -> Array:
@@ -477,10 +451,9 @@ class Statistics:
     def __sub__(self, other: Statistics) -> Statistics:
         """Return the statistics without data that were added before.
 
-        Raise an error where ``other`` holds data that were never added, as far as sums can show
-        it: no weight, square or count may become negative, and no cell may keep more of y than
-        its squares allow. Other data of the same cells and magnitude go unnoticed, and so does
-        everything but the count where weights are zero or negative.
+        Raise an error where ``other`` was never added, as far as sums show it: no weight, square
+        or count may become negative, and no cell may keep more of y than its squares allow. With
+        weights that are zero or negative only the count can tell.
         """
         if not isinstance(other, Statistics):
             return NotImplemented
@@ -509,9 +482,8 @@ class Statistics:
     ) -> Statistics:
         """Return the same statistics on longer grids that hold ``[lower, upper]`` too.
 
-        Bounds are given for all inputs of the main block, of the smooths, or both. The
-        spacing and all sums stay; whole cells are added at the ends, those of the main
-        block in multiples of ``multiple``, so that it can still be coarsened as before.
+        Bounds are given for all inputs of the main block, of the smooths, or both. Whole cells are
+        added at the ends; in multiples, so that the main block can be coarsened as before.
         """
         ends = np.atleast_1d(lower), np.atleast_1d(upper)
         multiples = each("multiple", multiple, len(self.grids))

@@ -18,11 +18,6 @@ from asvgp.policies import FIELD
 from asvgp.statistics import Statistics
 
 
-def highest_level(inputs: int) -> int:
-    """Return the highest level of splines that fit into boxes."""
-    return FIELD.box_alignment[inputs].bit_length() - 1
-
-
 def boxes(
     kernel: Kernel, plan: Plan, stats: Statistics, coarsening: tuple[int, ...]
 ) -> list[Statistics]:
@@ -32,12 +27,8 @@ def boxes(
     for a small field, and if there are smooths or effects other than constants, whose sums are
     not kept cell by cell.
     """
-    D = len(plan.inputs)
-    if (
-        not 2 <= D < len(FIELD.box_sides)
-        or plan.smooths
-        or not all(isinstance(e, Constant) for e in kernel.effects)
-    ):
+    D, plain = len(plan.inputs), all(isinstance(e, Constant) for e in kernel.effects)
+    if not 2 <= D < len(FIELD.box_sides) or plan.smooths or not plain:
         return []
     multiple = FIELD.box_alignment[D]
     shape = [-(-grid.cells // f) for grid, f in zip(stats.grids, coarsening, strict=True)]
@@ -50,8 +41,7 @@ def boxes(
     rng = np.random.default_rng(0)
     last = [(g.cells - s) // step for g, s, step in zip(stats.grids, sides, steps, strict=True)]
     places = np.stack([rng.integers(0, n + 1, 20 * FIELD.boxes) for n in last], axis=1)
-    chosen: list[tuple[slice, ...]] = []
-    weights = []
+    chosen: list[Statistics] = []
     enough = 0.5 * stats.weight * np.prod(sides) / np.prod([g.cells for g in stats.grids])
     taken = np.zeros((0, D))
     for place in places:
@@ -62,15 +52,11 @@ def boxes(
         weight = float(stats.cell_weights[box].sum())
         if weight < enough:
             continue
-        chosen.append(box)
-        weights.append(weight)
+        chosen.append(_cut(stats, squares, box, weight).coarsen(coarsening))
         taken = np.concatenate([taken, start[None]])
         if len(chosen) == FIELD.boxes:
             break
-    return [
-        _cut(stats, squares, box, weight).coarsen(coarsening)
-        for box, weight in zip(chosen, weights, strict=True)
-    ]
+    return chosen
 
 
 def _squares(stats: Statistics) -> np.ndarray:

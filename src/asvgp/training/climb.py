@@ -12,9 +12,6 @@ from asvgp.training.objective import Objective
 from asvgp.training.optimise import LBFGS, Report, maximise
 from asvgp.training.problem import State
 
-# Returns further states to climb from, of those that are left.
-SecondLook = Callable[[list[State]], list[State]]
-
 
 def climb(
     objective: Objective,
@@ -24,13 +21,13 @@ def climb(
     before: Report,
     warm: State | None = None,
     ranking: Objective | None = None,
-    second_look: SecondLook | None = None,
+    second_look: Callable[[list[State]], list[State]] | None = None,
 ) -> tuple[State, Report]:
     """Maximise an objective from the best ``attempts`` of the starts; return the best state.
 
     Starts are ranked by the objective, or by a cheaper one, ``ranking``. After all attempts,
-    ``second_look`` is asked once for further starts. The counts of the report continue those of
-    ``before``. Ctrl-C ends the climb with the best state so far, or else ``warm``.
+    ``second_look`` is asked once which of those left to climb from. The counts of the report
+    continue those of ``before``. Ctrl-C ends the climb with the best state so far, or ``warm``.
     """
     report = Report()
     report.interrupt()

@@ -19,6 +19,7 @@ from asvgp.training.optimise import Report
 from asvgp.training.problem import State
 from asvgp.training.resolution import Level
 from asvgp.training.schedule import AnyEngine, AnyPosterior, Schedule
+from asvgp.training.starts import noise_estimate, without_effects
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +60,7 @@ class Trained(NamedTuple, Generic[AnyEngine]):
     report: Report
 
 
+@plain_interrupts()
 def fit(
     schedule: Schedule[AnyEngine, AnyPosterior],
     *,
@@ -71,13 +73,6 @@ def fit(
     ``trained`` the hyperparameters stay as they are. Ctrl-C ends training wherever it strikes;
     from the first state on, the best one is kept and its posterior computed.
     """
-    with plain_interrupts():
-        return _fit(schedule, trained, warm)
-
-
-def _fit(
-    schedule: Schedule[AnyEngine, AnyPosterior], trained: bool, warm: tuple[Kernel, float] | None
-) -> Fit:
     begin = time.perf_counter()
     engine, state, bound, report = train(schedule, trained, warm)
     middle = time.perf_counter()
@@ -110,7 +105,7 @@ def train(
     problem = schedule.problem
     state = None if warm is None else State(warm[0], Gaussian(warm[1]))
     if not trained:
-        state = problem.start(schedule.noise())
+        state = problem.start(noise_estimate(without_effects(problem.kernel, schedule.stats)))
     engine, state, report = schedule.begin(state, trained)
     while True:
         bound, following = None, None

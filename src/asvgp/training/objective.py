@@ -7,7 +7,7 @@ cannot be factored is a bad state, not an error: it is worse than all that are k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,7 +68,7 @@ class Objective:
         self.known: dict[State, Bound] = {}
         self.best: tuple[float, State | None] = (-np.inf, None)
         self.failure: np.linalg.LinAlgError | None = None
-        self.watch: Callable[[int, float], None] | None = None
+        self.shown_size: int | None = None  # cells or functions, if evaluations are to be watched
 
     def encode(self, state: State) -> Array:
         """Return the point of a state, moved inside the limits."""
@@ -100,8 +100,8 @@ class Objective:
         self.trace.append(value)
         if value > self.best[0]:
             self.best = (value, state)
-        if self.watch is not None:
-            self.watch(self.evaluations, value)
+        if self.shown_size is not None and self.problem.watch is not None:
+            self.problem.watch(self.shown_size, self.evaluations, value)
         return bound
 
     def _failed(self) -> Bound:

@@ -110,19 +110,24 @@ class Target(Protocol[State]):
     @property
     def best(self) -> tuple[float, State | None]:
         """The best value, and its state, None before there is one."""
+        ...
 
     @property
     def evaluations(self) -> int:
         """Number of evaluations so far."""
+        ...
 
     def encode(self, state: State, /) -> Array:
         """Return the point of a state, inside the limits."""
+        ...
 
     def slope(self, theta: Array, /) -> tuple[float, Array]:
         """Return value and gradient at a point."""
+        ...
 
     def rounding(self) -> float:
         """Return how well the value is known."""
+        ...
 
 
 def maximise(objective: Target[State], start: State, settings: LBFGS) -> Report:

@@ -29,13 +29,8 @@ Rows = tuple[Array, Array]  # places (rows, D) and values (rows, outputs)
 def lengths(columns: Sequence[Array], y: Array, effects: Sequence[Array] = ()) -> Array:
     """Return correlation lengths along every input, in its units; infinite if nothing is learnt.
 
-    Parameters
-    ----------
-    columns : sequence of D arrays of length n
-    y : array of shape (n,) or (n, outputs)
-        Rows with NaN are left out.
-    effects : sequence of arrays of length n
-        Columns whose part in y, by least squares, is taken off first.
+    Rows where y is NaN are left out. What the columns ``effects`` explain of y, by least squares,
+    is subtracted first.
 
     Examples
     --------
@@ -92,13 +87,8 @@ def cell_lengths(stats: Statistics) -> Array:
 
 def _starts(D: int) -> list[Array]:
     """Return starts: lengths alike, and one input at a time much shorter; the noise is last."""
-    alike = np.append(np.full(D, -3.0), -3.0)
-    starts = [alike]
-    for d in range(D):
-        one = alike + 1.0
-        one[d], one[-1] = -7.0, -3.0
-        starts.append(one)
-    return starts
+    short = [[-7.0 if e == d else -2.0 for e in range(D)] for d in range(D)]
+    return [np.array([*lengths, -3.0]) for lengths in ([-3.0] * D, *short)]
 
 
 def _climb(boxes, state: Array, lower: Array, upper: Array, by_gaps) -> tuple[float, Array]:
@@ -125,10 +115,8 @@ def _ascend(score: Callable, state: Array, value: float, lower: Array, upper: Ar
         for move in _moves(len(state)):
             while True:
                 trial = np.clip(state + move, lower, upper)
-                if (
-                    np.array_equal(trial, state)
-                    or (new := score(trial)) <= value + PILOT.least_gain
-                ):
+                new = -np.inf if np.array_equal(trial, state) else score(trial)
+                if new <= value + PILOT.least_gain:
                     break
                 state, value, moved = trial, new, True
     return state
@@ -167,11 +155,7 @@ def _rankings(boxes, metric: Array) -> list[Array]:
 
 
 def _neighbourhoods(boxes, *rankings: list[Array]) -> tuple[Array, Array]:
-    """Return points to predict, and behind each its neighbours, as many as each ranking has.
-
-    By the lengths alone, neighbours on a lattice could all lie along one input, and nothing
-    would be learnt of the others.
-    """
+    """Return points to predict, and behind each its neighbours, as many as each ranking has."""
     places, values = [], []
     for (x, y), *ranks in zip(boxes, *rankings, strict=True):
         near = np.array([_first(i, each) for i, each in enumerate(zip(*ranks, strict=True))])
@@ -217,9 +201,8 @@ def _boxes(places: Array, values: Array) -> list[Rows]:
     boxes = []
     for centre in places[: PILOT.boxes]:
         distance = np.max(np.abs(places - centre), axis=1)
-        near = np.flatnonzero(distance <= np.partition(distance, PILOT.box_rows)[PILOT.box_rows])[
-            : PILOT.box_rows
-        ]
+        farthest = np.partition(distance, PILOT.box_rows)[PILOT.box_rows]
+        near = np.flatnonzero(distance <= farthest)[: PILOT.box_rows]
         boxes.append((places[near], values[near]))
     return boxes
 

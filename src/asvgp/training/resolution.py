@@ -7,22 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Level:
-    """Result of training on one resolution.
+    """Result of training on one resolution, with bounds on the log evidence in nats."""
 
-    Attributes
-    ----------
-    num_basis : int or tuple of int
-        Number of basis functions of each component; with several inputs, along every input.
-    spacing : float or tuple of float
-        Distance between knots, along every input.
-    elbo, upper_bound : float
-        Bounds on the log evidence in nats; NaN for an upper bound that is not computed.
-    missed_share : float
-        Share of the prior variance at the data that the splines miss.
-    """
-
-    num_basis: int | tuple[int, ...]
-    spacing: float | tuple[float, ...]
+    num_basis: int | tuple[int, ...]  # functions of each component; or along every input
+    spacing: float | tuple[float, ...]  # distance between knots, along every input
     elbo: float
-    upper_bound: float
-    missed_share: float
+    upper_bound: float  # NaN where it is not computed
+    missed_share: float  # of the prior variance at the data, by the splines

@@ -37,7 +37,7 @@ from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
 from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
-from asvgp.training.boxes import boxes, highest_level
+from asvgp.training.boxes import boxes
 from asvgp.training.climb import climb, keeping
 from asvgp.training.nearby import Nearby, field_limits, grids_by_input
 from asvgp.training.objective import Objective, total
@@ -45,7 +45,7 @@ from asvgp.training.optimise import LBFGS, Report
 from asvgp.training.pilot import cell_lengths
 from asvgp.training.problem import Problem, State
 from asvgp.training.resolution import Level
-from asvgp.training.starts import field_starts, noise_estimate, without_effects
+from asvgp.training.starts import field_starts, without_effects
 
 Coarsening = tuple[int, ...]  # width of a cell in finest cells, along every input
 Levels = tuple[tuple[int, ...], ...]  # of every term, along every input
@@ -79,10 +79,6 @@ class FieldSchedule:
         self._coarsening: Coarsening = ()  # of the present stage
         self._explored = False  # True if boxes have told the levels
         self._plans: list[Plan] = []  # of the stages so far
-
-    def noise(self) -> float:
-        """Return an estimate of the noise variance."""
-        return noise_estimate(without_effects(self.problem.kernel, self.stats))
 
     # ------------------------------------------------------------ the stages
 
@@ -250,9 +246,8 @@ class FieldSchedule:
     def _explore(self) -> tuple[State | None, Report, GridEngine | None]:
         """Train on boxes of a large field, as fine as the data, then choose its levels.
 
-        On boxes a bound is cheap, so many starts can be tried and nothing has to be guessed
-        from coarse cells, which take what is short for noise. Levels that lose nothing there
-        lose nothing on the whole field. No engine is returned where boxes are of no use.
+        Many starts are cheap there, and levels that lose nothing there lose nothing on the whole
+        field. No engine is returned where boxes are of no use.
         """
         kernel, report = self.problem.kernel, Report()
         finest = levels_by_data(None, self.plan, self.marginals, self.stats.count)
@@ -265,7 +260,7 @@ class FieldSchedule:
         if len(parts) > 2 and not report.interrupted:
             state, report, bound = self._climb(parts, state, report)
         count = sum(part.statistics.count for part in parts)
-        widest = highest_level(len(finest))
+        widest = FIELD.box_alignment[len(finest)].bit_length() - 1  # that fits into boxes
         suitable = _less(self._suitable(state), finest)
         wanted = tuple(tuple(min(level, widest) for level in term) for term in suitable)
         for step in range(widest + 1):
@@ -285,15 +280,10 @@ class FieldSchedule:
     def _refined(self, engine: GridEngine, state: State) -> GridEngine:
         """Return an explored field's engine, finer where lengths have become shorter since."""
         plan = engine.plan
-        finest = [
-            round(log2(coarse.spacing / fine.spacing))
-            for coarse, fine in zip(plan.grids, self.plan.grids, strict=True)
-        ]
-        suitable = _less(self._suitable(state), finest)
-        levels = tuple(
-            tuple(min(a, b) for a, b in zip(now, new, strict=True))
-            for now, new in zip(plan.levels, suitable, strict=True)
-        )
+        pairs = zip(plan.grids, self.plan.grids, strict=True)
+        finest = [round(log2(coarse.spacing / fine.spacing)) for coarse, fine in pairs]
+        both = zip(plan.levels, _less(self._suitable(state), finest), strict=True)
+        levels = tuple(tuple(map(min, now, new)) for now, new in both)
         if levels == plan.levels:
             return engine
         plan = replace(plan, levels=levels)
@@ -322,9 +312,7 @@ class FieldSchedule:
         dear = size >= FIELD.dear_functions or len(engines) > 1
         step = FIELD.warm_step if dear and state is not None else 1.0
         objective, ranking = self._objective(engines, step), None
-        if problem.watch is not None:
-            watch = problem.watch
-            objective.watch = lambda done, value: watch(size, done, value)
+        objective.shown_size = size
         count = sum(engine.statistics.count for engine in engines)
         settings = _settings(problem.settings, engines, count, dear)
         starts = [state] if state is not None else self._starts(engines)

@@ -44,10 +44,6 @@ class LineSchedule:
         self._finer: list[Statistics] = []  # still to come, the finest first
         self._scatters: list[tuple[float, float]] = []  # on these and the present one
 
-    def noise(self) -> float:
-        """Return an estimate of the noise variance."""
-        return noise_estimate(without_effects(self.problem.kernel, self.stats))
-
     def begin(self, state: State | None, trained: bool) -> tuple[ChainEngine, State | None, Report]:
         """Return the engine of the coarsest grid."""
         grids = [self.stats]
@@ -74,9 +70,7 @@ class LineSchedule:
         problem, stats = self.problem, engine.statistics
         cells, plain = stats.grid.cells, self._plain(stats)
         objective = Objective(problem, [engine], line_limits(problem, stats, plain))
-        if problem.watch is not None:
-            watch = problem.watch
-            objective.watch = lambda done, value: watch(cells, done, value)
+        objective.shown_size = cells
         estimate = noise_estimate(plain)
 
         def second_look(left: list[State]) -> list[State]:

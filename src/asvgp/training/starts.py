@@ -31,11 +31,7 @@ def signal_power(stats: Statistics) -> float:
 
 
 def mean_weight(stats: Statistics) -> float:
-    """Return the mean weight of an observation.
-
-    Multiply a variance of y by it to compare it with the noise variance, which is that of an
-    observation of weight one.
-    """
+    """Return the mean weight: times a variance of y it compares with the noise at weight one."""
     return stats.weight / stats.count
 
 
@@ -176,20 +172,9 @@ def field_starts(
     """Return states worth trying on the statistics of several inputs, the given kernel first.
 
     Where several terms are over the same inputs, their scales are spread, the longest first or
-    last.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    noise : float or None
-        The user's starting value.
-    grids : mapping from inputs to Grid
-    stats : Statistics
-    nearby_lengths : mapping from inputs of the main block to float, optional
-        Lengths that neighbours suggest. They are tried beside fractions of the domain, which
-        are the same along every input or in the same proportions as these lengths.
-    only_nearby : bool
-        True to try no fractions of the domain, where there are such lengths.
+    last. ``nearby_lengths`` are lengths that neighbours suggest, by input. They are tried beside
+    fractions of the domain (unless ``only_nearby``), which are the same along every input or in
+    the same proportions as these lengths. ``noise`` is the user's starting value.
     """
     plain = without_effects(kernel, stats)
     power, nearby = signal_power(plain), nearby_lengths or {}
@@ -218,14 +203,10 @@ def _shapes(
     alike: int,
     only_nearby: bool,
 ) -> list[dict[int | str | None, float]]:
-    """Return the lengths to try for the longest term, by input.
-
-    Of ``alike`` terms over the same inputs, the longest or the shortest is as long as
-    neighbours suggest.
-    """
+    """Return lengths to try for the longest of ``alike`` terms over the same inputs, by input."""
     middle = {dim: FIELD.middle_fraction * span for dim, span in spans.items()}
     shapes = []
-    if nearby:
+    if nearby:  # the longest term, or the shortest, is as long as neighbours suggest
         for times in sorted({1.0, FIELD.scale_ratio ** (1 - alike)}):
             shapes.append(middle | {dim: times * length for dim, length in nearby.items()})
         if only_nearby:
