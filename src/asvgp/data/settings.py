@@ -11,10 +11,9 @@ import numpy as np
 
 from asvgp.kernels import Kernel, Matern32
 from asvgp.model.devices import device_for
+from asvgp.policies import LINE
 from asvgp.runtime.memory import as_bytes
 from asvgp.training.optimise import LBFGS
-
-MOST_DEGREE = 6  # of splines along one input; a structure may allow less
 
 Auto = Literal["auto"]
 NumBasis = Auto | int | Sequence[int]
@@ -50,9 +49,9 @@ class Settings:
     >>> settings = Settings.parse(Matern32(), num_basis="auto", memory_limit="1 KiB")
     >>> settings.num_basis, settings.memory_limit, settings.degrees(Matern32())
     (None, 1024.0, (2,))
-    >>> Settings.parse(Matern32(), degree=1)
+    >>> Settings.parse(Matern32(), degree=7)
     Traceback (most recent call last):
-    ValueError: degree must be None or an integer from 2 (for Matern32()) to 6, got 1.
+    ValueError: degree must be None or an integer from 2 (for Matern32(lengthscale=1.0, ...
     """
 
     kernel: Kernel = field(default_factory=Matern32)
@@ -121,7 +120,9 @@ class Settings:
         """True where the user gave the domain of every input."""
         return self.domain is not None and not any(part is None for part in self.domain)
 
-    def degrees(self, kernel: Kernel, most: int = MOST_DEGREE, reason: str = "") -> tuple[int, ...]:
+    def degrees(
+        self, kernel: Kernel, most: int = LINE.most_degree, reason: str = ""
+    ) -> tuple[int, ...]:
         """Return the spline degree of every factor of every component of a kernel.
 
         A process of order p is in the span of splines of degree p + 1 and higher. ``reason``

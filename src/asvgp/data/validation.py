@@ -7,10 +7,9 @@ from numbers import Real
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.policies import DATA
 from asvgp.runtime.checks import finite_range
 from asvgp.times import TimeAxis
-
-WIDEST = 1e100  # range of X: its powers must not overflow
 
 
 def check_domain(
@@ -38,7 +37,7 @@ def check_domain(
                 f"{name} is constant ({shown(lower)}, n_samples = {len(x)}): there is no range to "
                 f"put splines on. {remedy}"
             )
-        if not upper - lower < WIDEST:
+        if not upper - lower < DATA.widest_range:
             raise ValueError(
                 f"{name} ranges from {lower!r} to {upper!r}, which is wider than double precision "
                 "can work with. Fix or drop values that are so far out, or rescale X."

@@ -7,13 +7,9 @@ import warnings
 import numpy as np
 
 from asvgp.data.settings import Settings
+from asvgp.policies import DATA
 from asvgp.statistics import Statistics
 from asvgp.training.starts import mean_weight
-
-SMALLEST, LARGEST = 1e-250, 1e150  # weighted mean squares: squares of pivots, 1 / power, are finite
-ROUNDING = 1e-13  # of the mean square, that sums leave of a variance of zero
-SUSPICIOUS = 1e-9  # of the mean square, below which y itself is looked at
-FAR = 1e4  # squared mean in variances, from which on a prior mean of zero deserves a warning
 
 
 def check_variation(
@@ -29,7 +25,7 @@ def check_variation(
     spread = stats.squares / stats.weight - (means - stats.centre) ** 2
     power = float(np.max(means**2 + spread))
     fixed = power == 0.0 and settings.noise_variance is not None
-    if not fixed and not SMALLEST < power * weight < LARGEST:
+    if not fixed and not DATA.smallest_power < power * weight < DATA.largest_power:
         raise ValueError(
             f"y has a root mean square of {power**0.5:.3g} (and mean weight {weight:.3g}), which "
             "double precision cannot work with. Rescale y, or drop what is zero throughout."
@@ -37,15 +33,19 @@ def check_variation(
     if not settings.trained:
         return
     square = stats.squares / stats.weight
-    constant = bool(np.all(spread <= ROUNDING * square))
-    if not constant and y is not None and np.all(spread <= SUSPICIOUS * square):
+    constant = bool(np.all(spread <= DATA.constant_rounding * square))
+    if not constant and y is not None and np.all(spread <= DATA.constant_suspected * square):
         constant = bool(np.nanmin(y) == np.nanmax(y))
     if constant:
         raise ValueError(
             f"y is constant ({means.min():g}, n_samples = {stats.count}): there is nothing to "
             "train a kernel on. Fix the hyperparameters with optimizer=None and a noise_variance."
         )
-    if first and np.any(means**2 > FAR * spread) and settings.kernel.intercept is None:
+    if (
+        first
+        and np.any(means**2 > DATA.distant_mean * spread)
+        and settings.kernel.intercept is None
+    ):
         worst = int(np.argmax(means**2 / np.maximum(spread, 1e-300)))
         warnings.warn(
             f"y has a mean of {means[worst]:g}, more than a hundred times its standard deviation, "

@@ -15,10 +15,11 @@ import numpy as np
 
 from asvgp.basis import Grid
 from asvgp.data.columns import Layout
-from asvgp.data.settings import MOST_DEGREE, Settings
+from asvgp.data.settings import Settings
 from asvgp.kernels import Component, Effect, Kernel, Product
 from asvgp.model.chain_effects import Estimate
 from asvgp.model.plan import Plan
+from asvgp.policies import LINE
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
@@ -143,7 +144,7 @@ def _statistics(stats: Statistics, structure: Structure[Any]) -> None:
     for grid in (*stats.grids, *(grid for grid, _ in stats.smooths)):
         _grid(grid)
     for degree in (*stats.degrees, *(degree for _, degree in stats.smooths)):
-        _whole("degree", degree, 1, MOST_DEGREE)
+        _whole("degree", degree, 1, LINE.most_degree)
     if (len(stats.grids), len(stats.degrees)) != (len(layout.inputs),) * 2:
         raise ValueError(f"{len(stats.grids)} grids for {len(layout.inputs)} inputs")
     linear = len(structure.effect_columns)

@@ -21,6 +21,7 @@ from asvgp.model.effects import near_means
 from asvgp.model.grid import GridEngine
 from asvgp.model.levels import levels_by_digits
 from asvgp.model.plan import Plan
+from asvgp.policies import FIELD
 from asvgp.posterior.grid import GridPosterior
 from asvgp.posterior.grid_paths import draw_paths
 from asvgp.posterior.points import Points as Places
@@ -40,13 +41,6 @@ from asvgp.training.finest import doublings
 from asvgp.training.fit import Fit, fit
 from asvgp.training.problem import Problem
 from asvgp.training.schedule_field import FieldSchedule
-
-# Of splines along several inputs, in coordinates of B-splines: K's condition number grows like
-# (lengthscale in cells)**(2 * sum of degrees). With degree 5 along two inputs no width of cells
-# both resolves a process (4 cells per lengthscale) and keeps it below 1e11, and the wider cells
-# that are used instead fit worse than degree 2 does. One input has coordinates that keep their
-# digits up to degree 6.
-MOST_DEGREE = 4
 
 
 class Field(Structure[GridPosterior]):
@@ -81,7 +75,7 @@ class Field(Structure[GridPosterior]):
 
     def degrees(self, settings: Settings) -> tuple[int, ...]:
         """Return the spline degree of every factor of every term."""
-        return settings.degrees(self.layout.kernel, MOST_DEGREE, " with several inputs")
+        return settings.degrees(self.layout.kernel, FIELD.most_degree, " with several inputs")
 
     def plan(self, settings: Settings, stats: Statistics) -> Plan:
         """Return the structure of P on the statistics' grids."""

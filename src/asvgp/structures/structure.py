@@ -18,6 +18,7 @@ from asvgp.data.validation import check_domain
 from asvgp.diagnostics.facts import Facts
 from asvgp.kernels import Kernel, Linear, in_time
 from asvgp.model.memory import copies, require_joint
+from asvgp.policies import MEMORY
 from asvgp.posterior.integrals import integrate
 from asvgp.posterior.leave_one_out import LeaveOneOut, leave_one_out
 from asvgp.posterior.posterior import Posterior
@@ -27,8 +28,6 @@ from asvgp.structures.points import Points
 from asvgp.times import TimeAxis
 from asvgp.training.fit import Fit
 from asvgp.training.problem import Problem
-
-SAMPLE_MATRICES = 6.0  # of all pairs of points: the covariance, its root, and LAPACK's work
 
 Ends = tuple[float, float]
 AnyPosterior = TypeVar("AnyPosterior", bound=Posterior[Any])
@@ -292,7 +291,7 @@ class Structure(Protocol[AnyPosterior]):
     ) -> Array:
         """Return joint draws, (outputs, n, samples), where they fit in ``limit`` bytes."""
         size = self.size(posterior)
-        require_joint("A joint sample", points.count, size, limit, SAMPLE_MATRICES)
+        require_joint("A joint sample", points.count, size, limit, MEMORY.sample_matrices)
         return sample(posterior, self.places(points), n_samples, random_state)
 
     def leave_one_out(
