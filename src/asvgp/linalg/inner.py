@@ -1,9 +1,71 @@
-"""Compiled functions that only compiled functions call."""
+"""What compiled functions that only compiled functions call are made with."""
 
-from functools import partial
+from collections.abc import Callable
+from typing import Any
 
 import numba
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
-# Without the wrappers that would convert Python's objects for them: with a dozen arrays
-# among the arguments these take as long to compile as the function.
-inner = partial(numba.njit, cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+_INTEGER = ir.IntType(64)
+
+
+def inner(**options: Any) -> Callable:
+    """Compile a function without the wrappers that would convert Python's objects for it.
+
+    With a dozen arrays among the arguments these take as long to compile as the function.
+    """
+    wrappers: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return numba.njit(cache=True, nogil=True, **wrappers, **options)
+
+
+@intrinsic
+def segment(typing_context, array, start, count):
+    """Return ``count`` entries of a C-contiguous array from its entry ``start`` on.
+
+    Neither the start nor the count is checked, and nothing counts the references to the
+    array: slices do both, and most of the code made for them is that.
+    """
+    return _view(array, 1)(array, start, count), _generate
+
+
+@intrinsic
+def block(typing_context, array, start, rows, columns):
+    """Return entries of a C-contiguous array from its entry ``start`` on as a matrix."""
+    return _view(array, 2)(array, start, rows, columns), _generate
+
+
+def _view(array, ndim: int) -> types.Array:
+    if not isinstance(array, types.Array) or array.layout != "C":
+        raise TypeError(f"a C-contiguous array is needed, got {array}")
+    return types.Array(array.dtype, ndim, "C")
+
+
+def _generate(context, builder, signature, arguments):
+    """Build an array without an owner."""
+
+    def widened(value, kind):
+        if value.type == _INTEGER:
+            return value
+        return (builder.sext if kind.signed else builder.zext)(value, _INTEGER)
+
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    numbers = zip(arguments[1:], signature.args[1:], strict=True)
+    start, *shape = (widened(value, kind) for value, kind in numbers)
+    size = context.get_abi_sizeof(array.data.type.pointee)
+    strides = [ir.Constant(_INTEGER, size)]
+    if len(shape) == 2:
+        strides.insert(0, builder.mul(shape[1], strides[0]))
+    view = context.make_array(signature.return_type)(context, builder)
+    populate_array(
+        view,
+        data=builder.gep(array.data, [start]),
+        shape=cgutils.pack_array(builder, shape),
+        strides=cgutils.pack_array(builder, strides),
+        itemsize=ir.Constant(_INTEGER, size),
+        meminfo=None,
+        parent=None,
+    )
+    return view._getvalue()

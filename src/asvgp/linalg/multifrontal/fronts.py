@@ -9,7 +9,7 @@ everything else is left to products of matrices.
 import numpy as np
 
 from asvgp.linalg.blas import gemm, symm, syrk
-from asvgp.linalg.inner import inner
+from asvgp.linalg.inner import inner, segment
 
 FEW = 8  # rows treated by loops
 MANY = 128  # pivots inverted together, at most
@@ -18,7 +18,7 @@ MANY = 128  # pivots inverted together, at most
 SMALL = 256
 
 
-@inner()
+@inner(error_model="numpy")
 def eliminate(panel):
     """Factor the pivots, F_pp = L_pp L_pp^T, and form L_bp.
 
@@ -42,33 +42,36 @@ def eliminate(panel):
     return 0
 
 
-@inner(fastmath={"contract"})
+@inner(error_model="numpy", fastmath={"contract"})
 def _eliminate_rows(panel, first, stop):
     """Factor some rows which the rows before have been subtracted from: four at a time."""
+    m = panel.shape[1]
     for top in range(first, stop, 4):
-        end = min(top + 4, stop)
+        end = top + 4 if top + 4 < stop else stop
         for k in range(top, end):
-            row = panel[k, k:]
+            row = segment(panel, k * m + k, m - k)
             for i in range(top, k):
-                above = panel[i, k:]
+                above = segment(panel, i * m + k, m - k)
                 a0 = above[0]
-                for j in range(len(row)):
+                for j in range(row.shape[0]):
                     row[j] -= a0 * above[j]
             if not row[0] > 0.0:
                 return k + 1
             scale = 1.0 / np.sqrt(row[0])
-            for j in range(len(row)):
+            for j in range(row.shape[0]):
                 row[j] *= scale
         for k in range(end, stop):
-            row = panel[k, k:]
-            a, b, c, d = panel[top, k:], panel[top + 1, k:], panel[top + 2, k:], panel[top + 3, k:]
+            row = segment(panel, k * m + k, m - k)
+            at = top * m + k
+            a, b = segment(panel, at, m - k), segment(panel, at + m, m - k)
+            c, d = segment(panel, at + 2 * m, m - k), segment(panel, at + 3 * m, m - k)
             a0, b0, c0, d0 = a[0], b[0], c[0], d[0]
-            for j in range(len(row)):
+            for j in range(row.shape[0]):
                 row[j] -= a0 * a[j] + b0 * b[j] + c0 * c[j] + d0 * d[j]
     return 0
 
 
-@inner()
+@inner(error_model="numpy")
 def subtract_square(panel, update):
     """U := F_bb - L_bp L_bp^T, the upper half (and, of small fronts, a bit more)."""
     p, m = panel.shape
@@ -84,7 +87,7 @@ def subtract_square(panel, update):
         gemm(False, True, q - i, columns, p, -1, a, m, a, m, 1, u + 8 * (i * q + i), q)
 
 
-@inner()
+@inner(error_model="numpy")
 def invert(panel, z, work):
     """P^-1 on the rows of a front, Z (m, m), of which the boundary's block is there.
 
@@ -104,7 +107,8 @@ def invert(panel, z, work):
         stop = first + few if first + few < p else p
         w, n, ld = stop - first, m - stop, m - first
         for i in range(w):
-            row, above = work[i * ld : (i + 1) * ld], panel[first + i, first:]
+            row = segment(work, i * ld, ld)
+            above = segment(panel, (first + i) * m + first, ld)
             for j in range(ld):
                 row[j] = above[j] if j >= w else 0.0
             row[i] = 1.0
@@ -123,7 +127,7 @@ def invert(panel, z, work):
             _mirror(z, first, stop)
 
 
-@inner()
+@inner(error_model="numpy")
 def _mirror(z, first, stop):
     """Copy the upper half of some rows to the lower half of the same columns."""
     for i in range(first, stop):
@@ -131,7 +135,7 @@ def _mirror(z, first, stop):
             z[j, i] = z[i, j]
 
 
-@inner(fastmath={"contract"})
+@inner(error_model="numpy", fastmath={"contract"})
 def back_substitute(panel, first, stop, right):
     """B := R^-1 B in place, where R is the upper half of ``panel[first:stop, first:stop]``.
 
@@ -147,9 +151,9 @@ def back_substitute(panel, first, stop, right):
             known, r, c = b + 8 * end * width, upper + 8 * (top * m + end), b + 8 * top * width
             gemm(False, False, width, few, rest, -1, known, width, r, m, 1, c, width)
         for k in range(end - 1, top - 1, -1):
-            row = right[k * width : (k + 1) * width]
+            row = segment(right, k * width, width)
             for i in range(k + 1, end):
-                below, factor = right[i * width : (i + 1) * width], panel[first + k, first + i]
+                below, factor = segment(right, i * width, width), panel[first + k, first + i]
                 for j in range(width):
                     row[j] -= factor * below[j]
             scale = 1.0 / panel[first + k, first + k]

@@ -13,7 +13,7 @@ import numpy as np
 
 from asvgp.linalg.blas import gemm, trsm
 from asvgp.linalg.denormals import flush_denormals, restore
-from asvgp.linalg.inner import inner
+from asvgp.linalg.inner import block, inner, segment
 from asvgp.linalg.multifrontal.fronts import eliminate, invert, subtract_square
 from asvgp.linalg.multifrontal.plan import Offset
 
@@ -39,38 +39,24 @@ class Boxes(NamedTuple):
     limit: int
 
 
-@inner()
+@inner(error_model="numpy")
 def _slot(slots, level, box, own, shared):
+    """Return a box's slot, and what follows it."""
     start = slots.start[level] + box % slots.kept[level] * slots.size[level]
     values = shared if level >= slots.top else own
-    return values[start : start + slots.size[level]]
+    return segment(values, start, values.shape[0] - start)
 
 
-@inner()
-def _square(values, n):
-    return values[: n * n].reshape(n, n)
-
-
-@inner()
+@inner(error_model="numpy")
 def _panel(plan, front, panels):
-    m = plan.p[front] + plan.q[front]
-    return panels[plan.panel_start[front] : plan.panel_start[front + 1]].reshape(-1, m)
-
-
-@inner()
-def _runs(plan, front):
-    return plan.runs[plan.run_start[front] : plan.run_start[front + 1]]
-
-
-@inner()
-def _pieces(plan, front):
-    return plan.pieces[plan.piece_start[front] : plan.piece_start[front + 1]]
+    p = plan.p[front]
+    return block(panels, plan.panel_start[front], p, p + plan.q[front])
 
 
 # --- factor ----------------------------------------------------------------------------
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def factor(plan, slots, level, start, stop, limit, elements, panels, logs, own, shared):
     """Eliminate boxes ``start .. stop - 1`` of a level and those above that become complete.
 
@@ -84,19 +70,21 @@ def factor(plan, slots, level, start, stop, limit, elements, panels, logs, own, 
         for here in range(level, limit + 1):
             front = plan.level_start[here] + box
             panel = _panel(plan, front, panels)
-            update = _square(_slot(slots, here, box, own, shared), plan.q[front])
+            q = plan.q[front]
+            update = block(_slot(slots, here, box, own, shared), 0, q, q)
             if here == 0:
                 _take_element(plan, box, elements[box - start], panel, update)
                 failed = eliminate(panel)
             else:
-                pieces, below = _pieces(plan, front), plan.level_start[here - 1] + 2 * box
-                first = _square(_slot(slots, here - 1, 2 * box, own, shared), plan.q[below])
-                other = _slot(slots, here - 1, 2 * box + 1, own, shared)
-                second = _square(other, plan.q[below + 1])
-                _extend_add(pieces, first, second, panel, np.int64(0))
+                begin, below = plan.piece_start[front], plan.level_start[here - 1] + 2 * box
+                pieces = block(plan.pieces, 4 * begin, plan.piece_start[front + 1] - begin, 4)
+                first = _slot(slots, here - 1, 2 * box, own, shared)
+                second = _slot(slots, here - 1, 2 * box + 1, own, shared)
+                ld = plan.q[below], plan.q[below + 1]
+                _extend_add(pieces, first, second, ld, panel, np.int64(0))
                 failed = eliminate(panel)
                 # not before: it would have left the caches
-                _extend_add(pieces, first, second, update, np.int64(plan.p[front]))
+                _extend_add(pieces, first, second, ld, update, np.int64(plan.p[front]))
             if failed:
                 restore(word)
                 return front, failed - 1
@@ -109,7 +97,7 @@ def factor(plan, slots, level, start, stop, limit, elements, panels, logs, own, 
     return -1, -1
 
 
-@inner()
+@inner(error_model="numpy")
 def _log_det(panel):
     """Of L_pp, while it is in a cache: later every pivot would be a journey to memory."""
     total = 0.0
@@ -118,40 +106,41 @@ def _log_det(panel):
     return total
 
 
-@inner()
+@inner(error_model="numpy")
 def _leaf_rows(plan, leaf):
     """Place in the leaf's element of every row of its front."""
     rows = np.empty(plan.p[leaf] + plan.q[leaf], dtype=np.uint64)
-    for i in range(len(rows)):
+    for i in range(rows.shape[0]):
         shift = plan.leaf_boundary - plan.p[leaf] if i >= plan.p[leaf] else 0
         rows[i] = plan.leaf_rows[leaf, i + shift]
     return rows
 
 
-@inner()
+@inner(error_model="numpy")
 def _take_element(plan, leaf, element, panel, update):
     p, m = panel.shape
     rows = _leaf_rows(plan, leaf)
-    for i in range(p):
-        target, values, places = panel[i, i:], element[rows[i]], rows[i:]
-        for j in range(len(places)):
-            target[j] = values[places[j]]
-    for i in range(p, m):
-        target, values, places = update[i - p, i - p :], element[rows[i]], rows[i:]
-        for j in range(len(places)):
+    size, q = element.shape[1], m - p
+    for i in range(m):
+        values, places = segment(element, np.int64(rows[i]) * size, size), segment(rows, i, m - i)
+        if i < p:
+            target = segment(panel, i * m + i, m - i)
+        else:
+            target = segment(update, (i - p) * q + i - p, m - i)
+        for j in range(places.shape[0]):
             target[j] = values[places[j]]
 
 
-@inner()
-def _extend_add(pieces, first, second, rows, top):
+@inner(error_model="numpy")
+def _extend_add(pieces, x, y, ld, rows, top):
     """Sum of both children's Schur complements: the rows of a front from ``top`` on.
 
-    ``rows`` begin with column ``top`` too. Block by block, each of which comes from one
-    child, from both or from none: so everything is written once, and nothing cleared before.
+    ``rows`` begin with column ``top`` too; ``ld`` are the lengths of the rows of x and y. Block
+    by block, each of which comes from one child, from both or from none: so everything is
+    written once, and nothing cleared before.
     """
-    stop, ld = top + len(rows), np.uint64(rows.shape[1])
-    ld_x, ld_y = np.uint64(len(first)), np.uint64(len(second))
-    to, x, y = rows.reshape(-1), first.reshape(-1), second.reshape(-1)
+    stop, to = top + rows.shape[0], segment(rows, 0, rows.size)
+    ld_x, ld_y, ld = np.uint64(ld[0]), np.uint64(ld[1]), np.uint64(rows.shape[1])
     for a in range(len(pieces)):
         if not top <= pieces[a, 0] < stop:
             continue
@@ -174,7 +163,7 @@ def _extend_add(pieces, first, second, rows, top):
                 _clear_block(height, width, to, at, ld)
 
 
-@inner()
+@inner(error_model="numpy")
 def _sum_block(height, width, slope, to, at, ld, x, at_x, ld_x, y, at_y, ld_y):
     left = np.uint64(0)
     for _ in range(height):
@@ -183,7 +172,7 @@ def _sum_block(height, width, slope, to, at, ld, x, at_x, ld_x, y, at_y, ld_y):
         at, at_x, at_y, left = at + ld, at_x + ld_x, at_y + ld_y, left + slope
 
 
-@inner()
+@inner(error_model="numpy")
 def _copy_block(height, width, slope, to, at, ld, x, at_x, ld_x):
     left = np.uint64(0)
     for _ in range(height):
@@ -192,7 +181,7 @@ def _copy_block(height, width, slope, to, at, ld, x, at_x, ld_x):
         at, at_x, left = at + ld, at_x + ld_x, left + slope
 
 
-@inner()
+@inner(error_model="numpy")
 def _clear_block(height, width, to, at, ld):
     for _ in range(height):
         for j in range(width):
@@ -200,7 +189,7 @@ def _clear_block(height, width, to, at, ld):
         at += ld
 
 
-@inner()
+@inner(error_model="numpy")
 def _place(row, column, ld):
     return np.uint64(row) * ld + np.uint64(column)
 
@@ -208,7 +197,7 @@ def _place(row, column, ld):
 # --- selected inverse ------------------------------------------------------------------
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def selected_inverse(plan, slots, level, start, stop, limit, leaves, panels, own, shared, work):
     """P^-1 on the fronts of boxes ``start .. stop - 1`` of a level.
 
@@ -225,38 +214,44 @@ def selected_inverse(plan, slots, level, start, stop, limit, leaves, panels, own
             front = plan.level_start[here] + box
             panel = _panel(plan, front, panels)
             p, m = panel.shape
-            z = _square(_slot(slots, here, box, own, shared), m)
+            z = block(_slot(slots, here, box, own, shared), 0, m, m)
             if m > p:
                 parent = plan.level_start[here + 1] + box // 2
-                above = _slot(slots, here + 1, box // 2, own, shared)
                 n = plan.p[parent] + plan.q[parent]
-                _take_rows(_runs(plan, front), _square(above, n), z, p)
+                above = block(_slot(slots, here + 1, box // 2, own, shared), 0, n, n)
+                begin = plan.run_start[front]
+                runs = block(plan.runs, 3 * begin, plan.run_start[front + 1] - begin, 3)
+                _take_rows(runs, above, z, p)
             invert(panel, z, work)
             if here == 0:
                 _give_element(plan, box, z, leaves[box - start])
     restore(word)
 
 
-@inner()
+@inner(error_model="numpy")
 def _take_rows(runs, above, z, p):
     """Copy the boundary's block from the parent's: the inverse of extend-add's map."""
-    for a in range(len(runs)):
+    n, m = above.shape[1], z.shape[1]
+    for a in range(runs.shape[0]):
         for i in range(runs[a, 0], runs[a, 0] + runs[a, 2]):
-            source, target = above[runs[a, 1] + i - runs[a, 0]], z[p + i]
-            for b in range(a, len(runs)):
-                begin, end = max(i, runs[b, 0]), runs[b, 0] + runs[b, 2]
+            source, target = (runs[a, 1] + i - runs[a, 0]) * n, (p + i) * m + p
+            for b in range(a, runs.shape[0]):
+                begin, end = i if i > runs[b, 0] else runs[b, 0], runs[b, 0] + runs[b, 2]
                 shift = runs[b, 1] - runs[b, 0]
-                to, take = target[p + begin : p + end], source[begin + shift : end + shift]
-                for j in range(len(take)):
+                take = segment(above, source + begin + shift, end - begin)
+                to = segment(z, target + begin, end - begin)
+                for j in range(take.shape[0]):
                     to[j] = take[j]
 
 
-@inner()
+@inner(error_model="numpy")
 def _give_element(plan, leaf, z, element):
     rows = _leaf_rows(plan, leaf)
-    element[:] = 0.0
-    for i in range(len(rows)):
-        for j in range(i, len(rows)):
+    for i in range(element.shape[0]):
+        for j in range(element.shape[1]):
+            element[i, j] = 0.0
+    for i in range(rows.shape[0]):
+        for j in range(i, rows.shape[0]):
             element[rows[i], rows[j]] = z[i, j]
             element[rows[j], rows[i]] = z[i, j]
 
@@ -264,15 +259,15 @@ def _give_element(plan, leaf, z, element):
 # --- solve -----------------------------------------------------------------------------
 
 
-@inner()
+@inner(error_model="numpy")
 def _copy(values, to):
-    """Copy all rows to the first rows of another array."""
-    for i in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            to[i, j] = values[i, j]
+    """Copy the first entries of an array to another, as many as this has."""
+    into, take = segment(to, 0, to.size), segment(values, 0, to.size)
+    for i in range(into.shape[0]):
+        into[i] = take[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def forward(plan, slots, level, start, stop, limit, y, panels, own, shared):
     """Replace y by L^-1 y, rows in the order of elimination; boxes as in `factor`."""
     word, width = flush_denormals(), y.shape[1]
@@ -282,28 +277,30 @@ def forward(plan, slots, level, start, stop, limit, y, panels, own, shared):
             front = plan.level_start[here] + box
             panel = _panel(plan, front, panels)
             p, m = panel.shape
-            x = _slot(slots, here, box, own, shared)[: m * width].reshape(m, width)
-            pivots = y[plan.pivot_start[front] : plan.pivot_start[front + 1]]
-            for i in range(m):
-                for j in range(width):
-                    x[i, j] = pivots[i, j] if i < p else 0.0
+            x = block(_slot(slots, here, box, own, shared), 0, m, width)
+            pivots = block(y, plan.pivot_start[front] * width, p, width)
+            _copy(pivots, block(x, 0, p, width))
+            rest = segment(x, p * width, (m - p) * width)
+            for i in range(rest.shape[0]):
+                rest[i] = 0.0
             for c in range(2 if here > 0 else 0):
                 child = plan.level_start[here - 1] + 2 * box + c
-                below = _slot(slots, here - 1, 2 * box + c, own, shared)[plan.p[child] * width :]
-                for first, place, length in _runs(plan, child):
-                    to = x[place : place + length].reshape(-1)
-                    take = below[first * width : (first + length) * width]
-                    for j in range(len(take)):
+                below = _slot(slots, here - 1, 2 * box + c, own, shared)
+                for r in range(plan.run_start[child], plan.run_start[child + 1]):
+                    count, first = plan.runs[r, 2] * width, plan.p[child] + plan.runs[r, 0]
+                    to = segment(x, plan.runs[r, 1] * width, count)
+                    take = segment(below, first * width, count)
+                    for j in range(to.shape[0]):
                         to[j] += take[j]
             _forward(panel, x)
-            _copy(x[:p], pivots)
+            _copy(x, pivots)
             if box % 2 == 0:
                 break
             box //= 2
     restore(word)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def backward(plan, slots, level, start, stop, limit, y, panels, own, shared):
     """Replace y by L^-T y, rows in the order of elimination; boxes as in `selected_inverse`."""
     word, width = flush_denormals(), y.shape[1]
@@ -316,31 +313,29 @@ def backward(plan, slots, level, start, stop, limit, y, panels, own, shared):
             front = plan.level_start[here] + box
             panel = _panel(plan, front, panels)
             p, m = panel.shape
-            x = _slot(slots, here, box, own, shared)[: m * width].reshape(m, width)
-            pivots = y[plan.pivot_start[front] : plan.pivot_start[front + 1]]
-            _copy(pivots, x)
-            for first, place, length in _runs(plan, front):
+            x = block(_slot(slots, here, box, own, shared), 0, m, width)
+            pivots = block(y, plan.pivot_start[front] * width, p, width)
+            _copy(pivots, block(x, 0, p, width))
+            for r in range(plan.run_start[front], plan.run_start[front + 1]):
                 above = _slot(slots, here + 1, box // 2, own, shared)
-                to = x[p + first : p + first + length].reshape(-1)
-                take = above[place * width : (place + length) * width]
-                for j in range(len(take)):
-                    to[j] = take[j]
+                count = plan.runs[r, 2] * width
+                to = segment(x, (p + plan.runs[r, 0]) * width, count)
+                _copy(segment(above, plan.runs[r, 1] * width, count), to)
             _backward(panel, x)
-            _copy(x[:p], pivots)
+            _copy(x, pivots)
     restore(word)
 
 
-@inner(fastmath={"contract", "reassoc"})
+@inner(error_model="numpy", fastmath={"contract", "reassoc"})
 def _forward(panel, x):
     """x_p := L_pp^-1 x_p, then x_b := x_b - L_bp x_p."""
     (p, m), width = panel.shape, x.shape[1]
     if width == 1:
-        values = x.reshape(-1)
         for k in range(p):
-            row, rest = panel[k, k + 1 :], values[k + 1 :]
-            values[k] /= panel[k, k]
-            value = values[k]
-            for j in range(len(row)):
+            row, rest = segment(panel, k * m + k + 1, m - k - 1), segment(x, k + 1, m - k - 1)
+            value = x[k, 0] / panel[k, k]
+            x[k, 0] = value
+            for j in range(row.shape[0]):
                 rest[j] -= value * row[j]
     elif p > 0:
         a, b = panel.ctypes.data, x.ctypes.data
@@ -350,18 +345,17 @@ def _forward(panel, x):
             gemm(False, True, width, m - p, p, -1, b, width, a + 8 * p, m, 1, c, width)
 
 
-@inner(fastmath={"contract", "reassoc"})
+@inner(error_model="numpy", fastmath={"contract", "reassoc"})
 def _backward(panel, x):
     """x_p := L_pp^-T (x_p - L_bp^T x_b)."""
     (p, m), width = panel.shape, x.shape[1]
     if width == 1:
-        values = x.reshape(-1)
         for k in range(p - 1, -1, -1):
-            row, rest = panel[k, k + 1 :], values[k + 1 :]
-            total = values[k]
-            for j in range(len(row)):
+            row, rest = segment(panel, k * m + k + 1, m - k - 1), segment(x, k + 1, m - k - 1)
+            total = x[k, 0]
+            for j in range(row.shape[0]):
                 total -= row[j] * rest[j]
-            values[k] = total / panel[k, k]
+            x[k, 0] = total / panel[k, k]
     elif p > 0:
         a, b = panel.ctypes.data, x.ctypes.data
         if m > p:
