@@ -20,7 +20,6 @@ from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
 from asvgp.linalg.cells.polynomial import evaluate_line
 from asvgp.linalg.chain.covariance import add_covariance
-from asvgp.linalg.unrolled import markers_of
 from asvgp.model.bound import upper_bound
 from asvgp.model.chain import ChainEngine, ChainFactored
 from asvgp.model.chain_effects import Estimate, input_power
@@ -306,7 +305,6 @@ class ChainPosterior:
             outside = 0
             for begin, end in each_chunk(start, stop):
                 outside += evaluate_line(
-                    markers_of((k,)),
                     as_doubles(x[begin:end]),
                     grid.lower,
                     grid.upper,

@@ -465,7 +465,8 @@ def _evaluate(table: Array, sizes: Array, cells: np.ndarray, s: Array, out: Arra
 
     def share(start: int, stop: int) -> None:
         for begin, end in each_chunk(start, stop):
-            evaluate(table, sizes, cells[begin:end], s[begin:end], out[begin:end])
+            points = cells[begin:end], s[begin:end]
+            evaluate(table, sizes, *points, np.empty(table.shape[1]), out[begin:end])
 
     each_share(len(cells), share)
 

@@ -66,20 +66,24 @@ def locate(x, lower, scale, cells, cell, local):
         local[i] = t - c
 
 
+def sort_blocks(cell: np.ndarray, shift: int, blocks: int, order: np.ndarray) -> np.ndarray:
+    """Sort the points by ``cell >> shift`` into ``order``; returns where each block begins."""
+    place = np.zeros(blocks + 2, np.int64)
+    _sort_blocks(cell, shift, order, place)
+    return place[:-1]
+
+
 @numba.njit(cache=True, nogil=True)
-def sort_blocks(cell, shift, blocks, order):
-    """Counting sort of the points by ``cell >> shift``: their order and the blocks' offsets."""
-    offsets = np.zeros(blocks + 1, np.int64)
+def _sort_blocks(cell, shift, order, place):
+    """Count, and put in place; a block's entry of ``place`` ends as the start of the block."""
     for i in range(cell.shape[0]):
-        offsets[(cell[i] >> shift) + 1] += 1
-    for b in range(blocks):
-        offsets[b + 1] += offsets[b]
-    place = offsets.copy()
+        place[(cell[i] >> shift) + 2] += 1
+    for b in range(2, place.shape[0]):
+        place[b] += place[b - 1]
     for i in range(cell.shape[0]):
-        b = cell[i] >> shift
+        b = (cell[i] >> shift) + 1
         order[place[b]] = i
         place[b] += 1
-    return offsets
 
 
 @numba.njit(cache=True, nogil=True)

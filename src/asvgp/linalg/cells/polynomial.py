@@ -1,21 +1,43 @@
 """Polynomials of one variable and of several, one for every cell of a grid."""
 
 import numba
-import numpy as np
 
-from asvgp.linalg.unrolled import maximum, unrolled
+from asvgp.basis import Array
+from asvgp.linalg.unrolled import markers_of, maximum, unrolled
+
+# Degrees as lengths of tuples. The usual ones are compiled together, others one by one.
+_ONE, _TWO, _THREE, _FOUR = (markers_of((k,)) for k in (1, 2, 3, 4))
 
 
-@numba.njit(cache=True, nogil=True)
 def evaluate_line(
-    markers, x, lower, upper, scale, coef, polynomials, prior, floor, begin, mean, variance
-):
+    x: Array,
+    lower: float,
+    upper: float,
+    scale: float,
+    coef: Array,
+    polynomials: Array,
+    prior: float,
+    floor: float,
+    begin: int,
+    mean: Array,
+    variance: Array,
+) -> int:
     """Write means and variances of points inside the domain from ``begin`` on.
 
     ``coef`` (outputs, cells, k + 1) holds the means; ``polynomials`` (cells, 2k + 1) is what
     the data take off the prior's variance, which leaves ``floor`` at least. ``variance`` is
     filled where it has entries. Returns the number of points outside.
     """
+    degree = coef.shape[2] - 1
+    markers = _FOUR if 1 <= degree <= 4 else markers_of((degree,))
+    domain, tables, into = (lower, upper, scale), (coef, polynomials), (begin, mean, variance)
+    return _evaluate_line(degree, markers, x, *domain, *tables, prior, floor, *into)
+
+
+@numba.njit(cache=True, nogil=True)
+def _evaluate_line(
+    degree, markers, x, lower, upper, scale, coef, polynomials, prior, floor, begin, mean, variance
+):
     last = coef.shape[1] - 1
     both = variance.shape[0] > 0
     outside = 0
@@ -29,9 +51,24 @@ def evaluate_line(
             c = last
         s = t - c
         for o in range(coef.shape[0]):
-            mean[o, begin + n] = _mean(markers, o, c, s, coef)
+            if degree == 1:
+                value = _mean(_ONE, o, c, s, coef)
+            elif degree == 2:
+                value = _mean(_TWO, o, c, s, coef)
+            elif degree == 3:
+                value = _mean(_THREE, o, c, s, coef)
+            else:
+                value = _mean(markers, o, c, s, coef)
+            mean[o, begin + n] = value
         if both:
-            value = prior - _square(markers, c, s, polynomials)
+            if degree == 1:
+                value = prior - _square(_ONE, c, s, polynomials)
+            elif degree == 2:
+                value = prior - _square(_TWO, c, s, polynomials)
+            elif degree == 3:
+                value = prior - _square(_THREE, c, s, polynomials)
+            else:
+                value = prior - _square(markers, c, s, polynomials)
             variance[begin + n] = value if value > floor else floor
     return outside
 
@@ -80,14 +117,13 @@ def _terms(markers, n, c, s, polynomials, values, magnitudes):
 
 
 @numba.njit(cache=True, nogil=True)
-def evaluate(coef, sizes, cells, s, out):
-    """Values at points: ``coef`` (cells, powers), powers in C order of ``sizes``.
+def evaluate(coef, sizes, cells, s, work, out):
+    """Evaluate polynomials: ``coef`` (cells, powers), powers in C order of ``sizes``.
 
-    ``cells`` (n,) are flat cell numbers, ``s`` (n, D) local coordinates. One Horner scheme
-    an input, the last one first.
+    ``cells`` (n,) are flat cell numbers, ``s`` (n, D) local coordinates, ``work`` is room for
+    a cell's coefficients. One Horner scheme per input, the last one first.
     """
     inputs = sizes.shape[0]
-    work = np.empty(coef.shape[1])
     for n in range(cells.shape[0]):
         size = coef.shape[1]
         for j in range(size):

@@ -153,7 +153,7 @@ class CpuFactor:
             with self._workspace.lend(work_size) as work:
                 memory = z, self._panels, own, shared, work
                 for part in self._chunks(boxes):
-                    sweeps.selected_inverse(self._plan, self._inverses, *part, *memory)
+                    sweeps.selected_inverse(self._plan.fronts, self._inverses, *part, *memory)
                     if part.level == 0:
                         consume(part.start, part.stop, z[: part.stop - part.start])
 
@@ -171,7 +171,7 @@ class CpuFactor:
                 if part.level == 0:
                     block = np.ascontiguousarray(elements(part.start, part.stop), dtype=np.float64)
                 memory = block, self._panels, logs, own, shared
-                self._check(sweeps.factor(self._plan, self._updates, *part, *memory))
+                self._check(sweeps.factor(self._plan.fronts, self._updates, *part, *memory))
 
         self._walk(step, self._own_size, self._shared_size, up=True)
         return 2.0 * float(logs.sum())
@@ -191,7 +191,7 @@ class CpuFactor:
         slots, *sizes = self._slots(2 if up else 1, self._plan.largest_m * y.shape[1])
 
         def step(boxes: Boxes, own: Array, shared: Array) -> None:
-            sweep(self._plan, slots, *boxes, y, self._panels, own, shared)
+            sweep(self._plan.fronts, slots, *boxes, y, self._panels, own, shared)
 
         self._walk(step, *sizes, up=up)
 
@@ -253,7 +253,7 @@ class CpuFactor:
         starts = ends - counts * size
         own_size = int(starts[self._top])
         starts[self._top :] -= own_size
-        slots = Slots(self._top, starts, counts, size)
+        slots = Slots(self._top, np.stack([starts, counts, size], axis=1))
         return slots, own_size, int(ends[-1]) - own_size
 
     def _columns(self, values: Array) -> Array:

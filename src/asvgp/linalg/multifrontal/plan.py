@@ -23,6 +23,18 @@ from asvgp.linalg.multifrontal.symbolic import Tree
 
 Offset = NDArray[np.int64]
 
+P, Q, PIVOTS, PANEL, RUNS, PIECES, ROWS = range(7)  # columns of `Fronts.table`
+
+
+class Fronts(NamedTuple):
+    """What compiled code needs of a `Plan`, in few arrays: each takes long to hand over."""
+
+    table: Offset  # (fronts + 1, 7): p, q, starts of pivots, panel, runs, pieces and rows
+    level_start: Offset
+    runs: Index
+    pieces: Index
+    leaf_places: NDArray[np.uint64]  # place in its element of every row of the leaves' fronts
+
 
 class Plan(NamedTuple):
     """Index arrays of all fronts; "start" arrays have one entry more, the end.
@@ -46,8 +58,7 @@ class Plan(NamedTuple):
     level_start: Offset  # (levels + 1,): first front of each level
     largest_q: Offset  # (levels,): most boundary rows of a level's fronts
     largest_m: Offset  # (levels,): most rows p + q
-    leaf_rows: Index  # (leaves, rows): place in the leaf's element of its front's pivots,
-    leaf_boundary: int  # and, from this column on, of its boundary rows
+    fronts: Fronts  # the same for compiled code
 
 
 _plans: dict[int, Plan] = {}
@@ -84,21 +95,31 @@ def _lay_out(tree: Tree) -> Plan:
     num_pieces = np.zeros(len(p), dtype=np.int32)
     source = np.empty((2, np.max(p + q) + 1), dtype=np.int32)
     total = _find_pieces(p, q, int(level_start[1]), runs, run_start, source, pieces, num_pieces)
+    pieces = pieces[:total].copy()
+    starts = {
+        "pivot_start": _starts(p),
+        "panel_start": _starts(p.astype(np.int64) * (p + q)),
+        "run_start": run_start,
+        "piece_start": _starts(num_pieces),
+    }
+    table = np.stack([np.append(p, 0), np.append(q, 0), *starts.values(), _starts(p + q)], axis=1)
+    leaves = np.arange(level_start[1])
+    column = np.arange(levels[0].source.shape[1])
+    is_row = (column < p[leaves, None]) | (
+        (column >= levels[0].p) & (column < levels[0].p + q[leaves, None])
+    )
+    places = levels[0].source[is_row].astype(np.uint64)
     return Plan(
         p=p,
         q=q,
-        pivot_start=_starts(p),
-        panel_start=_starts(p.astype(np.int64) * (p + q)),
         order=np.concatenate([level.pivots[level.pivots >= 0] for level in levels]),
         runs=runs,
-        run_start=run_start,
-        pieces=pieces[:total].copy(),
-        piece_start=_starts(num_pieces),
+        pieces=pieces,
         level_start=level_start,
         largest_q=np.maximum.reduceat(q, level_start[:-1]).astype(np.int64),
         largest_m=np.maximum.reduceat(p + q, level_start[:-1]).astype(np.int64),
-        leaf_rows=levels[0].source,
-        leaf_boundary=levels[0].p,
+        fronts=Fronts(np.ascontiguousarray(table), level_start, runs, pieces, places),
+        **starts,
     )
 
 

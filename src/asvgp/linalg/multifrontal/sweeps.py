@@ -15,19 +15,18 @@ from asvgp.linalg.blas import gemm, trsm
 from asvgp.linalg.denormals import flush_denormals, restore
 from asvgp.linalg.inner import block, inner, segment
 from asvgp.linalg.multifrontal.fronts import eliminate, invert, subtract_square
-from asvgp.linalg.multifrontal.plan import Offset
+from asvgp.linalg.multifrontal.plan import PANEL, PIECES, PIVOTS, ROWS, RUNS, Offset, P, Q
 
 
 class Slots(NamedTuple):
     """Room for what boxes hand on: from level ``top`` up shared, below it each thread's own.
 
-    Box b of level l has the ``size[l]`` numbers from ``start[l] + b % kept[l] * size[l]`` on.
+    Box b of level l has the ``size`` numbers from ``start + b % kept * size`` on, where
+    ``start, kept, size = table[l]``.
     """
 
     top: int
-    start: Offset
-    kept: Offset
-    size: Offset
+    table: Offset
 
 
 class Boxes(NamedTuple):
@@ -42,22 +41,22 @@ class Boxes(NamedTuple):
 @inner(error_model="numpy")
 def _slot(slots, level, box, own, shared):
     """Return a box's slot, and what follows it."""
-    start = slots.start[level] + box % slots.kept[level] * slots.size[level]
+    start = slots.table[level, 0] + box % slots.table[level, 1] * slots.table[level, 2]
     values = shared if level >= slots.top else own
     return segment(values, start, values.shape[0] - start)
 
 
 @inner(error_model="numpy")
-def _panel(plan, front, panels):
-    p = plan.p[front]
-    return block(panels, plan.panel_start[front], p, p + plan.q[front])
+def _panel(fronts, front, panels):
+    p = fronts.table[front, P]
+    return block(panels, fronts.table[front, PANEL], p, p + fronts.table[front, Q])
 
 
 # --- factor ----------------------------------------------------------------------------
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def factor(plan, slots, level, start, stop, limit, elements, panels, logs, own, shared):
+def factor(fronts, slots, level, start, stop, limit, elements, panels, logs, own, shared):
     """Eliminate boxes ``start .. stop - 1`` of a level and those above that become complete.
 
     Nothing above level ``limit`` is touched. ``elements`` belong to the boxes, if they are
@@ -68,23 +67,23 @@ def factor(plan, slots, level, start, stop, limit, elements, panels, logs, own, 
     for each in range(start, stop):
         box = each
         for here in range(level, limit + 1):
-            front = plan.level_start[here] + box
-            panel = _panel(plan, front, panels)
-            q = plan.q[front]
+            front = fronts.level_start[here] + box
+            panel = _panel(fronts, front, panels)
+            q = fronts.table[front, Q]
             update = block(_slot(slots, here, box, own, shared), 0, q, q)
             if here == 0:
-                _take_element(plan, box, elements[box - start], panel, update)
+                _take_element(fronts, box, elements[box - start], panel, update)
                 failed = eliminate(panel)
             else:
-                begin, below = plan.piece_start[front], plan.level_start[here - 1] + 2 * box
-                pieces = block(plan.pieces, 4 * begin, plan.piece_start[front + 1] - begin, 4)
+                begin, below = fronts.table[front, PIECES], fronts.level_start[here - 1] + 2 * box
+                pieces = block(fronts.pieces, 4 * begin, fronts.table[front + 1, PIECES] - begin, 4)
                 first = _slot(slots, here - 1, 2 * box, own, shared)
                 second = _slot(slots, here - 1, 2 * box + 1, own, shared)
-                ld = plan.q[below], plan.q[below + 1]
+                ld = fronts.table[below, Q], fronts.table[below + 1, Q]
                 _extend_add(pieces, first, second, ld, panel, np.int64(0))
                 failed = eliminate(panel)
                 # not before: it would have left the caches
-                _extend_add(pieces, first, second, ld, update, np.int64(plan.p[front]))
+                _extend_add(pieces, first, second, ld, update, fronts.table[front, P])
             if failed:
                 restore(word)
                 return front, failed - 1
@@ -107,19 +106,16 @@ def _log_det(panel):
 
 
 @inner(error_model="numpy")
-def _leaf_rows(plan, leaf):
+def _leaf_rows(fronts, leaf):
     """Place in the leaf's element of every row of its front."""
-    rows = np.empty(plan.p[leaf] + plan.q[leaf], dtype=np.uint64)
-    for i in range(rows.shape[0]):
-        shift = plan.leaf_boundary - plan.p[leaf] if i >= plan.p[leaf] else 0
-        rows[i] = plan.leaf_rows[leaf, i + shift]
-    return rows
+    start = fronts.table[leaf, ROWS]
+    return segment(fronts.leaf_places, start, fronts.table[leaf + 1, ROWS] - start)
 
 
 @inner(error_model="numpy")
-def _take_element(plan, leaf, element, panel, update):
+def _take_element(fronts, leaf, element, panel, update):
     p, m = panel.shape
-    rows = _leaf_rows(plan, leaf)
+    rows = _leaf_rows(fronts, leaf)
     size, q = element.shape[1], m - p
     for i in range(m):
         values, places = segment(element, np.int64(rows[i]) * size, size), segment(rows, i, m - i)
@@ -198,7 +194,7 @@ def _place(row, column, ld):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def selected_inverse(plan, slots, level, start, stop, limit, leaves, panels, own, shared, work):
+def selected_inverse(fronts, slots, level, start, stop, limit, leaves, panels, own, shared, work):
     """P^-1 on the fronts of boxes ``start .. stop - 1`` of a level.
 
     A box above, up to level ``limit``, comes before the first of the boxes below it; what
@@ -211,20 +207,20 @@ def selected_inverse(plan, slots, level, start, stop, limit, leaves, panels, own
             highest += 1
         for here in range(highest, level - 1, -1):
             box = each >> (here - level)
-            front = plan.level_start[here] + box
-            panel = _panel(plan, front, panels)
+            front = fronts.level_start[here] + box
+            panel = _panel(fronts, front, panels)
             p, m = panel.shape
             z = block(_slot(slots, here, box, own, shared), 0, m, m)
             if m > p:
-                parent = plan.level_start[here + 1] + box // 2
-                n = plan.p[parent] + plan.q[parent]
+                parent = fronts.level_start[here + 1] + box // 2
+                n = fronts.table[parent, P] + fronts.table[parent, Q]
                 above = block(_slot(slots, here + 1, box // 2, own, shared), 0, n, n)
-                begin = plan.run_start[front]
-                runs = block(plan.runs, 3 * begin, plan.run_start[front + 1] - begin, 3)
+                begin = fronts.table[front, RUNS]
+                runs = block(fronts.runs, 3 * begin, fronts.table[front + 1, RUNS] - begin, 3)
                 _take_rows(runs, above, z, p)
             invert(panel, z, work)
             if here == 0:
-                _give_element(plan, box, z, leaves[box - start])
+                _give_element(fronts, box, z, leaves[box - start])
     restore(word)
 
 
@@ -245,8 +241,8 @@ def _take_rows(runs, above, z, p):
 
 
 @inner(error_model="numpy")
-def _give_element(plan, leaf, z, element):
-    rows = _leaf_rows(plan, leaf)
+def _give_element(fronts, leaf, z, element):
+    rows = _leaf_rows(fronts, leaf)
     for i in range(element.shape[0]):
         for j in range(element.shape[1]):
             element[i, j] = 0.0
@@ -268,27 +264,30 @@ def _copy(values, to):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def forward(plan, slots, level, start, stop, limit, y, panels, own, shared):
+def forward(fronts, slots, level, start, stop, limit, y, panels, own, shared):
     """Replace y by L^-1 y, rows in the order of elimination; boxes as in `factor`."""
     word, width = flush_denormals(), y.shape[1]
     for each in range(start, stop):
         box = each
         for here in range(level, limit + 1):
-            front = plan.level_start[here] + box
-            panel = _panel(plan, front, panels)
+            front = fronts.level_start[here] + box
+            panel = _panel(fronts, front, panels)
             p, m = panel.shape
             x = block(_slot(slots, here, box, own, shared), 0, m, width)
-            pivots = block(y, plan.pivot_start[front] * width, p, width)
+            pivots = block(y, fronts.table[front, PIVOTS] * width, p, width)
             _copy(pivots, block(x, 0, p, width))
             rest = segment(x, p * width, (m - p) * width)
             for i in range(rest.shape[0]):
                 rest[i] = 0.0
             for c in range(2 if here > 0 else 0):
-                child = plan.level_start[here - 1] + 2 * box + c
+                child = fronts.level_start[here - 1] + 2 * box + c
                 below = _slot(slots, here - 1, 2 * box + c, own, shared)
-                for r in range(plan.run_start[child], plan.run_start[child + 1]):
-                    count, first = plan.runs[r, 2] * width, plan.p[child] + plan.runs[r, 0]
-                    to = segment(x, plan.runs[r, 1] * width, count)
+                for r in range(fronts.table[child, RUNS], fronts.table[child + 1, RUNS]):
+                    count, first = (
+                        fronts.runs[r, 2] * width,
+                        fronts.table[child, P] + fronts.runs[r, 0],
+                    )
+                    to = segment(x, fronts.runs[r, 1] * width, count)
                     take = segment(below, first * width, count)
                     for j in range(to.shape[0]):
                         to[j] += take[j]
@@ -301,7 +300,7 @@ def forward(plan, slots, level, start, stop, limit, y, panels, own, shared):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def backward(plan, slots, level, start, stop, limit, y, panels, own, shared):
+def backward(fronts, slots, level, start, stop, limit, y, panels, own, shared):
     """Replace y by L^-T y, rows in the order of elimination; boxes as in `selected_inverse`."""
     word, width = flush_denormals(), y.shape[1]
     for each in range(start, stop):
@@ -310,17 +309,17 @@ def backward(plan, slots, level, start, stop, limit, y, panels, own, shared):
             highest += 1
         for here in range(highest, level - 1, -1):
             box = each >> (here - level)
-            front = plan.level_start[here] + box
-            panel = _panel(plan, front, panels)
+            front = fronts.level_start[here] + box
+            panel = _panel(fronts, front, panels)
             p, m = panel.shape
             x = block(_slot(slots, here, box, own, shared), 0, m, width)
-            pivots = block(y, plan.pivot_start[front] * width, p, width)
+            pivots = block(y, fronts.table[front, PIVOTS] * width, p, width)
             _copy(pivots, block(x, 0, p, width))
-            for r in range(plan.run_start[front], plan.run_start[front + 1]):
+            for r in range(fronts.table[front, RUNS], fronts.table[front + 1, RUNS]):
                 above = _slot(slots, here + 1, box // 2, own, shared)
-                count = plan.runs[r, 2] * width
-                to = segment(x, (p + plan.runs[r, 0]) * width, count)
-                _copy(segment(above, plan.runs[r, 1] * width, count), to)
+                count = fronts.runs[r, 2] * width
+                to = segment(x, (p + fronts.runs[r, 0]) * width, count)
+                _copy(segment(above, fronts.runs[r, 1] * width, count), to)
             _backward(panel, x)
             _copy(x, pivots)
     restore(word)
