@@ -37,6 +37,25 @@ def block(typing_context, array, start, rows, columns):
     return _view(array, 2)(array, start, rows, columns), _generate
 
 
+@intrinsic
+def copy(typing_context, values, start, to, at, count):
+    """Copy ``count`` entries from ``values[start]`` on to ``to[at]``, both C-contiguous."""
+    _view(values, 1), _view(to, 1)
+
+    def generate(context, builder, signature, arguments):
+        kinds = signature.args
+        source, target = (
+            context.make_array(kinds[i])(context, builder, arguments[i]) for i in (0, 2)
+        )
+        begin, place, number = (_widened(builder, arguments[i], kinds[i]) for i in (1, 3, 4))
+        size = context.get_abi_sizeof(source.data.type.pointee)
+        pointers = builder.gep(target.data, [place]), builder.gep(source.data, [begin])
+        cgutils.raw_memcpy(builder, *pointers, number, size)
+        return context.get_dummy_value()
+
+    return types.void(values, start, to, at, count), generate
+
+
 def _view(array, ndim: int) -> types.Array:
     if not isinstance(array, types.Array) or array.layout != "C":
         raise TypeError(f"a C-contiguous array is needed, got {array}")
@@ -45,15 +64,9 @@ def _view(array, ndim: int) -> types.Array:
 
 def _generate(context, builder, signature, arguments):
     """Build an array without an owner."""
-
-    def widened(value, kind):
-        if value.type == _INTEGER:
-            return value
-        return (builder.sext if kind.signed else builder.zext)(value, _INTEGER)
-
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     numbers = zip(arguments[1:], signature.args[1:], strict=True)
-    start, *shape = (widened(value, kind) for value, kind in numbers)
+    start, *shape = (_widened(builder, value, kind) for value, kind in numbers)
     size = context.get_abi_sizeof(array.data.type.pointee)
     strides = [ir.Constant(_INTEGER, size)]
     if len(shape) == 2:
@@ -69,3 +82,10 @@ def _generate(context, builder, signature, arguments):
         parent=None,
     )
     return view._getvalue()
+
+
+def _widened(builder, value, kind):
+    """Return an integer with 64 bits."""
+    if value.type == _INTEGER:
+        return value
+    return (builder.sext if kind.signed else builder.zext)(value, _INTEGER)

@@ -136,7 +136,7 @@ def _locate(x, y, lower, scale, last, cells, local, values):
     return square
 
 
-@inner()
+@inner(error_model="numpy")
 def _weigh(y, w, weights, values, totals):
     """Weigh the values of a block; a missing y weighs nothing.
 
@@ -184,7 +184,7 @@ def accumulate(
         totals[1] -= lacking
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _accumulate(degree, markers, x, y, w, lower, scale, table, totals):
     last = float(table.shape[0] - 1)
     cells = np.zeros((STREAMS, BLOCK + AHEAD), np.int32)
@@ -226,7 +226,7 @@ def _accumulate(degree, markers, x, y, w, lower, scale, table, totals):
                 add_points(markers, table, cells, local, weights, values, i)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def accumulate_averages(markers, x, width, y, w, lower, scale, table, totals):
     """Add averages over ``[x, x + width]``, each inside one cell, as `accumulate` adds points.
 

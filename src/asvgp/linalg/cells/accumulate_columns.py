@@ -21,7 +21,7 @@ from asvgp.linalg.unrolled import unrolled
 BLOCK = 1024  # points whose polynomials are evaluated together, in the nearest cache
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def spline_values(x, lower, scale, cells, begin, coefficients, start, first, values):
     """The splines alive at every point: the first one's column, and the values of all.
 
@@ -47,7 +47,7 @@ def spline_values(x, lower, scale, cells, begin, coefficients, start, first, val
                     out[i] = out[i] * local[i] + coefficient
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def add_pair(markers, weights, first, values, other_first, other_values, gram):
     """Add ``w c_i c_j`` to the Gram matrix for the columns i of one group, j of another.
 

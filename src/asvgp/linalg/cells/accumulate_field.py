@@ -55,7 +55,7 @@ def looped_inputs(degrees: Sequence[int]) -> int:
     return split
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def locate(x, lower, scale, cells, cell, local):
     """Local coordinates, and cell numbers continued by one more input."""
     last = float(cells - 1)
@@ -73,7 +73,7 @@ def sort_blocks(cell: np.ndarray, shift: int, blocks: int, order: np.ndarray) ->
     return place[:-1]
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _sort_blocks(cell, shift, order, place):
     """Count, and put in place; a block's entry of ``place`` ends as the start of the block."""
     for i in range(cell.shape[0]):
@@ -86,14 +86,14 @@ def _sort_blocks(cell, shift, order, place):
         place[b] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def gather(order, values, out):
     """``out[p] = values[order[p]]``."""
     for p in range(order.shape[0]):
         out[p] = values[np.uint64(order[p])]
 
 
-@inner()
+@inner(error_model="numpy")
 def _products(first, points, p, times, degrees, out):
     """Write ``first * prod_d s_d**j_d`` for ``j_d <= times * degrees[d]``; returns how many."""
     out[0] = first
@@ -109,14 +109,14 @@ def _products(first, points, p, times, degrees, out):
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def add_points(markers, degrees, cell, points, start, stop, lead, moments, targets):
     """Add the points ``start`` to ``stop`` of a batch to the rows of their cells.
 
     ``markers`` holds tuples as long as the degrees of the last inputs; ``degrees`` are those
     of the inputs before them. ``lead`` is room for as many products as these have.
     """
-    before = degrees.shape[0]
+    before, once, twice = degrees.shape[0], np.int64(1), np.int64(2)
     weight = points.shape[0] - targets.shape[0] - 1  # the row after the coordinates
     for p in range(start, stop):
         c = cell[p]
@@ -125,10 +125,10 @@ def add_points(markers, degrees, cell, points, start, stop, lead, moments, targe
             fetch_row(moments[ahead], np.intp(at))
         for at in range(0, targets.shape[2], LINE):
             fetch_row(targets[0, ahead], np.intp(at))
-        for r in range(_products(points[weight, p], points, p, 2, degrees, lead)):
+        for r in range(_products(points[weight, p], points, p, twice, degrees, lead)):
             _add_moments(markers, lead[r], r, points, before, p, c, moments)
         for o in range(targets.shape[0]):
-            for r in range(_products(points[weight + 1 + o, p], points, p, 1, degrees, lead)):
+            for r in range(_products(points[weight + 1 + o, p], points, p, once, degrees, lead)):
                 _add_targets(markers, lead[r], r, points, before, p, o, c, targets)
 
 
@@ -161,7 +161,7 @@ def _outer(factor, points, before, p, sizes: list[int]) -> list:
     return products
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def add_cross(degrees, order, cell, points, start, stop, first, offsets, values, products, cross):
     """Add the products of the powers with the columns of the same points.
 
@@ -173,7 +173,7 @@ def add_cross(degrees, order, cell, points, start, stop, first, offsets, values,
     for p in range(start, stop):
         i = np.uint64(order[p])
         c = cell[p]
-        _products(points[weight, p], points, p, 1, degrees, products)
+        _products(points[weight, p], points, p, np.int64(1), degrees, products)
         for q in range(cross.shape[1]):
             row = cross[c, q]
             for g in range(first.shape[0]):
@@ -181,7 +181,7 @@ def add_cross(degrees, order, cell, points, start, stop, first, offsets, values,
                     row[first[g, i] + m - offsets[g]] += products[q] * values[m, i]
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def merge_cells(sums, maps, merged):
     """Add the cells of one input, (any, cells, any, powers, any), to those of their parents.
 

@@ -34,7 +34,7 @@ def evaluate_line(
     return _evaluate_line(degree, markers, x, *domain, *tables, prior, floor, *into)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _evaluate_line(
     degree, markers, x, lower, upper, scale, coef, polynomials, prior, floor, begin, mean, variance
 ):
@@ -92,7 +92,7 @@ def _square(markers, c, s, polynomials) -> float:
     return value
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def evaluate_terms(markers, x, lower, scale, polynomials, values, magnitudes):
     """Evaluate the cells' polynomials at x, and the sums of their absolute terms."""
     last = polynomials.shape[0] - 1
@@ -116,7 +116,7 @@ def _terms(markers, n, c, s, polynomials, values, magnitudes):
     magnitudes[n] = terms
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def evaluate(coef, sizes, cells, s, work, out):
     """Evaluate polynomials: ``coef`` (cells, powers), powers in C order of ``sizes``.
 
@@ -140,7 +140,7 @@ def evaluate(coef, sizes, cells, s, work, out):
         out[n] = work[0]
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def bilinear(blocks, block, i, u, j, v, out):
     """``u' Z v`` of rows with few weights, u on rows i and v on columns j of their blocks Z."""
     for n in range(block.shape[0]):

@@ -66,7 +66,7 @@ def add_covariance(
     _add_covariance(markers, first, gain, cells, weights, sign, vectors, bridges, out)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _add_covariance(markers, first, gain, cells, weights, sign, vectors, bridges, out):
     n = bridges.shape[1]
     for b in range(1, cells.shape[0]):

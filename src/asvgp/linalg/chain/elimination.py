@@ -38,7 +38,7 @@ def factor(
     return carried
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _factor(markers, pair, element, moments, precision, gain, rho, carried):
     for c in range(rho.shape[0] - 1, -1, -1):
         _factor_cell(markers, c, pair, element, moments, precision, gain, rho, carried)
@@ -82,7 +82,7 @@ def solve(
     return carried, _solve(markers, power, targets, precision, gain, rho, offset, carried)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _solve(markers, power, targets, precision, gain, rho, offset, carried):
     explained = 0.0
     for c in range(rho.shape[0] - 1, -1, -1):
@@ -121,7 +121,7 @@ def means(
     _means(markers, gain, offset, start.copy(), total, rows)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _means(markers, gain, offset, state, total, coef):
     keep = coef.shape[0] == gain.shape[0]
     for c in range(gain.shape[0]):
@@ -166,7 +166,7 @@ def marginals(
     return _marginals(markers, pair, gain, rho, moments, start.copy(), total, kept)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _marginals(markers, pair, gain, rho, moments, state, total, cov):
     keep = cov.shape[0] == rho.shape[0]
     trace = 0.0

@@ -44,7 +44,7 @@ def factor(
     return first, carried, d_carried
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _factor(markers, element, d_element, gain, rho, d_gain, d_rho, carried, d_carried, scale):
     first = 0
     for c in range(rho.shape[0] - 1, -1, -1):
@@ -138,7 +138,7 @@ def marginals(
     return float(traces[0])
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _marginals(
     markers,
     first,

@@ -53,7 +53,7 @@ def triangularise(work, rows, columns):
             work[r, j] = 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def data_roots(pair, moments, targets, tolerance, roots, scores):
     """Per cell, ``roots' roots = G`` and ``roots' scores = targets``.
 
@@ -100,7 +100,7 @@ def data_roots(pair, moments, targets, tolerance, roots, scores):
                 scores[p, c, step] = total / root
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def factor(shift, power, element_root, roots, scores, scale, gain, rho, offset):
     """Eliminate the innovations of prior element plus data, right-hand sides included.
 
@@ -158,7 +158,7 @@ def factor(shift, power, element_root, roots, scores, scale, gain, rho, offset):
     return carried, explained
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def marginals(shift, pair, gain, rho, moments, start, total, cov):
     """`asvgp.linalg.chain.elimination.marginals`, propagating a root of the covariance.
 

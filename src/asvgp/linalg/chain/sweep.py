@@ -64,7 +64,7 @@ def stretches(
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _stretches(
     markers,
     settled,
@@ -128,7 +128,7 @@ def _expect(markers, a, bridge, own, bridges, weights):
         weights[a, j] += sum(own[a, i] * bridges[bridge + j, i] for i in range(cell.size))
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _assemble(variance, cross, weights, bridges, sign, scratch, out):
     count, width = weights.shape
     for a in range(count):
@@ -175,7 +175,7 @@ def draw(markers: Markers, gain: Array, rho: Array, start: Array, coef: Array) -
     _draw(markers, gain, rho**-0.5, start.copy(), coef)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _draw(markers, gain, deviation, state, coef):
     for a in range(coef.shape[0]):
         for c in range(coef.shape[1]):

@@ -9,7 +9,7 @@ everything else is left to products of matrices.
 import numpy as np
 
 from asvgp.linalg.blas import gemm, symm, syrk
-from asvgp.linalg.inner import inner, segment
+from asvgp.linalg.inner import copy, inner, segment
 
 FEW = 8  # rows treated by loops
 MANY = 128  # pivots inverted together, at most
@@ -107,11 +107,11 @@ def invert(panel, z, work):
         stop = first + few if first + few < p else p
         w, n, ld = stop - first, m - stop, m - first
         for i in range(w):
-            row = segment(work, i * ld, ld)
-            above = segment(panel, (first + i) * m + first, ld)
-            for j in range(ld):
-                row[j] = above[j] if j >= w else 0.0
+            row = segment(work, i * ld, w)
+            for j in range(w):
+                row[j] = 0.0
             row[i] = 1.0
+            copy(panel, (first + i) * m + stop, work, i * ld + w, n)
         back_substitute(panel, first, stop, work)
         t, z_kk = work.ctypes.data, z.ctypes.data + 8 * (first * m + first)
         gemm(True, False, w, w, w, 1, t, ld, t, ld, 0, z_kk, m)

@@ -127,7 +127,7 @@ def _starts(counts) -> Offset:
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _find_runs(scatter, num_summed, shift, num_boundary, counts, runs):
     """Count the runs of every child, and write them down if there is room."""
     n = 0
@@ -148,7 +148,7 @@ def _find_runs(scatter, num_summed, shift, num_boundary, counts, runs):
             counts[child] = n - before
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _find_pieces(p, q, num_leaves, runs, run_start, source, pieces, counts):
     """Write down the pieces of all fronts and how many each has; returns how many there are."""
     n = 0

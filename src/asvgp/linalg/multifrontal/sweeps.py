@@ -13,7 +13,7 @@ import numpy as np
 
 from asvgp.linalg.blas import gemm, trsm
 from asvgp.linalg.denormals import flush_denormals, restore
-from asvgp.linalg.inner import block, inner, segment
+from asvgp.linalg.inner import block, copy, inner, segment
 from asvgp.linalg.multifrontal.fronts import eliminate, invert, subtract_square
 from asvgp.linalg.multifrontal.plan import PANEL, PIECES, PIVOTS, ROWS, RUNS, Offset, P, Q
 
@@ -73,17 +73,11 @@ def factor(fronts, slots, level, start, stop, limit, elements, panels, logs, own
             update = block(_slot(slots, here, box, own, shared), 0, q, q)
             if here == 0:
                 _take_element(fronts, box, elements[box - start], panel, update)
-                failed = eliminate(panel)
             else:
-                begin, below = fronts.table[front, PIECES], fronts.level_start[here - 1] + 2 * box
-                pieces = block(fronts.pieces, 4 * begin, fronts.table[front + 1, PIECES] - begin, 4)
-                first = _slot(slots, here - 1, 2 * box, own, shared)
-                second = _slot(slots, here - 1, 2 * box + 1, own, shared)
-                ld = fronts.table[below, Q], fronts.table[below + 1, Q]
-                _extend_add(pieces, first, second, ld, panel, np.int64(0))
-                failed = eliminate(panel)
-                # not before: it would have left the caches
-                _extend_add(pieces, first, second, ld, update, fronts.table[front, P])
+                _merge(fronts, slots, here, box, own, shared, panel, np.int64(0))
+            failed = eliminate(panel)
+            if here > 0:  # not before: it would have left the caches
+                _merge(fronts, slots, here, box, own, shared, update, fronts.table[front, P])
             if failed:
                 restore(word)
                 return front, failed - 1
@@ -125,6 +119,17 @@ def _take_element(fronts, leaf, element, panel, update):
             target = segment(update, (i - p) * q + i - p, m - i)
         for j in range(places.shape[0]):
             target[j] = values[places[j]]
+
+
+@inner(error_model="numpy")
+def _merge(fronts, slots, here, box, own, shared, rows, top):
+    """Sum both children's Schur complements: the rows of a front from ``top`` on."""
+    front, below = fronts.level_start[here] + box, fronts.level_start[here - 1] + 2 * box
+    begin, end = fronts.table[front, PIECES], fronts.table[front + 1, PIECES]
+    first = _slot(slots, here - 1, 2 * box, own, shared)
+    second = _slot(slots, here - 1, 2 * box + 1, own, shared)
+    ld = fronts.table[below, Q], fronts.table[below + 1, Q]
+    _extend_add(block(fronts.pieces, 4 * begin, end - begin, 4), first, second, ld, rows, top)
 
 
 @inner(error_model="numpy")
@@ -172,8 +177,7 @@ def _sum_block(height, width, slope, to, at, ld, x, at_x, ld_x, y, at_y, ld_y):
 def _copy_block(height, width, slope, to, at, ld, x, at_x, ld_x):
     left = np.uint64(0)
     for _ in range(height):
-        for j in range(left, width):
-            to[at + j] = x[at_x + j]
+        copy(x, at_x + left, to, at + left, width - left)
         at, at_x, left = at + ld, at_x + ld_x, left + slope
 
 
@@ -234,10 +238,7 @@ def _take_rows(runs, above, z, p):
             for b in range(a, runs.shape[0]):
                 begin, end = i if i > runs[b, 0] else runs[b, 0], runs[b, 0] + runs[b, 2]
                 shift = runs[b, 1] - runs[b, 0]
-                take = segment(above, source + begin + shift, end - begin)
-                to = segment(z, target + begin, end - begin)
-                for j in range(take.shape[0]):
-                    to[j] = take[j]
+                copy(above, source + begin + shift, z, target + begin, end - begin)
 
 
 @inner(error_model="numpy")
@@ -255,14 +256,6 @@ def _give_element(fronts, leaf, z, element):
 # --- solve -----------------------------------------------------------------------------
 
 
-@inner(error_model="numpy")
-def _copy(values, to):
-    """Copy the first entries of an array to another, as many as this has."""
-    into, take = segment(to, 0, to.size), segment(values, 0, to.size)
-    for i in range(into.shape[0]):
-        into[i] = take[i]
-
-
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def forward(fronts, slots, level, start, stop, limit, y, panels, own, shared):
     """Replace y by L^-1 y, rows in the order of elimination; boxes as in `factor`."""
@@ -275,7 +268,7 @@ def forward(fronts, slots, level, start, stop, limit, y, panels, own, shared):
             p, m = panel.shape
             x = block(_slot(slots, here, box, own, shared), 0, m, width)
             pivots = block(y, fronts.table[front, PIVOTS] * width, p, width)
-            _copy(pivots, block(x, 0, p, width))
+            copy(pivots, 0, x, 0, p * width)
             rest = segment(x, p * width, (m - p) * width)
             for i in range(rest.shape[0]):
                 rest[i] = 0.0
@@ -292,7 +285,7 @@ def forward(fronts, slots, level, start, stop, limit, y, panels, own, shared):
                     for j in range(to.shape[0]):
                         to[j] += take[j]
             _forward(panel, x)
-            _copy(x, pivots)
+            copy(x, 0, pivots, 0, p * width)
             if box % 2 == 0:
                 break
             box //= 2
@@ -314,14 +307,13 @@ def backward(fronts, slots, level, start, stop, limit, y, panels, own, shared):
             p, m = panel.shape
             x = block(_slot(slots, here, box, own, shared), 0, m, width)
             pivots = block(y, fronts.table[front, PIVOTS] * width, p, width)
-            _copy(pivots, block(x, 0, p, width))
+            copy(pivots, 0, x, 0, p * width)
             for r in range(fronts.table[front, RUNS], fronts.table[front + 1, RUNS]):
                 above = _slot(slots, here + 1, box // 2, own, shared)
-                count = fronts.runs[r, 2] * width
-                to = segment(x, (p + fronts.runs[r, 0]) * width, count)
-                _copy(segment(above, fronts.runs[r, 1] * width, count), to)
+                at, count = (p + fronts.runs[r, 0]) * width, fronts.runs[r, 2] * width
+                copy(above, fronts.runs[r, 1] * width, x, at, count)
             _backward(panel, x)
-            _copy(x, pivots)
+            copy(x, 0, pivots, 0, p * width)
     restore(word)
 
 

@@ -292,7 +292,7 @@ def _fronts(
     return rows, p, num_pivots, num_boundary
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _visit(places, rows, first, count, lasts, following, offsets, starts, strides, depth):
     """Pass over the rows of every front in the order of their numbers.
 
@@ -334,7 +334,7 @@ def _locate(table: Index, queries: Index, size: int) -> Index:
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _fill_positions(table, queries, position, found):
     for b in range(table.shape[0]):
         for j in range(table.shape[1]):
