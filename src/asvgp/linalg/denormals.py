@@ -7,6 +7,7 @@ setting belongs to the thread; threads that BLAS starts for itself do not have i
 """
 
 import platform
+from typing import Any
 
 import numba
 import numpy as np
@@ -19,8 +20,7 @@ _X86 = platform.machine().lower() in ("x86_64", "amd64")  # others are fast anyw
 _ZERO = np.uint32(0x1F80 | 0x8000 | 0x0040)  # default, results and arguments flushed to zero
 
 
-@intrinsic
-def _exchange(typing_context, word):
+def _define_exchange(typing_context, word):
     """Set the control word of the floating point unit; its former value."""
 
     def generate(context, builder, signature, arguments):
@@ -38,13 +38,16 @@ def _exchange(typing_context, word):
     return types.uint32(types.uint32), generate
 
 
+_exchange: Any = intrinsic(_define_exchange)
+
+
 @numba.njit(cache=True, nogil=True)
 def flush_denormals():
     """Begin to take them as zero; returns what `restore` needs."""
-    return _exchange(_ZERO)  # pyright: ignore[reportCallIssue]
+    return _exchange(_ZERO)
 
 
 @numba.njit(cache=True, nogil=True)
 def restore(word):
     """Back to the setting before `flush_denormals`."""
-    _exchange(np.uint32(word))  # pyright: ignore[reportCallIssue]
+    _exchange(np.uint32(word))

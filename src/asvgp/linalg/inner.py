@@ -21,8 +21,7 @@ def inner(**options: Any) -> Callable:
     return numba.njit(cache=True, nogil=True, **wrappers, **options)
 
 
-@intrinsic
-def segment(typing_context, array, start, count):
+def _define_segment(typing_context, array, start, count):
     """Return ``count`` entries of a C-contiguous array from its entry ``start`` on.
 
     Neither the start nor the count is checked, and nothing counts the references to the
@@ -31,16 +30,21 @@ def segment(typing_context, array, start, count):
     return _view(array, 1)(array, start, count), _generate
 
 
-@intrinsic
-def block(typing_context, array, start, rows, columns):
+segment: Any = intrinsic(_define_segment)
+
+
+def _define_block(typing_context, array, start, rows, columns):
     """Return entries of a C-contiguous array from its entry ``start`` on as a matrix."""
     return _view(array, 2)(array, start, rows, columns), _generate
 
 
-@intrinsic
-def copy(typing_context, values, start, to, at, count):
+block: Any = intrinsic(_define_block)
+
+
+def _define_copy(typing_context, values, start, to, at, count):
     """Copy ``count`` entries from ``values[start]`` on to ``to[at]``, both C-contiguous."""
-    _view(values, 1), _view(to, 1)
+    for array in (values, to):
+        _view(array, 1)  # or it is no C-contiguous array
 
     def generate(context, builder, signature, arguments):
         kinds = signature.args
@@ -54,6 +58,9 @@ def copy(typing_context, values, start, to, at, count):
         return context.get_dummy_value()
 
     return types.void(values, start, to, at, count), generate
+
+
+copy: Any = intrinsic(_define_copy)
 
 
 def _view(array, ndim: int) -> types.Array:

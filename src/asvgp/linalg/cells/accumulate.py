@@ -10,8 +10,7 @@ same cell, and each addition would wait for the one before; so four parts of the
 read in turn, which needs no ordering of the data and no special case for it.
 """
 
-# pyright: reportCallIssue=false
-# (the compiler supplies the first argument of an intrinsic)
+from typing import Any
 
 import numba
 import numpy as np
@@ -35,8 +34,7 @@ def row_width(degree: int) -> int:
     return -(-(3 * degree + 2) // 4) * 4
 
 
-@intrinsic
-def add_points(typing_context, markers, table, cells, local, weights, values, i):
+def _define_add_points(typing_context, markers, table, cells, local, weights, values, i):
     """Add entry ``i`` of every stream to the rows of the table, and fetch those of later ones.
 
     ``markers`` is a tuple as long as the degree.
@@ -62,6 +60,9 @@ def add_points(typing_context, markers, table, cells, local, weights, values, i)
         return context.get_dummy_value()
 
     return types.void(markers, table, cells, local, weights, values, types.intp), codegen
+
+
+add_points: Any = intrinsic(_define_add_points)
 
 
 def _add_row(builder, k, pointer, s, weight, value):
@@ -95,8 +96,7 @@ def _add_row(builder, k, pointer, s, weight, value):
     builder.store(builder.fadd(old, total), pointer, align=8)
 
 
-@intrinsic
-def fetch_row(typing_context, table, row):
+def _define_fetch_row(typing_context, table, row):
     """Ask the processor for a row that will be added to soon."""
 
     def codegen(context, builder, signature, arguments):
@@ -104,6 +104,9 @@ def fetch_row(typing_context, table, row):
         return context.get_dummy_value()
 
     return types.void(table, types.intp), codegen
+
+
+fetch_row: Any = intrinsic(_define_fetch_row)
 
 
 def _fetch(builder, pointer):

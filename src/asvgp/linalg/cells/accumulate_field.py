@@ -23,9 +23,6 @@ The powers of the last inputs are written out (`asvgp.linalg.unrolled`). Inputs 
 are looped over, which costs nothing next to the 125 sums (three inputs of degree 2) within.
 """
 
-# pyright: reportCallIssue=false
-# (the compiler supplies the first argument of an intrinsic)
-
 from collections.abc import Sequence
 from math import prod
 
