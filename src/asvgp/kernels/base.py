@@ -262,6 +262,11 @@ class Component(Kernel):
         return self.order + 1
 
     @property
+    def resolved_length(self) -> float:
+        """Length that cells must resolve: by default the first hyperparameter."""
+        return getattr(self, self.parameters[0])
+
+    @property
     def unset(self) -> tuple[str, ...]:
         """Names of the scales that the user has not set."""
         return tuple(name for name in self.scales if isinstance(getattr(self, name), Unset))

@@ -60,6 +60,11 @@ class SHO(Component):
         """
         return self.order + 2
 
+    @property
+    def resolved_length(self) -> float:
+        """Length that cells must resolve: a quarter of a period."""
+        return self.period / 4.0
+
     def _damped(self, lag) -> tuple[Array, Array]:
         """Return decaying ``cos`` and ``sin / frequency``, smooth at critical damping."""
         lag = np.asarray(lag, dtype=float)

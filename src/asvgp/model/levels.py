@@ -28,7 +28,7 @@ from math import ceil, log2, prod
 import numpy as np
 
 from asvgp.basis import Array, Grid
-from asvgp.kernels import SHO, Component, Kernel
+from asvgp.kernels import Component, Kernel
 from asvgp.model.axis import Axis
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
@@ -47,7 +47,7 @@ def marginal_moments(stats: Statistics) -> list[Array]:
 
 def scale_of(process: Component) -> float:
     """Return the length that cells must resolve."""
-    return process.period / 4.0 if isinstance(process, SHO) else process.values[0]
+    return process.resolved_length
 
 
 def longest_in_cells(degrees: Iterable[int]) -> float:

@@ -39,7 +39,9 @@ def check_order(posterior: OfComponents, order: int, component: int | None) -> i
         part = components[number]
         if order <= part.order:
             continue
-        known = ("no derivative", "one derivative", "2 derivatives", "3 derivatives")[part.order]
+        known = ("no derivative", "one derivative")[part.order : part.order + 1] or (
+            f"{part.order} derivatives",
+        )
         name = repr(part)
         if len(components) > 1:
             name = f"component {number} of the sum, {part!r},"
@@ -53,7 +55,7 @@ def check_order(posterior: OfComponents, order: int, component: int | None) -> i
                 f"posterior_.predict(x, component={smooth[0]}, order={order})"
             )
         raise ValueError(
-            f"The derivative of order {order} of f does not exist: {name} has {known}, and beyond "
+            f"The derivative of order {order} of f does not exist: {name} has {known[0]}, and beyond "
             f"that its variance is infinite. Remedy: {advice}."
         )
     return order

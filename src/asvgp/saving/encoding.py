@@ -19,7 +19,7 @@ import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.data.columns import Layout
-from asvgp.kernels import SHO, Constant, Linear, Matern12, Matern32, Matern52, Matern72
+from asvgp.kernels import EFFECTS, PROCESSES
 from asvgp.kernels.algebra import Sum
 from asvgp.kernels.base import Unset
 from asvgp.kernels.product import Product
@@ -39,7 +39,7 @@ from asvgp.training.resolution import Level
 _CLASSES: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
-        *(Matern12, Matern32, Matern52, Matern72, SHO, Constant, Linear, Product, Sum),
+        *(*PROCESSES, *EFFECTS, Product, Sum),
         *(Grid, Statistics, FitData, Line, Field, Layout, TimeAxis),
         *(Fit, ChainPosterior, GridPosterior, Plan, LBFGS, Report, Level),
     )
