@@ -39,9 +39,8 @@ def check_order(posterior: OfComponents, order: int, component: int | None) -> i
         part = components[number]
         if order <= part.order:
             continue
-        known = ("no derivative", "one derivative")[part.order : part.order + 1] or (
-            f"{part.order} derivatives",
-        )
+        known = {0: "no derivative", 1: "one derivative"}.get(part.order)
+        known = known or f"{part.order} derivatives"
         name = repr(part)
         if len(components) > 1:
             name = f"component {number} of the sum, {part!r},"
@@ -55,7 +54,7 @@ def check_order(posterior: OfComponents, order: int, component: int | None) -> i
                 f"posterior_.predict(x, component={smooth[0]}, order={order})"
             )
         raise ValueError(
-            f"The derivative of order {order} of f does not exist: {name} has {known[0]}, and beyond "
+            f"The derivative of order {order} of f does not exist: {name} has {known}, and beyond "
             f"that its variance is infinite. Remedy: {advice}."
         )
     return order
