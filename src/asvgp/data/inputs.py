@@ -126,7 +126,7 @@ def read_targets(y, length: int) -> Array:
 def read_weights(sample_weight, noise_variance, length: int):
     """Return the weights of rows, from relative weights or from known noise variances."""
     if noise_variance is None:
-        return check_weights(sample_weight, length)
+        return None if sample_weight is None else check_weights(sample_weight, length)
     if sample_weight is not None:
         raise ValueError(
             "Give sample_weight or noise_variance, not both: a weight adds nothing to a known "

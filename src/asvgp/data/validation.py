@@ -64,8 +64,6 @@ def check_domain(
 
 def check_weights(sample_weight, length: int, name: str = "sample_weight"):
     """Return positive weights as an array or a broadcast scalar, never as a float64 copy."""
-    if sample_weight is None:
-        return None
     if isinstance(sample_weight, Real):
         sample_weight = np.broadcast_to(np.float64(sample_weight), (length,))
     weights = np.asarray(sample_weight)

@@ -17,15 +17,14 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.data.columns import Table, match
 from asvgp.data.features import Features
-from asvgp.data.inputs import read_targets, read_weights
 from asvgp.data.settings import Settings
 from asvgp.runtime.progress import Progress
 from asvgp.sources.source import Chunk, Source, Stream
 from asvgp.statistics import Statistics
+from asvgp.statistics.accumulator import Accumulator
 from asvgp.structures.choose import structure_of
 from asvgp.structures.fit_data import FitData, Rows
 from asvgp.structures.points import Points
-from asvgp.structures.sums import Sums
 
 Advance = Callable[[int], None]
 
@@ -82,11 +81,11 @@ class Reader:
         self, blocks: Iterable[Chunk], progress: Advance | None = None, start: int = 0
     ) -> Statistics:
         """Return the statistics of blocks of rows; messages count rows from ``start``."""
-        sums = Sums(self.data.stats)
+        sums = Accumulator(self.data.stats)
         for block in blocks:
             with counted_from(start):
                 points, y, weights = self.read(block)
-                sums.add(points, y, weights, progress)
+                points.add_to(sums, y, weights, progress)
                 if not np.all(np.isfinite(sums.squares)):
                     raise ValueError(infinite_targets(y))
             start += points.count
@@ -138,7 +137,7 @@ def absorb(
         return _absorb_whole(settings, source, stream, progress)
     count, missing, advance = 0, 0, progress.passing(source.rows)
     for block in stream.blocks():
-        reader = prepare(settings, block, data, targets=target_names(source))
+        reader = prepare(settings, block, data, targets=source.target_names)
         before, new = reader.data.stats, reader.statistics([block], advance)
         data = reader.data.with_statistics(new if before.count == 0 else before + new)
         count, missing = count + new.count, missing + new.missing
@@ -151,17 +150,19 @@ def _absorb_whole(
     settings: Settings, source: Source, stream: Stream, progress: Progress
 ) -> Addition:
     """Sum a source on one grid, after a pass for its range where the domain is not known."""
-    before, counted, extent = source.fingerprint(), None, None
+    before = counted = extent = None
     if not stream.whole:
+        before = source.fingerprint()
         extent, counted = _extent(settings, source, stream, progress)
-    reader = prepare(settings, stream.head, None, extent, stream.whole, target_names(source))
+    reader = prepare(settings, stream.head, None, extent, stream.whole, source.target_names)
     assert reader.first is not None
     points, y, _ = reader.first[1]
     sample = y if stream.whole else _two_values(y)
     rows = points.count if stream.whole else source.rows or counted
     del points, y
     new = stream.statistics(reader, progress.passing(rows))
-    check_unchanged(source, before, counted, new)
+    if not stream.whole:
+        check_unchanged(source, before, counted, new)
     data = reader.data.with_statistics(new)
     return Addition(data, new.count, new.missing, source.gridded, sample)
 
@@ -211,15 +212,14 @@ def prepare(
         rows = data.rows(table, *tuple(block)[1:])
         stats = structure.extended(settings, rows.points, data.stats)
         return Reader(settings, data.with_statistics(stats), (block, rows))
-    points = structure.read(table, block.width)
-    y = read_targets(block.y, points.count)
+    rows = Rows.read(structure, table, *tuple(block)[1:])
+    points, y, _ = rows
     known_noise = block.noise_variance is not None
-    weights = read_weights(block.sample_weight, block.noise_variance, points.count)
     reach = None if extent is None else structure.read(seen)
     stats = structure.empty(settings, points, y, known_noise, reach, whole)
     features = Features.of(seen)
     data = FitData(stats, structure, known_noise, y.ndim == 1, 0.0, targets, features)
-    return Reader(settings, data, (block, Rows(points, y, weights)))
+    return Reader(settings, data, (block, rows))
 
 
 @contextmanager
@@ -248,11 +248,6 @@ def _two_values(y: Array) -> Array | None:
     """Return two values of y that differ; None where the first block holds none."""
     ends = np.array([np.fmin.reduce(y, axis=None), np.fmax.reduce(y, axis=None)])
     return ends if ends[0] < ends[1] else None
-
-
-def target_names(source: Source) -> tuple[str, ...] | None:
-    """Return the names of the targets, none for arrays; None where inputs have no names."""
-    return None if source.inputs is None else tuple(map(str, source.roles.targets))
 
 
 def check_unchanged(source: Source, before, counted: int | None, stats: Statistics) -> None:

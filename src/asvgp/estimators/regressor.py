@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Literal
 
@@ -19,7 +18,7 @@ from asvgp.estimators.variation import check_variation
 from asvgp.kernels import Kernel, Matern32
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
-from asvgp.sources.source import Source, source_for
+from asvgp.sources.source import source_for
 from asvgp.structures.fit_data import FitData
 from asvgp.training.fit import Fit
 from asvgp.training.optimise import LBFGS
@@ -165,13 +164,14 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
         >>> gp.fit([0, 1, 2, 3], [0.0, 1.0, 0.5, -0.5]).num_basis_
         20
         """
-        with self._restored_on_failure():
-            for name in ("_data", "_fit_now", "_warm"):
-                vars(self).pop(name, None)
-            settings = self._settings()
-            source = source_for(X, y, sample_weight, noise_variance, width)
-            sample = self._add(source, settings)
-            self._train(settings, sample, first=True)
+        settings = self._settings()
+        added = self._add(settings, None, X, y, sample_weight, noise_variance, width)
+        fitted = self._trained(settings, added.data, added.sample, first=True)
+        for name in ("_fit_now", "_warm"):  # nothing is kept of an earlier fit
+            vars(self).pop(name, None)
+        self._replace(added.data)
+        self._fit_now = fitted
+        self._announce(fitted)
         return self
 
     def partial_fit(
@@ -194,9 +194,8 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
         >>> gp.stats_.count
         1000
         """
-        with self._restored_on_failure():
-            source = source_for(X, y, sample_weight, noise_variance, width)
-            self._add(source, self._settings(), growing=True)
+        rows, before = (X, y, sample_weight, noise_variance, width), vars(self).get("_data")
+        self._replace(self._add(self._settings(), before, *rows, growing=True).data)
         return self
 
     def forget(self, X, y=None, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
@@ -286,27 +285,16 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
             memory_limit=self.memory_limit,
         )
 
-    @contextmanager
-    def _restored_on_failure(self):
-        """Restore what was fitted before if anything goes wrong inside."""
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
-
-    def _add(self, source: Source, settings: Settings, growing: bool = False):
-        """Add the data of a source; return targets that were looked at, or None."""
-        begin = time.perf_counter()
-        data: FitData | None = vars(self).get("_data")
+    def _add(
+        self, settings: Settings, before: FitData | None, *rows, growing: bool = False
+    ) -> Addition:
+        """Add rows, arguments of `fit`, to the data before; the estimator stays as it is."""
+        begin, source = time.perf_counter(), source_for(*rows)
         with Progress(settings.progress) as progress:
-            added = absorb(settings, source, data, growing, progress)
+            added = absorb(settings, source, before, growing, progress)
         self._check_missing(added)
         seconds = added.data.seconds + time.perf_counter() - begin
-        self._replace(replace(added.data, seconds=seconds))
-        return added.sample
+        return replace(added, data=replace(added.data, seconds=seconds))
 
     def _replace(self, data: FitData) -> None:
         """Take new statistics: hyperparameters trained on the old ones are a start, no more."""
@@ -328,14 +316,16 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
 
     def _fitted(self) -> Fit:
         """Return the model of the data so far, trained if it has not been yet."""
-        self._fit_data()
+        data = self._fit_data()
         if "_fit_now" not in vars(self):
-            self._train(self._settings())
+            self._fit_now = self._trained(self._settings(), data, warm=vars(self).get("_warm"))
+            self._announce(self._fit_now)
         return self._fit_now
 
-    def _train(self, settings: Settings, sample=None, first: bool = False) -> None:
-        """Train on the statistics; see `check_variation` for the arguments."""
-        data = self._data
+    def _trained(
+        self, settings: Settings, data: FitData, sample=None, first: bool = False, warm=None
+    ) -> Fit:
+        """Train on the statistics; see `check_variation` for ``sample`` and ``first``."""
         if data.stats.count == 0:
             raise ValueError("There are no observations left to fit.")
         check_variation(settings, data.stats, sample, first, stacklevel=4)
@@ -350,9 +340,7 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
             data.known_noise,
         )
         with progress, one_blas_thread:
-            warm = vars(self).get("_warm")
-            self._fit_now = data.structure.fit(settings, problem, data.stats, warm)
-        self._announce(self._fit_now)
+            return data.structure.fit(settings, problem, data.stats, warm)
 
     def _announce(self, fitted: Fit) -> None:
         """Warn about how training went."""

@@ -168,6 +168,11 @@ class Source(ABC):
         """Names of the inputs; None where columns have none."""
 
     @property
+    def target_names(self) -> tuple[str, ...] | None:
+        """Names of the targets, none for arrays; None where inputs have no names."""
+        return None if self.inputs is None else tuple(map(str, self.roles.targets))
+
+    @property
     def target(self):
         """Name of the target, or names of several; None where there is none."""
         return self.roles.target
@@ -281,22 +286,25 @@ def source_for(X, y=None, sample_weight=None, noise_variance=None, width=None) -
                     f"{type(value).__name__}."
                 )
         return X.with_roles(X.roles.with_(**names, width=width))
-    if not is_source(X, y):
-        from asvgp.sources.rows import RowsSource
-
-        X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
-        return RowsSource(Chunk(X, y, sample_weight, noise_variance, width))
     if _has_columns(X, y):
         return scan(X, y, weight=sample_weight, noise_variance=noise_variance, width=width)
-    from asvgp.sources.dask import DaskPieces
+    if _is_dask(X):
+        from asvgp.sources.dask import DaskPieces
 
-    return DaskPieces(X, Roles(width=width), y, sample_weight, noise_variance)
+        return DaskPieces(X, Roles(width=width), y, sample_weight, noise_variance)
+    from asvgp.sources.rows import RowsSource
+
+    X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
+    return RowsSource(Chunk(X, y, sample_weight, noise_variance, width))
 
 
 def is_source(X, y=None) -> bool:
     """Return True if X is read in chunks: a source, a path, of Dask, or with y among columns."""
-    of_dask = type(X).__module__.partition(".")[0] == "dask"
-    return isinstance(X, Source) or _has_columns(X, y) or of_dask
+    return isinstance(X, Source) or _has_columns(X, y) or _is_dask(X)
+
+
+def _is_dask(X) -> bool:
+    return type(X).__module__.partition(".")[0] == "dask"
 
 
 def _has_columns(X, y) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from asvgp.data.columns import Layout, Table, match
 from asvgp.data.inputs import refuse_text
 from asvgp.kernels import Kernel, check_units
@@ -15,7 +17,7 @@ from asvgp.structures.structure import Structure
 from asvgp.times import TimeAxis, is_time
 
 
-def structure_of(kernel: Kernel, X, trained: bool = True, domain=None) -> Structure[Any]:
+def structure_of(kernel: Kernel, table: Table, trained: bool = True, domain=None) -> Structure[Any]:
     """Return the structure of a kernel over the columns of X, with the units of its inputs.
 
     Times are counted from the beginning of the domain where that is given, so that models of
@@ -25,21 +27,23 @@ def structure_of(kernel: Kernel, X, trained: bool = True, domain=None) -> Struct
     --------
     >>> import numpy as np
     >>> from asvgp import Matern32
-    >>> type(structure_of(Matern32(), np.zeros((5, 1)))).__name__
+    >>> type(structure_of(Matern32(), Table(np.zeros((5, 1))))).__name__
     'Line'
-    >>> type(structure_of(Matern32(), np.zeros((5, 2)))).__name__
+    >>> type(structure_of(Matern32(), Table(np.zeros((5, 2))))).__name__
     'Field'
     """
-    table = Table.of(X)
     layout = match(kernel, table)
     kind = class_of(layout)
     pairs = _pairs(domain, layout, kind is Line)
     axes = []
     for number in layout.used:
-        column, name = table.column(number), table.column_name(number)
-        refuse_text(column, name)
-        axis = TimeAxis.from_values(column, name=name) if is_time(column) else None
-        axes.append(axis and _counted_from(axis, pairs.get(number)))
+        column, axis = table.column(number), None
+        if is_time(column):
+            axis = TimeAxis.from_values(column, name=table.column_name(number))
+            axis = _counted_from(axis, pairs.get(number))
+        elif not isinstance(column, np.ndarray) or column.dtype.kind in "OU":
+            refuse_text(column, table.column_name(number))
+        axes.append(axis)
     times = {number for number, axis in zip(layout.used, axes, strict=True) if axis is not None}
     check_units(layout.kernel, times, not trained)
     return kind(layout, tuple(axes))

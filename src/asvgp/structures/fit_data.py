@@ -26,6 +26,26 @@ class Rows(NamedTuple):
     y: Array
     weights: Array | None
 
+    @classmethod
+    def read(
+        cls,
+        structure: Structure[Any],
+        table: Table,
+        y,
+        sample_weight=None,
+        noise_variance=None,
+        width=None,
+    ) -> Rows:
+        """Read rows as a structure takes them."""
+        points = structure.read(table, width)
+        y = read_targets(y, points.count)
+        return cls(points, y, read_weights(sample_weight, noise_variance, points.count))
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return 1 if self.y.ndim == 1 else self.y.shape[1]
+
 
 @dataclass(frozen=True, eq=False)
 class FitData:
@@ -96,15 +116,15 @@ class FitData:
 
     def rows(self, X, y, sample_weight=None, noise_variance=None, width=None) -> Rows:
         """Read further rows, checked to be of the kind of those so far."""
-        points = self.points(X, width)
-        y = read_targets(y, points.count)
-        if (1 if y.ndim == 1 else y.shape[1]) != self.outputs:
+        table = self.table(X)
+        rows = Rows.read(self.structure, table, y, sample_weight, noise_variance, width)
+        if rows.outputs != self.outputs:
             raise ValueError(
-                f"y has shape {y.shape}, but the data so far have {self.outputs} output"
+                f"y has shape {rows.y.shape}, but the data so far have {self.outputs} output"
                 f"{'s' * (self.outputs > 1)}."
             )
         self.check_convention(noise_variance)
-        return Rows(points, y, read_weights(sample_weight, noise_variance, points.count))
+        return rows
 
     def check_convention(self, noise_variance) -> None:
         """Check that rows come with known noise variances if those so far did."""

@@ -43,7 +43,7 @@ class Line(Structure[ChainPosterior]):
         columns = read_columns(table, self.layout, self.axes)
         x, ends = columns[self.layout.input]
         covariates = [columns[number].values for number in self.layout.linear]
-        widths = read_widths(width, len(x), self.axis)
+        widths = None if width is None else read_widths(width, len(x), self.axis)
         return Points((x,), (), covariates, width=widths, ranges=(ends,))
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -12,6 +12,7 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.data.columns import spread
 from asvgp.policies import PILOT
+from asvgp.statistics.accumulator import Accumulator
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,31 @@ class Points:
         if len(self.effects) == 1:
             return self.effects[0][:, None]
         return np.stack(self.effects, axis=1)
+
+    def add_to(
+        self,
+        sums: Accumulator,
+        y: Array,
+        weights: Array | None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        """Add observations at these points, however many, to sums."""
+        y = y.reshape(self.count, -1)
+        if self.shape is None:
+            sums.add(
+                self.main,
+                y,
+                weights,
+                smooth_inputs=self.smooths,
+                covariates=self.effects,
+                width=self.width,
+                progress=progress,
+            )
+            return
+        weights = None if weights is None else np.asarray(weights).reshape(self.shape)
+        sums.add_grid(y.T.reshape(-1, *self.shape), self.main, weights)
+        if progress is not None:
+            progress(self.count)
 
     def expanded(self) -> Points:
         """Return the same points with the coordinates of a grid written out."""

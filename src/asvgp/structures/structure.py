@@ -18,7 +18,7 @@ from asvgp.data.validation import check_domain
 from asvgp.diagnostics.facts import Facts
 from asvgp.kernels import Kernel, Linear, in_time
 from asvgp.model.memory import copies, require_joint
-from asvgp.policies import MEMORY
+from asvgp.policies import DATA, MEMORY
 from asvgp.posterior.integrals import integrate
 from asvgp.posterior.leave_one_out import LeaveOneOut, leave_one_out
 from asvgp.posterior.posterior import Posterior
@@ -207,7 +207,8 @@ class Structure(Protocol[AnyPosterior]):
             if points.width is not None:
                 width = points.width
                 upper = float((points.x + width).max())
-            if pair is None and not first:
+            usual = 0.0 < upper - lower < DATA.widest_range
+            if pair is None and (usual or not first):
                 found.append((lower, upper))
                 continue
             if pair is not None and axis is not None:
