@@ -133,7 +133,7 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
         ----------
         X : array-like of shape (n,) or (n, columns), axes of a grid, or source
             Numbers or times, in any order. A tuple of one-dimensional arrays holds the axes of a
-            grid, one a column, and a dict the same with their names, ``{"lat": lat, "lon":
+            grid, one per column, and a dict the same with their names, ``{"lat": lat, "lon":
             lon}``; their combinations are never written out. A source is what `asvgp.scan` reads,
             or returns: a path, a frame, an iterable of chunks. It is read block by block.
         y : array-like of shape (n,) or (n, outputs), or names of columns

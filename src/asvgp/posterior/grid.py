@@ -139,7 +139,8 @@ class GridPosterior:
         the order of the derivative. Without ``variance`` the second array is empty.
         """
         inside = ~self._outside(points.main)
-        if component is not None or order or not self.engine.inputs or not inside.any():
+        outside = len(inside) > 0 and not inside.any()
+        if component is not None or order or not self.engine.inputs or outside:
             parts = self._by_rows(points, variance, component, order)
         else:
             parts = self._by_cells(points, variance)

@@ -52,7 +52,7 @@ class Fit:
 
 
 class Trained(NamedTuple, Generic[AnyEngine]):
-    """Where training ended."""
+    """The result of training."""
 
     engine: AnyEngine
     state: State

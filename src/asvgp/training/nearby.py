@@ -28,7 +28,7 @@ from asvgp.training.starts import mean_weight, noise_estimate, signal_power, wit
 
 @dataclass(frozen=True)
 class Nearby:
-    """How data lie."""
+    """Spacing and scatter of neighbouring data."""
 
     scatter: float  # variance between neighbouring data
     spacing: tuple[float, ...]  # of cells as fine as the data, along inputs of the main block

@@ -28,7 +28,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """What is to be trained, apart from the data."""
+    """The kernel, the noise and the settings of one training run."""
 
     kernel: Kernel  # as the user gave it
     noise: float | None  # the user's starting value
