@@ -166,7 +166,7 @@ def test_saved_before_it_was_trained(path):
 
 
 def test_without_data_there_is_nothing_to_save(path):
-    with pytest.raises(NotFittedError, match="seen no data"):
+    with pytest.raises(NotFittedError, match="no data yet"):
         GPRegressor().save(path)
     assert not path.exists()
 

@@ -267,7 +267,7 @@ class Layout:
         """Return a kernel with columns by name, where they have one."""
         if self.single and kernel.components[0].factors[0].dim is None:
             pairs = zip(kernel.components, self.given.components, strict=True)
-            parts = tuple(part.replace(dim=_dim(own)) for part, own in pairs)
+            parts = tuple(part.replace(dim=_dim(given)) for part, given in pairs)
             effects = self.given.effects
         else:
             parts = tuple(renamed(part, self.names) for part in kernel.components)
@@ -305,20 +305,20 @@ def match(kernel: Kernel, table: Table) -> Layout:
         )
     inputs = tuple(sorted(several))
     smooths = tuple(i for i, columns in enumerate(over) if columns[0] not in several)
-    seen = {over[number][0] for number in smooths}
-    own = inputs[0] if len(inputs) == 1 and not smooths else None
+    smoothed = {over[number][0] for number in smooths}
+    only = inputs[0] if len(inputs) == 1 and not smooths else None
     numbers = []
     for effect in kernel.effects:
         number = None
         if isinstance(effect, Linear):
-            if effect.dim is None and own is None:
+            if effect.dim is None and only is None:
                 raise ValueError(f"{effect!r}: say which of {table.width} columns it is of.")
-            number = own if effect.dim is None else _find(effect, table)
+            number = only if effect.dim is None else _find(effect, table)
         if number in numbers:
             raise ValueError(f"{effect!r} is in the kernel twice: {kernel!r}.")
         numbers.append(number)
-    linear = tuple(n for n in numbers if n is not None and n != own)
-    unused = set(range(table.width)) - {*several, *seen, *linear}
+    linear = tuple(n for n in numbers if n is not None and n != only)
+    unused = set(range(table.width)) - {*several, *smoothed, *linear}
     if unused:
         first = min(unused)
         name = table.names[first] if table.names else first

@@ -198,8 +198,8 @@ def prepare(
     Where the block is not the ``whole`` of the data, ``extent`` holds their outermost inputs.
     """
     table = Table(block.X) if data is None else data.table(block.X)
-    seen = table if extent is None else Table(extent)
-    structure = structure_of(settings.kernel, seen, settings.trained, settings.domain)
+    widest = table if extent is None else Table(extent)
+    structure = structure_of(settings.kernel, widest, settings.trained, settings.domain)
     if data is not None:
         if structure.columns != data.structure.columns:
             raise ValueError(
@@ -215,9 +215,9 @@ def prepare(
     rows = Rows.read(structure, table, *tuple(block)[1:])
     points, y, _ = rows
     known_noise = block.noise_variance is not None
-    reach = None if extent is None else structure.read(seen)
+    reach = None if extent is None else structure.read(widest)
     stats = structure.empty(settings, points, y, known_noise, reach, whole)
-    features = Features.of(seen)
+    features = Features.of(widest)
     data = FitData(stats, structure, known_noise, y.ndim == 1, 0.0, targets, features)
     return Reader(settings, data, (block, rows))
 

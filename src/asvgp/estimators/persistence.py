@@ -27,7 +27,7 @@ def save(estimator: GPRegressor, path, **notes) -> None:
     known = vars(estimator)
     if "_data" not in known:
         raise NotFittedError(
-            f"This {type(estimator).__name__} has seen no data: there is nothing to save. Call fit "
+            f"This {type(estimator).__name__} has no data yet: there is nothing to save. Call fit "
             "or partial_fit first."
         )
     encode = Encoder()

@@ -37,31 +37,33 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
         Its hyperparameters are one of the starting points of training, beside those that
         the data suggest; with ``optimizer=None`` they are used as given.
     num_basis : "auto", int or a sequence of int
-        Number of B-splines; with several inputs along each, or one number for each, in the
-        order of their columns. "auto" refines until the bound stops improving.
+        Number of B-splines; with several inputs one number for all of them, or one per input in
+        the order of their columns. "auto" refines until the bound stops improving.
     noise_variance : "auto" or float
         Starting value of the noise variance, kept fixed with ``optimizer=None``.
     domain : None, (float, float) or a sequence of such pairs
-        Interval of the splines; by default the range of X, to its very ends. With several
-        inputs a pair for each, in the order of their columns; None for those left to the data.
+        Interval of the splines; by default the range of X. With several inputs one pair per
+        input, in the order of their columns, or None for an input whose range is that of X.
     degree : None or int
-        Spline degree, by default the smallest the kernel allows. One more converges faster
-        in ``num_basis`` and costs half as much again.
+        Spline degree, by default the smallest that the kernel allows, at most 6; with several
+        inputs at most 4. One more converges faster in ``num_basis`` and costs half as much again.
     objective : {"elbo", "evidence"}
-        What training maximises: the lower bound on the evidence, or the evidence of the
+        The objective of training: the lower bound on the evidence, or the evidence of the
         spline field itself (the bound without its trace term).
     optimizer : "lbfgs", LBFGS or None
         None keeps all hyperparameters as given.
     device : {"cpu", "cuda"}
-        Where matrices of models of several inputs are factored; "cuda" needs PyTorch and a GPU.
+        Device that factorises matrices of models of several inputs; "cuda" needs PyTorch and a
+        GPU.
     progress : {"auto", True, False}
-        Progress on standard error for work of more than two seconds; "auto": on a
+        Show progress on standard error for work of more than two seconds; "auto" shows it on a
         terminal.
     memory_limit : None, float or str
-        Bytes, or a string as "8 GiB", that a model of several inputs may take; None: four fifths
-        of what the machine, or the GPU, has. ``num_basis="auto"`` keeps to it. With more basis
-        functions asked for than fit, the factor goes to a temporary file (in the folder TMPDIR
-        names) if that is all that does not fit; else there is an error before the work begins.
+        Bytes, or a string such as "8 GiB", that a model of several inputs may take; None stands
+        for four fifths of the memory of the machine, or of the GPU. ``num_basis="auto"`` keeps
+        within it. If a given ``num_basis`` does not fit, the factorisation goes to a temporary
+        file (in the folder TMPDIR) where that suffices; otherwise an error is raised before the
+        work begins.
 
     Attributes
     ----------
@@ -71,16 +73,16 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
     elbo_, evidence_upper_bound_ : float
         The log evidence of the exact Gaussian process lies between the two.
     num_basis_ : int, or tuple of int
-        With several inputs one for each; where several terms are over one, of the finest.
+        With several inputs one per input; where several terms are over one, of the finest.
     domain_ : tuple of float, or tuple of such pairs
-        With several inputs a pair for each.
+        With several inputs one pair per input; of times, in the time zone of the data.
     stats_ : Statistics
-        Of all data seen; they add, subtract and coarsen.
+        Statistics of all data so far; they add, subtract and coarsen.
     posterior_ : Posterior
     resolution_ : list of Level
-        What every resolution that was tried reached.
+        Bounds reached on every resolution that was tried.
     optimization_ : Report
-        How training went; print it.
+        Report on training; print it.
     timings_ : dict
         Seconds per stage.
 
@@ -133,24 +135,24 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
         ----------
         X : array-like of shape (n,) or (n, columns), axes of a grid, or source
             Numbers or times, in any order. A tuple of one-dimensional arrays holds the axes of a
-            grid, one per column, and a dict the same with their names, ``{"lat": lat, "lon":
-            lon}``; their combinations are never written out. A source is what `asvgp.scan` reads,
-            or returns: a path, a frame, an iterable of chunks. It is read block by block.
+            grid, one per column; a dict holds them by name, ``{"lat": lat, "lon": lon}``. Their
+            combinations are never written out. A source is anything that `asvgp.scan` reads or
+            returns: a path, a frame, an iterable of chunks. It is read block by block.
         y : array-like of shape (n,) or (n, outputs), or names of columns
-            NaN means missing, of which there is a warning unless X is a grid. Several outputs share
-            kernel, noise and X. On a grid, values of its shape, or of that and a last axis of
-            outputs. A name, or a list of them, where X is a source; then ``sample_weight`` and the
-            others are names, too.
+            NaN means missing, with a warning unless X is a grid. Several outputs share kernel,
+            noise and X. On a grid, values have its shape, with a last axis for several outputs.
+            If X is a source, a name or a list of names; then ``sample_weight`` and the others are
+            names, too.
         sample_weight : array-like of shape (n,), optional
             Inverse relative noise variances: observation i has noise variance
             ``noise_variance_ / sample_weight[i]``.
         noise_variance : array-like of shape (n,), optional
-            Known noise variances of the observations; nothing is then estimated of them,
-            and ``noise_variance_`` is one, a factor that they all share.
+            Known noise variances of the observations: they are not estimated, and
+            ``noise_variance_`` is one, a factor that they all share.
         width : number, duration or array-like of shape (n,), optional
             Observation i is the average of f over ``[X[i], X[i] + width[i]]``; where the width
             is zero, f itself. A duration ("1 hour", a timedelta) where X holds times. Every
-            interval must lie between two knots; ``num_basis="auto"`` sees to that.
+            interval must lie between two knots, which ``num_basis="auto"`` takes care of.
 
         Returns
         -------
@@ -177,7 +179,7 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
     def partial_fit(
         self, X, y=None, sample_weight=None, noise_variance=None, width=None
     ) -> GPRegressor:
-        """Add data to those seen before; training waits until something is asked for.
+        """Add data to those before; training waits until a result is needed.
 
         The statistics are those of all data at once, in whatever order and portions they
         came. Where new inputs lie outside the domain, it grows by whole knot intervals.
@@ -220,7 +222,7 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
     def merge(self, other: GPRegressor) -> GPRegressor:
         """Add the data of another model of the same domain, num_basis and degree.
 
-        Of two automatic ones, the wider of their cells are kept.
+        If both are automatic, the wider of their cells are kept.
 
         Examples
         --------
@@ -243,7 +245,7 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
         return self
 
     def save(self, path) -> None:
-        """Write the model to one file, from which `asvgp.load` makes it again.
+        """Write the model to one file, which `asvgp.load` reads.
 
         The file holds settings, kernel, statistics and posterior, never the data, as arrays and
         JSON. It is written beside ``path`` and moved there when it is complete: whatever goes
@@ -310,7 +312,7 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
     def _fit_data(self) -> FitData:
         if "_data" not in vars(self):
             raise NotFittedError(
-                f"This {type(self).__name__} has seen no data. Call fit or partial_fit first."
+                f"This {type(self).__name__} has no data yet. Call fit or partial_fit first."
             )
         return self._data
 

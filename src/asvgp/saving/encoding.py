@@ -58,8 +58,8 @@ _UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
 class Encoder:
     """Values as JSON; the arrays among them are collected in ``arrays``.
 
-    An array that is met twice is kept once; so are statistics, in ``shared``: those seen may be
-    the posterior's too.
+    An array that is met twice is kept once; so are statistics, in ``shared``: those of the data
+    may be the posterior's, too.
 
     Examples
     --------
@@ -132,8 +132,6 @@ def _fields(value: Any) -> dict[str, Any]:
         return {name: getattr(value, name) for name in _PARTS[type(value)]}
     if isinstance(value, Fit):
         return _fit_parts(value)
-    if isinstance(value, tuple):  # a named one
-        return value._asdict()  # pyright: ignore[reportAttributeAccessIssue]
     parts = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
     # Where an array of no dimension is due, arithmetic may have left a number.
     arrays = [f.name for f in dataclasses.fields(value) if f.type == "Array"]

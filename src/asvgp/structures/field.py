@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from asvgp.data.inputs import read_columns
 from asvgp.data.settings import Settings
 from asvgp.diagnostics.facts import Facts, field_facts
 from asvgp.diagnostics.verdict import stopped_short
-from asvgp.kernels import Kernel, Linear
+from asvgp.kernels import Kernel
 from asvgp.model.devices import Cpu, Device, device_for
 from asvgp.model.effects import near_means
 from asvgp.model.grid import GridEngine
@@ -71,7 +71,8 @@ class Field(Structure[GridPosterior]):
     def effect_columns(self) -> tuple[int | None, ...]:
         """Columns of all effects; None for the intercept."""
         effects = self.layout.kernel.effects
-        return tuple(e.dim if isinstance(e, Linear) else None for e in effects)  # pyright: ignore[reportReturnType]
+        dims = (getattr(effect, "dim", None) for effect in effects)
+        return tuple(dim if isinstance(dim, int) else None for dim in dims)
 
     def degrees(self, settings: Settings) -> tuple[int, ...]:
         """Return the spline degree of every factor of every term."""
@@ -203,15 +204,15 @@ class Field(Structure[GridPosterior]):
         plan = self.plan(settings, stats)
         schedule = FieldSchedule(problem, stats, plan, auto, memory.device, memory)
         fitted = fit(schedule, trained=settings.trained, warm=warm)
-        ends = fitted.posterior.plan.grids  # pyright: ignore[reportAttributeAccessIssue]
-        if auto and self._cut_short(stats, ends):
+        posterior = cast(GridPosterior, fitted.posterior)
+        if auto and self._cut_short(stats, posterior.plan.grids):
             memory.stopped()
             notes = [note for note in memory.notes if note not in fitted.report.notes]
             fitted.report.notes += notes
         elif (
             auto and problem.objective == "elbo" and not (memory.notes or fitted.report.interrupted)
         ):
-            fitted.report.notes += stopped_short(fitted.posterior, stats)  # pyright: ignore[reportArgumentType]
+            fitted.report.notes += stopped_short(posterior, stats)
         return fitted
 
     def _cut_short(self, stats: Statistics, ends: tuple[Grid, ...]) -> bool:

@@ -203,7 +203,7 @@ class Line(Structure[ChainPosterior]):
 
 
 def _num_basis(settings: Settings, degree: int) -> int | None:
-    """Return the number of basis functions that was asked for, None where it is automatic."""
+    """Return the number of basis functions that the user wants, None where it is automatic."""
     given = settings.num_basis
     if isinstance(given, tuple):
         if len(given) != 1:
