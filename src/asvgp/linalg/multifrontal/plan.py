@@ -14,12 +14,11 @@ import weakref
 from itertools import pairwise
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from asvgp.linalg.multifrontal.dissection import Index
-from asvgp.linalg.multifrontal.symbolic import Tree
+from asvgp.linalg.multifrontal.symbolic import Level, Tree
 
 Offset = NDArray[np.int64]
 
@@ -77,29 +76,15 @@ def _lay_out(tree: Tree) -> Plan:
     levels = tree.levels
     p = np.concatenate([level.num_pivots for level in levels])
     q = np.concatenate([level.num_boundary for level in levels])
-    found_runs, num_runs = [np.empty((0, 3), dtype=np.int32)], []
-    for child, parent in pairwise(levels):
-        # the parent's boundary follows its pivots at once, not at row parent.p
-        shift = parent.p - parent.num_pivots
-        place = parent.scatter, parent.num_summed, shift, child.num_boundary
-        counts = np.zeros(len(child.rows), dtype=np.int32)
-        _find_runs(*place, counts, found_runs[0])
-        found = np.empty((counts.sum(), 3), dtype=np.int32)
-        _find_runs(*place, counts, found)
-        found_runs.append(found)
-        num_runs.append(counts)
+    found = [_find_runs(child, parent) for child, parent in pairwise(levels)]
+    runs = np.concatenate([np.empty((0, 3), dtype=np.int32), *(runs for runs, _ in found)])
+    num_runs = np.concatenate([*(counts for _, counts in found), [0]])
     level_start = _starts([len(level.rows) for level in levels])
-    runs, run_start = np.concatenate(found_runs), _starts(np.concatenate([*num_runs, [0]]))
-    # a piece begins where a run begins or ends, or with the boundary
-    pieces = np.empty((2 * len(runs) + len(p), 4), dtype=np.int32)
-    num_pieces = np.zeros(len(p), dtype=np.int32)
-    source = np.empty((2, np.max(p + q) + 1), dtype=np.int32)
-    total = _find_pieces(p, q, int(level_start[1]), runs, run_start, source, pieces, num_pieces)
-    pieces = pieces[:total].copy()
+    pieces, num_pieces = _find_pieces(p, q, int(level_start[1]), runs, num_runs)
     starts = {
         "pivot_start": _starts(p),
         "panel_start": _starts(p.astype(np.int64) * (p + q)),
-        "run_start": run_start,
+        "run_start": _starts(num_runs),
         "piece_start": _starts(num_pieces),
     }
     table = np.stack([np.append(p, 0), np.append(q, 0), *starts.values(), _starts(p + q)], axis=1)
@@ -127,49 +112,45 @@ def _starts(counts) -> Offset:
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _find_runs(scatter, num_summed, shift, num_boundary, counts, runs):
-    """Count the runs of every child, and write them down if there is room."""
-    n = 0
-    for b in range(len(scatter)):
-        for c in range(2):
-            child, place, summed = 2 * b + c, scatter[b, c], num_summed[b, c]
-            before, begin = n, 0
-            for i in range(1, num_boundary[child] + 1):
-                ends = i == num_boundary[child] or i == summed or place[i] != place[i - 1] + 1
-                if not ends:
-                    continue
-                if len(runs) > 0:
-                    runs[n, 0] = begin
-                    runs[n, 1] = place[begin] - (shift[b] if begin >= summed else 0)
-                    runs[n, 2] = i - begin
-                begin = i
-                n += 1
-            counts[child] = n - before
+def _find_runs(child: Level, parent: Level) -> tuple[Index, Offset]:
+    """Return the runs of all fronts of a level, and how many each has."""
+    place, summed = parent.scatter.reshape(len(child.rows), -1), parent.num_summed.reshape(-1)
+    column = np.arange(place.shape[1])
+    begins = column < child.num_boundary[:, None]
+    jumps = place[:, 1:] != place[:, :-1] + 1
+    begins[:, 1:] &= jumps | (column[1:] == summed[:, None])
+    front, first = np.nonzero(begins)
+    # the parent's boundary follows its pivots at once, not at row parent.p
+    shift = np.where(first >= summed[front], (parent.p - parent.num_pivots)[front // 2], 0)
+    stop = np.roll(first, -1)
+    last = np.roll(front, -1) != front
+    last[-1:] = True
+    stop[last] = child.num_boundary[front[last]]
+    runs = np.stack([first, place[front, first] - shift, stop - first], axis=1)
+    return runs.astype(np.int32), np.bincount(front, minlength=len(child.rows))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _find_pieces(p, q, num_leaves, runs, run_start, source, pieces, counts):
-    """Write down the pieces of all fronts and how many each has; returns how many there are."""
-    n = 0
-    for front in range(num_leaves, len(p)):
-        before, begin, m = n, 0, p[front] + q[front]
-        for c in range(2):
-            for i in range(m):
-                source[c, i] = -1
-            child = 2 * (front - num_leaves) + c
-            for r in range(run_start[child], run_start[child + 1]):
-                for i in range(runs[r, 2]):
-                    source[c, runs[r, 1] + i] = runs[r, 0] + i
-        for i in range(1, m + 1):
-            ends = i == m or i == p[front]
-            for c in range(2):
-                last = source[c, i - 1]
-                ends = ends or source[c, i] != (last + 1 if last >= 0 else -1)
-            if ends:
-                pieces[n, 0], pieces[n, 3] = begin, i - begin
-                pieces[n, 1], pieces[n, 2] = source[0, begin], source[1, begin]
-                begin = i
-                n += 1
-        counts[front] = n - before
-    return n
+def _find_pieces(
+    p: Index, q: Index, num_leaves: int, runs: Index, num_runs: Offset
+) -> tuple[Index, Offset]:
+    """Return the pieces of all fronts, and how many each has."""
+    above = np.arange(num_leaves, len(p))
+    offset = _starts((p + q)[above])  # of a front's rows among those of all above the leaves
+    child = np.repeat(np.arange(len(p)), num_runs)
+    length = runs[:, 2].astype(np.int64)
+    within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+    rows = np.repeat(offset[child // 2] + runs[:, 1], length) + within
+    source = np.full((2, offset[-1]), -1, dtype=np.int32)  # row in either child's boundary
+    source[np.repeat(child % 2, length), rows] = np.repeat(runs[:, 0], length) + within
+    # a piece begins where a run begins or ends, or with the boundary
+    begins = np.zeros(offset[-1], dtype=bool)
+    begins[offset[:-1][offset[:-1] < offset[1:]]] = True
+    begins[(offset[:-1] + p[above])[q[above] > 0]] = True
+    follows = np.where(source[:, :-1] >= 0, source[:, :-1] + 1, -1)
+    begins[1:] |= (source[:, 1:] != follows).any(axis=0)
+    first = np.flatnonzero(begins)
+    front = np.searchsorted(offset, first, "right") - 1
+    length = np.diff(np.append(first, offset[-1]))
+    pieces = np.stack([first - offset[front], source[0, first], source[1, first], length], axis=1)
+    counts = np.bincount(front, minlength=len(above))
+    return pieces.astype(np.int32), np.append(np.zeros(num_leaves, dtype=counts.dtype), counts)
