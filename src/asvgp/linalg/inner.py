@@ -7,7 +7,6 @@ import numba
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
-from numba.np.arrayobj import populate_array
 
 _INTEGER = ir.IntType(64)
 
@@ -71,6 +70,8 @@ def _view(array, ndim: int) -> types.Array:
 
 def _generate(context, builder, signature, arguments):
     """Build an array without an owner."""
+    from numba.np.arrayobj import populate_array  # a slow import, which compiling makes anyway
+
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     numbers = zip(arguments[1:], signature.args[1:], strict=True)
     start, *shape = (_widened(builder, value, kind) for value, kind in numbers)

@@ -123,75 +123,42 @@ def _take_element(fronts, leaf, element, panel, update):
 
 @inner(error_model="numpy")
 def _merge(fronts, slots, here, box, own, shared, rows, top):
-    """Sum both children's Schur complements: the rows of a front from ``top`` on."""
-    front, below = fronts.level_start[here] + box, fronts.level_start[here - 1] + 2 * box
-    begin, end = fronts.table[front, PIECES], fronts.table[front + 1, PIECES]
-    first = _slot(slots, here - 1, 2 * box, own, shared)
-    second = _slot(slots, here - 1, 2 * box + 1, own, shared)
-    ld = fronts.table[below, Q], fronts.table[below + 1, Q]
-    _extend_add(block(fronts.pieces, 4 * begin, end - begin, 4), first, second, ld, rows, top)
+    """Sum both children's Schur complements: the rows of a front from ``top`` on.
 
-
-@inner(error_model="numpy")
-def _extend_add(pieces, x, y, ld, rows, top):
-    """Sum of both children's Schur complements: the rows of a front from ``top`` on.
-
-    ``rows`` begin with column ``top`` too; ``ld`` are the lengths of the rows of x and y. Block
-    by block, each of which comes from one child, from both or from none: so everything is
-    written once, and nothing cleared before.
+    ``rows`` begin with column ``top`` too. Block by block, each of which comes from one child,
+    from both or from none: so everything is written once, and nothing cleared before.
     """
-    stop, to = top + rows.shape[0], segment(rows, 0, rows.size)
-    ld_x, ld_y, ld = np.uint64(ld[0]), np.uint64(ld[1]), np.uint64(rows.shape[1])
-    for a in range(len(pieces)):
-        if not top <= pieces[a, 0] < stop:
+    front, below = fronts.level_start[here] + box, fronts.level_start[here - 1] + 2 * box
+    x = _slot(slots, here - 1, 2 * box, own, shared)
+    y = _slot(slots, here - 1, 2 * box + 1, own, shared)
+    ld, ld_x, ld_y = rows.shape[1], fronts.table[below, Q], fronts.table[below + 1, Q]
+    pieces, stop = fronts.pieces, fronts.table[front + 1, PIECES]
+    for a in range(fronts.table[front, PIECES], stop):
+        if pieces[a, 0] < top or pieces[a, 0] >= top + rows.shape[0]:
             continue
-        height = pieces[a, 3]
-        for b in range(a, len(pieces)):
-            in_first = pieces[a, 1] >= 0 and pieces[b, 1] >= 0
-            in_second = pieces[a, 2] >= 0 and pieces[b, 2] >= 0
-            # unsigned numbers, which are no places counted from the end
-            width, slope = np.uint64(pieces[b, 3]), np.uint64(1 if a == b else 0)
-            at = _place(pieces[a, 0] - top, pieces[b, 0] - top, ld)
-            at_x = _place(pieces[a, 1], pieces[b, 1], ld_x)
-            at_y = _place(pieces[a, 2], pieces[b, 2], ld_y)
-            if in_first and in_second:
-                _sum_block(height, width, slope, to, at, ld, x, at_x, ld_x, y, at_y, ld_y)
-            elif in_first:
-                _copy_block(height, width, slope, to, at, ld, x, at_x, ld_x)
-            elif in_second:
-                _copy_block(height, width, slope, to, at, ld, y, at_y, ld_y)
-            else:
-                _clear_block(height, width, to, at, ld)
-
-
-@inner(error_model="numpy")
-def _sum_block(height, width, slope, to, at, ld, x, at_x, ld_x, y, at_y, ld_y):
-    left = np.uint64(0)
-    for _ in range(height):
-        for j in range(left, width):
-            to[at + j] = x[at_x + j] + y[at_y + j]
-        at, at_x, at_y, left = at + ld, at_x + ld_x, at_y + ld_y, left + slope
-
-
-@inner(error_model="numpy")
-def _copy_block(height, width, slope, to, at, ld, x, at_x, ld_x):
-    left = np.uint64(0)
-    for _ in range(height):
-        copy(x, at_x + left, to, at + left, width - left)
-        at, at_x, left = at + ld, at_x + ld_x, left + slope
-
-
-@inner(error_model="numpy")
-def _clear_block(height, width, to, at, ld):
-    for _ in range(height):
-        for j in range(width):
-            to[at + j] = 0.0
-        at += ld
-
-
-@inner(error_model="numpy")
-def _place(row, column, ld):
-    return np.uint64(row) * ld + np.uint64(column)
+        for b in range(a, stop):
+            in_x = pieces[a, 1] >= 0 and pieces[b, 1] >= 0
+            in_y = pieces[a, 2] >= 0 and pieces[b, 2] >= 0
+            at = (pieces[a, 0] - top) * ld + pieces[b, 0] - top
+            at_x = pieces[a, 1] * ld_x + pieces[b, 1]
+            at_y = pieces[a, 2] * ld_y + pieces[b, 2]
+            count, slope = pieces[b, 3], 1 if a == b else 0
+            for _ in range(pieces[a, 3]):
+                if in_x and in_y:
+                    to = segment(rows, at, count)
+                    first, second = segment(x, at_x, count), segment(y, at_y, count)
+                    for j in range(to.shape[0]):
+                        to[j] = first[j] + second[j]
+                elif in_x:
+                    copy(x, at_x, rows, at, count)
+                elif in_y:
+                    copy(y, at_y, rows, at, count)
+                else:
+                    to = segment(rows, at, count)
+                    for j in range(to.shape[0]):
+                        to[j] = 0.0
+                at, at_x, at_y = at + ld + slope, at_x + ld_x + slope, at_y + ld_y + slope
+                count -= slope
 
 
 # --- selected inverse ------------------------------------------------------------------
