@@ -108,7 +108,8 @@ def splines(sample: Sample, per_input: int) -> tuple[Array, Array]:
     }
     model = GPRegressor(Matern32(scale, dim=0) * Matern32(scale, dim=1), **settings)
     model.fit(sample.x, sample.y)
-    return model.predict(sample.x_test, return_std=True, include_noise=True)
+    mean, std = model.predict(sample.x_test, return_std=True, include_noise=True)
+    return mean, std
 
 
 def edge_of(method: str, lengthscale: float) -> float:
