@@ -257,9 +257,13 @@ class FieldSchedule:
         if not parts:
             return None, report, None
         state, report, bound = self._climb(parts[:2], None, report, FIELD.box_attempts)
+        used = 2
         if len(parts) > 2 and not report.interrupted:
-            state, report, bound = self._climb(parts, state, report)
-        count = sum(part.statistics.count for part in parts)
+            # Rounding may forbid this state on a further box: the first two then decide.
+            with suppress(np.linalg.LinAlgError):
+                state, report, bound = self._climb(parts, state, report)
+                used = len(parts)
+        count = sum(part.statistics.count for part in parts[:used])
         widest = FIELD.box_alignment[len(finest)].bit_length() - 1  # that fits into boxes
         suitable = _less(self._suitable(state), finest)
         wanted = tuple(tuple(min(level, widest) for level in term) for term in suitable)
@@ -269,7 +273,7 @@ class FieldSchedule:
                 break
             fit = -np.inf
             with suppress(np.linalg.LinAlgError), keeping(state, report):
-                engines = self._boxes(plan, coarsening)
+                engines = self._boxes(plan, coarsening)[:used]
                 fit = total(lower_bound(e.factor(*state), "evidence") for e in engines).fit
             if fit >= bound.fit - FIELD.coarsening_loss * count:
                 break
