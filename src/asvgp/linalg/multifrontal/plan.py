@@ -136,21 +136,23 @@ def _find_pieces(
     """Return the pieces of all fronts, and how many each has."""
     above = np.arange(num_leaves, len(p))
     offset = _starts((p + q)[above])  # of a front's rows among those of all above the leaves
-    child = np.repeat(np.arange(len(p)), num_runs)
-    length = runs[:, 2].astype(np.int64)
-    within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
-    rows = np.repeat(offset[child // 2] + runs[:, 1], length) + within
-    source = np.full((2, offset[-1]), -1, dtype=np.int32)  # row in either child's boundary
-    source[np.repeat(child % 2, length), rows] = np.repeat(runs[:, 0], length) + within
-    # a piece begins where a run begins or ends, or with the boundary
-    begins = np.zeros(offset[-1], dtype=bool)
-    begins[offset[:-1][offset[:-1] < offset[1:]]] = True
-    begins[(offset[:-1] + p[above])[q[above] > 0]] = True
-    follows = np.where(source[:, :-1] >= 0, source[:, :-1] + 1, -1)
-    begins[1:] |= (source[:, 1:] != follows).any(axis=0)
-    first = np.flatnonzero(begins)
+    child = np.repeat(np.arange(len(p), dtype=np.int32), num_runs)
+    begin = offset[child // 2] + runs[:, 1]
+    # a piece begins where a run begins or ends, with its front, or with the boundary
+    begins = np.zeros(offset[-1] + 1, dtype=bool)
+    for places in (offset, offset[:-1] + p[above], begin, begin + runs[:, 2]):
+        begins[places] = True
+    first = np.flatnonzero(begins[:-1])
+    source = np.full((2, len(first)), -1, dtype=np.int32)  # row in either child's boundary
+    for side, rows in enumerate(source):
+        of_side = np.flatnonzero(child % 2 == side)
+        of_side = of_side[np.argsort(begin[of_side])]
+        run = of_side[np.searchsorted(begin[of_side], first, "right") - 1]
+        within = first - begin[run]
+        inside = (within >= 0) & (within < runs[run, 2])
+        rows[inside] = (runs[run, 0] + within)[inside]
     front = np.searchsorted(offset, first, "right") - 1
     length = np.diff(np.append(first, offset[-1]))
-    pieces = np.stack([first - offset[front], source[0, first], source[1, first], length], axis=1)
+    pieces = np.stack([first - offset[front], *source, length], axis=1)
     counts = np.bincount(front, minlength=len(above))
     return pieces.astype(np.int32), np.append(np.zeros(num_leaves, dtype=counts.dtype), counts)
