@@ -125,13 +125,16 @@ def evaluate(coef, sizes, cells, s, work, out):
     """
     inputs = sizes.shape[0]
     for n in range(cells.shape[0]):
-        size = coef.shape[1]
-        for j in range(size):
-            work[j] = coef[cells[n], j]
-        for d in range(inputs - 1, -1, -1):
-            p = sizes[d]
+        c, t, p = cells[n], s[n, inputs - 1], sizes[inputs - 1]
+        size = coef.shape[1] // p
+        for i in range(size):
+            value = coef[c, i * p + p - 1]
+            for j in range(p - 2, -1, -1):
+                value = value * t + coef[c, i * p + j]
+            work[i] = value
+        for d in range(inputs - 2, -1, -1):
+            t, p = s[n, d], sizes[d]
             size //= p
-            t = s[n, d]
             for i in range(size):
                 value = work[i * p + p - 1]
                 for j in range(p - 2, -1, -1):
