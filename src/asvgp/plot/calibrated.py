@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from asvgp.basis import Array
 from asvgp.plot.remainders import standardised
-from asvgp.plot.style import legend, palette, panels, titled
+from asvgp.plot.style import legend, palette, panels, titled, written
 from asvgp.plot.view import drawn
 
 _BINS = 20
@@ -75,14 +75,7 @@ def draw_coverage(ax, z: Array) -> None:
     ax.plot([0.0, 1.0], [0.0, 1.0], color=colours.expected, lw=0.8)
     ax.plot(level, inside, color=colours.model, lw=1.6, zorder=3, label=f"{n:,} observations")
     rows = [f"{p:.0%}: {np.mean(touched <= p):.1%}" for p in (0.5, 0.8, 0.95, 0.99)]
-    ax.text(
-        0.97,
-        0.04,
-        "\n".join(["band: covers", *rows]),
-        transform=ax.transAxes,
-        ha="right",
-        fontsize="small",
-    )
+    written(ax, 0.97, 0.04, "\n".join(["band: covers", *rows]), ha="right")
     ax.set(xlabel="probability of the band", ylabel="share inside", xlim=(0, 1), ylim=(0, 1))
     titled(ax, "coverage")
     legend(ax, loc="upper left")

@@ -6,33 +6,23 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
-from scipy.stats import beta
+from scipy.stats import beta, norm
 
 from asvgp.basis import Array
 from asvgp.data.inputs import as_rows
 from asvgp.plot.neighbours import Correlations
-from asvgp.plot.style import legend, palette, panels, titled
+from asvgp.plot.style import legend, palette, panels, titled, written
 from asvgp.plot.traces import Cloud, follow
 from asvgp.plot.view import View, drawn
 
 
 class Residuals(NamedTuple):
-    """Standardised residuals of observations, missing ones left out.
+    """Standardised residuals of observations, missing ones left out."""
 
-    Attributes
-    ----------
-    z : ndarray
-        Observed minus predicted, in standard deviations.
-    mean, observed : ndarray
-        The prediction, and what it is of.
-    columns : dict
-        Columns of X, as numbers.
-    """
-
-    z: Array
-    mean: Array
+    z: Array  # observed minus predicted, in standard deviations
+    mean: Array  # the prediction
     observed: Array
-    columns: dict[int, Array]
+    columns: dict[int, Array]  # of X, as numbers
 
 
 def residuals(
@@ -102,8 +92,7 @@ def standardised(
         mean, std = view.predict(columns)
         noise = noise_variance
         if noise is None:
-            weight = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=float)
-            noise = view.noise / weight.ravel() if np.ndim(weight) else view.noise / weight  # pyright: ignore[reportAttributeAccessIssue]
+            noise = view.noise / np.asarray(1.0 if sample_weight is None else sample_weight)
         z = (observed - mean) / np.sqrt(std**2 + np.ravel(noise))
     else:
         X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
@@ -138,19 +127,12 @@ def draw_histogram(ax, z: Array) -> None:
     counts, _ = np.histogram(np.clip(z, -4.49, 4.49), edges)
     ax.stairs(counts / (len(z) * np.diff(edges)), edges, fill=True, color=colours.middle)
     x = np.linspace(-4.5, 4.5, 300)
-    density = np.exp(-0.5 * x**2) / (2.0 * np.pi) ** 0.5
-    ax.plot(x, density, color=colours.expected, lw=1.2, label="standard normal")
+    ax.plot(x, norm.pdf(x), color=colours.expected, lw=1.2, label="standard normal")
     beyond = int(np.count_nonzero(np.abs(z) > 4.5))
     if beyond:
         expected = 2.0 * len(z) * float(ndtr(-4.5))
-        ax.text(
-            0.02,
-            0.97,
-            f"{beyond:,} beyond ±4.5\n({expected:.2g} expected)",
-            transform=ax.transAxes,
-            va="top",
-            fontsize="small",
-        )
+        text = f"{beyond:,} beyond ±4.5\n({expected:.2g} expected)"
+        written(ax, 0.02, 0.97, text, va="top")
     ax.set(xlabel="standardised residual", ylabel="density", xlim=(-4.5, 4.5), ylim=(0, None))
     titled(ax, "histogram")
     legend(ax, loc="upper right")

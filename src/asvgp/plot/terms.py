@@ -9,7 +9,7 @@ import numpy as np
 from asvgp.kernels import Linear
 from asvgp.plot.inputs import Input
 from asvgp.plot.maps import draw_surface, evaluate
-from asvgp.plot.style import band_factor, colour_bar, palette, panels, pixels, titled
+from asvgp.plot.style import band_factor, colour_bar, palette, panels, pixels, titled, written
 from asvgp.plot.traces import Curve, follow
 from asvgp.plot.view import View, drawn, term_name
 
@@ -159,16 +159,10 @@ def _rug(ax, over: Input, columns) -> None:
     """Draw a bar at the foot where there are data."""
     if columns is None:
         return
-    count = pixels(ax)[0]
-    seen, edges = np.histogram(columns[over.column], count, (over.lower, over.upper))
-    bar = ax.stairs(
-        np.where(seen > 0, 0.03, np.nan),
-        over.shown(edges),
-        fill=True,
-        color=palette(ax).strong,
-        transform=ax.get_xaxis_transform(),
-        zorder=2,
-    )
+    counts, edges = np.histogram(columns[over.column], pixels(ax)[0], (over.lower, over.upper))
+    heights, at_foot = np.where(counts > 0, 0.03, np.nan), ax.get_xaxis_transform()
+    style = {"fill": True, "color": palette(ax).strong, "zorder": 2}
+    bar = ax.stairs(heights, over.shown(edges), transform=at_foot, **style)
     bar.sticky_edges.y.clear()
 
 
@@ -177,14 +171,5 @@ def _intercept(ax, view: View) -> None:
         if effect.name == "intercept":
             value = float(np.atleast_1d(effect.estimate)[view.output])
             text = f"intercept {value:.4g} ± {effect.std:.2g}"
-            ax.text(
-                0.99,
-                0.96,
-                text,
-                transform=ax.transAxes,
-                ha="right",
-                va="top",
-                fontsize="small",
-                bbox={"facecolor": ax.get_facecolor(), "alpha": 0.7, "lw": 0, "pad": 2},
-                zorder=5,
-            )
+            box = {"facecolor": ax.get_facecolor(), "alpha": 0.7, "lw": 0, "pad": 2}
+            written(ax, 0.99, 0.96, text, ha="right", va="top", bbox=box, zorder=5)
