@@ -77,7 +77,12 @@ def series(
     [0.0, 13.0]
     """
     view, factor = drawn(gp, output), band_factor(level)
-    view.require_line("series", "use plot.map or plot.components")
+    if not view.is_line:
+        names = ", ".join(view.naming(column) for column in view.inputs)
+        raise ValueError(
+            f"plot.series is for models of one input, this one has {len(view.inputs)} ({names}): "
+            "use plot.map or plot.components."
+        )
     place = view.line
     start, stop = place.interval(interval, forecast)
     noise = view.noise if include_noise else 0.0

@@ -137,8 +137,6 @@ def _map(ax, view: View, number: int, over: tuple[Input, Input], held) -> None:
     surface = evaluate(view, *over, held, ax, number)
     most = float(np.abs(surface.mean).max()) or 1.0
     image = draw_surface(ax, surface, False, (-most, most))
-    over[0].dress(ax.xaxis)
-    over[1].dress(ax.yaxis)
     colour_bar(ax, image, "contribution")
 
 
