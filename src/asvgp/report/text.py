@@ -141,7 +141,7 @@ def share(value: float) -> str:
     return f"{_rounded(100.0 * value, 2 if value < 0.5 else 4)} %"
 
 
-def counted(number: int, what: str, many: str | None = None) -> str:
+def counted(number: int, what: str) -> str:
     """Return a number of things.
 
     Examples
@@ -149,7 +149,7 @@ def counted(number: int, what: str, many: str | None = None) -> str:
     >>> counted(1, "output"), counted(12_000, "row")
     ('1 output', '12,000 rows')
     """
-    return f"{number:,} {what if number == 1 else many or what + 's'}"
+    return f"{number:,} {what if number == 1 else what + 's'}"
 
 
 def listed(parts: Sequence[str]) -> str:
