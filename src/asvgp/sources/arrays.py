@@ -23,12 +23,15 @@ ROWS = 1 << 18  # read from an array at once
 def open_source(data, roles: Roles) -> Source | None:
     """Return a source for arrays, dictionaries of them, iterables and functions."""
     if isinstance(data, np.ndarray):
-        return ArraySource(data, roles)
+        return array_source(data, roles)
     if isinstance(data, Mapping):
         return DictSource(data, roles)
-    if callable(data) or isinstance(data, Iterable):
-        return ChunkSource(data, roles)  # pyright: ignore[reportArgumentType]
-    return None
+    return ChunkSource(data, roles) if callable(data) or isinstance(data, Iterable) else None
+
+
+def array_source(data: np.ndarray, roles: Roles, paths: Sequence[str] = ()) -> Source:
+    """Return a source for an array, whose columns have names or numbers."""
+    return (DictSource if data.dtype.names else ArraySource)(data, roles, paths)
 
 
 class DictSource(TableSource):
@@ -67,8 +70,6 @@ class ArraySource(Source):
 
     def prepared(self, kernel, inputs=None) -> Source:
         """Return the source with its columns chosen."""
-        if self.data.dtype.names:
-            return DictSource(self.data, self.roles, self.paths).prepared(kernel, inputs)
         new = copy(self)
         width = self.data.shape[1] if self.data.ndim == 2 else 1
         new.roles = self.roles.resolved(range(width))
@@ -106,7 +107,7 @@ class ArraySource(Source):
 class ChunkSource(Source):
     """Chunks from the user's code: an iterable, or a function that returns one."""
 
-    def __init__(self, data: Iterable | Callable[[], Iterable], roles: Roles):
+    def __init__(self, data: Iterable | Callable[..., Any], roles: Roles):
         self.data, self.roles, self.kernel = data, roles, None
         self.again = callable(data) or not isinstance(data, Iterator)
         self.names: tuple[str, ...] | None = None

@@ -39,7 +39,7 @@ def in_blocks(chunks: Iterable[Chunk], rows: int | None = None) -> Iterator[Chun
         begin = 0
         while begin < chunk.rows:
             block = _Block(rows, buffers.popleft()) if block is None else block
-            begin += block.add(chunk[begin : begin + rows - block.rows])
+            begin += block.add(chunk.part(slice(begin, begin + rows - block.rows)))
             if block.rows == rows:
                 buffers.append(block.parts)
                 yield block.chunk()
@@ -165,7 +165,7 @@ class BlockStream(Stream):
     """A source read block by block, in this process."""
 
     def __init__(self, source: Source):
-        blocks = in_blocks(source.chunks())
+        blocks = source.chunks() if source.gridded else in_blocks(source.chunks())
         blocks = read_ahead(blocks) if source.ahead else blocks
         first = next(blocks, None)
         if first is None:

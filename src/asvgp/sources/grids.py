@@ -19,11 +19,10 @@ import numpy as np
 
 from asvgp.data.columns import Columns, Gridded
 from asvgp.kernels import Linear
-from asvgp.sources.blocks import BlockStream
 from asvgp.sources.boxes import box_lengths, boxes
-from asvgp.sources.convert import as_inputs
+from asvgp.sources.convert import as_inputs, library
 from asvgp.sources.paths import check_distinct, stamps, unreadable
-from asvgp.sources.roles import Roles, as_names, closest, listed, named_by
+from asvgp.sources.roles import Roles, as_names, check_roles, closest, listed, named_by
 from asvgp.sources.source import Chunk, Source, Stream
 from asvgp.sources.table import chunk_of
 from asvgp.statistics.accumulator import block_rows
@@ -33,7 +32,7 @@ ENDINGS = (".nc", ".nc4", ".cdf", ".zarr")
 
 def open_source(data, roles: Roles) -> Source | None:
     """Return a source for xarray objects, NetCDF files and Zarr stores; None for other data."""
-    if type(data).__module__.partition(".")[0] == "xarray":
+    if library(data) == "xarray":
         if hasattr(data, "data_vars"):
             return GridSource(data, roles)
         if hasattr(data, "to_dataset"):
@@ -112,23 +111,12 @@ def _from_files(paths: Sequence[str], roles: Roles) -> Source:
 
 @dataclass(frozen=True)
 class Blueprint:
-    """All that a worker needs to make a chunk of blocks of variables.
-
-    Attributes
-    ----------
-    roles : Roles
-    dims_of : dict
-        Dimensions of every variable.
-    dims : tuple of str
-        Dimensions of the block, in the order of its rows.
-    gridded : bool
-        True where inputs are axes of a grid.
-    """
+    """All that a worker needs to make a chunk of blocks of variables."""
 
     roles: Roles
-    dims_of: Mapping[str, tuple[str, ...]]
-    dims: tuple[str, ...]
-    gridded: bool
+    dims_of: Mapping[str, tuple[str, ...]]  # dimensions of every variable
+    dims: tuple[str, ...]  # of the block, in the order of its rows
+    gridded: bool  # True where inputs are axes of a grid
 
     def chunk(self, arrays: Mapping[str, Any], shape: Sequence[int], inputs_only: bool) -> Chunk:
         """Return blocks of variables as rows or as a grid."""
@@ -165,25 +153,11 @@ def _complete(columns: Sequence, y) -> list:
     return [filled(column) for column in columns]
 
 
-class GridStream(BlockStream):
-    """Blocks of a grid, one after the other."""
-
-    def __init__(self, chunks: Iterator[Chunk], count: int):
-        self.rest, self.whole = chunks, count == 1
-        self.head = next(chunks)
-
-
 class GridSource(Source):
     """Variables of a Dataset on one grid.
 
-    Parameters
-    ----------
-    data : xarray.Dataset
-    roles : Roles
-    dims : sequence of str
-        Order of the dimensions in answers, where that is known.
-    paths : sequence of str
-        Paths of the files that it was read from.
+    ``dims`` is the order of the dimensions in answers, where that is known; ``paths`` are those of
+    the files that it was read from.
     """
 
     def __init__(self, data, roles: Roles, dims: Sequence[str] = (), paths: Sequence[str] = ()):
@@ -277,11 +251,6 @@ class GridSource(Source):
         dims_of = {str(name): tuple(v.dims) for name, v in self.data.variables.items()}
         return Blueprint(self.roles, dims_of, self.dims, self.gridded)
 
-    @property
-    def is_dask(self) -> bool:
-        """True where Dask arrays are to be read."""
-        return any(self.data[name].chunks for name in self.roles.columns())
-
     def boxes(self, rows: int | None = None) -> list[dict[str, slice]]:
         """Return slices of the dimensions, of at most ``rows`` points together."""
         if rows is None:
@@ -308,17 +277,15 @@ class GridSource(Source):
             parts, shape = self.arrays(box, inputs_only)
             yield blueprint.chunk({n: v.values for n, v in parts.items()}, shape, inputs_only)
 
-    def open(self) -> Stream:
-        """Start to read, on Dask's workers where there are Dask arrays."""
+    def stream(self) -> Stream:
+        """Return a new reading, on Dask's workers where there are Dask arrays."""
         if not self.rows:
             raise ValueError("There are no data: 0 rows.")
-        if self.is_dask:
-            from asvgp.sources.dask import grid_stream
+        if not any(self.data[name].chunks for name in self.roles.columns()):
+            return super().stream()
+        from asvgp.sources.dask import grid_stream
 
-            return grid_stream(self)
-        if not self.gridded:
-            return super().open()
-        return GridStream(self.chunks(), len(self.boxes()))
+        return grid_stream(self)
 
     def ranges(self):
         """Return the ends of coordinates, and of variables that Dask can reduce."""
@@ -354,13 +321,8 @@ def _chunk(variable, dim: str) -> int:
 
 def _check_inputs(data, inputs: Sequence[str], targets: Sequence[str]) -> None:
     """Check that inputs are numbers or times of the common calendar."""
-    if len({*inputs}) < len(inputs):
-        raise ValueError(f"An input is named twice: {listed(inputs)}.")
+    check_roles(inputs, targets)
     for name in inputs:
-        if name in targets:
-            raise ValueError(
-                f"{name!r} is the target and an input: a target cannot explain itself."
-            )
         variable = data[name]
         if variable.dtype.kind != "O":
             continue

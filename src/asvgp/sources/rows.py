@@ -35,17 +35,17 @@ class RowsSource(Source, Stream):
         """Return the source as it is: its columns were chosen by the user."""
         return self
 
-    def open(self) -> Stream:
+    def stream(self) -> Stream:
         """Return itself."""
         return self
 
     def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
         """Yield the only block."""
-        return iter((self.head,))
+        yield self.head
 
     def blocks(self) -> Iterator[Chunk]:
         """Yield the only block."""
-        return iter((self.head,))
+        return self.chunks()
 
     def statistics(self, reader: Reader, progress=None):
         """Return the statistics of all rows."""
