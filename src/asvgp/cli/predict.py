@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import click
 
-from asvgp.cli.data import data_argument, source_of, spare_inputs
+from asvgp.cli.data import data_argument, output_option, source_of, spare_inputs
 from asvgp.cli.info import inputs_of
 from asvgp.cli.session import Session, common, examples
-from asvgp.cli.values import ColumnName, OutputFile
+from asvgp.cli.values import ColumnName
 
 _TABLES = ("-", ".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".feather", ".arrow")
 
@@ -71,13 +71,10 @@ class Portion(NamedTuple):
     help="With --include-noise: column of noise variances of the new observations.",
 )
 @click.option("--components", is_flag=True, help="Also every component's mean and std.")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=OutputFile(*_TABLES),
-    help="A table (.parquet, .csv, .csv.gz, .tsv, .feather), replaced when the new one is "
-    "complete; - for CSV on standard output.",
+@output_option(
+    "A table (.parquet, .csv, .csv.gz, .tsv, .feather), replaced when the new one is complete; - "
+    "for CSV on standard output.",
+    *_TABLES,
 )
 @common
 def predict(
@@ -134,10 +131,8 @@ def predict(
         "columns": list(table.columns),
         "seconds": time.perf_counter() - begin,
     }
-    if session.json:
-        session.answer(facts, "")
-    elif output != "-":
-        session.note(f"Wrote {output} ({table.rows:,} rows: {', '.join(table.columns)}).")
+    if output != "-":
+        session.wrote(facts, f"Wrote {output} ({table.rows:,} rows: {', '.join(table.columns)}).")
 
 
 def rows_at(gp, places) -> tuple[int, Iterator[Portion]]:
@@ -239,17 +234,15 @@ def answers(gp, portion: Portion, components, include_noise, level) -> dict[str,
     found = Predictor(gp, components, **options)(portion.X)
     if level is None:
         return found
-    from scipy.stats import norm
+    from asvgp.plot.style import band_factor
 
-    factor = norm.ppf(0.5 + 0.5 * level)
     out: dict[str, Any] = {}
     for name, values in found.items():
         out[name] = values
         if name.startswith("std"):
-            ending = name.removeprefix("std")
+            ending, half = name.removeprefix("std"), band_factor(level) * values
             mean = found[f"mean{ending}"]
-            out[f"lower{ending}"] = mean - factor * values
-            out[f"upper{ending}"] = mean + factor * values
+            out |= {f"lower{ending}": mean - half, f"upper{ending}": mean + half}
     return out
 
 

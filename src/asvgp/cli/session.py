@@ -14,31 +14,29 @@ from typing import Any
 import click
 
 from asvgp.cli.sizes import smaller
+from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.runtime.memory import in_words
 
 
 class Session:
-    """One run of a command: answers to standard output, everything else to standard error.
-
-    Attributes
-    ----------
-    json : bool
-        True if answers are JSON.
-    progress : "auto", True or False
-        As in `GPRegressor`.
-    quiet : bool
-        True if notes are left out.
-    debug : bool
-        True if errors show a traceback.
-    """
+    """One run of a command: answers to standard output, everything else to standard error."""
 
     def __init__(self) -> None:
-        self.json, self.quiet, self.debug = False, False, False
-        self.progress: Any = "auto"
+        self.json = False  # True if answers are JSON
+        self.quiet = False  # True if notes are left out
+        self.debug = False  # True if errors show a traceback
+        self.progress: Any = "auto"  # as in `GPRegressor`
 
     def answer(self, facts: Mapping[str, Any], text: str) -> None:
         """Print the answer of a command as text or as JSON."""
         click.echo(as_json(facts) if self.json else text)
+
+    def wrote(self, facts: Mapping[str, Any], text: str) -> None:
+        """Say what was written: the facts as JSON where that is wanted, or a note."""
+        if self.json:
+            click.echo(as_json(facts))
+        else:
+            self.note(text)
 
     def note(self, text: str) -> None:
         """Print a note, unless the session is quiet."""
@@ -82,41 +80,27 @@ class Session:
 pass_session = click.make_pass_decorator(Session, ensure=True)
 
 
-def _setting(name: str) -> Callable:
-    def keep(context: click.Context, _parameter, value) -> None:
-        session = context.ensure_object(Session)
-        if name == "progress":
-            session.progress = "auto" if value is None else value
-            session.quiet = value is False
-        elif value:
-            setattr(session, name, value)
-
-    return keep
+def _store(context: click.Context, parameter: click.Parameter, value) -> None:
+    """Keep the value of an option in the session."""
+    session = context.ensure_object(Session)
+    if parameter.name == "progress":
+        session.progress = "auto" if value is None else value
+        session.quiet = value is False
+    elif value:
+        setattr(session, str(parameter.name), value)
 
 
+_STORED: dict[str, Any] = {"expose_value": False, "callback": _store}
 _OPTIONS = (
-    click.option(
-        "--json",
-        is_flag=True,
-        expose_value=False,
-        callback=_setting("json"),
-        help="Answer in JSON on standard output.",
-    ),
+    click.option("--json", is_flag=True, help="Answer in JSON on standard output.", **_STORED),
     click.option(
         "--progress/--quiet",
         default=None,
-        expose_value=False,
-        callback=_setting("progress"),
         help="Progress of what takes more than two seconds, also if standard error is not "
         "a terminal; or neither progress nor notes.",
+        **_STORED,
     ),
-    click.option(
-        "--debug",
-        is_flag=True,
-        expose_value=False,
-        callback=_setting("debug"),
-        help="Show where an error came from.",
-    ),
+    click.option("--debug", is_flag=True, help="Show where an error came from.", **_STORED),
 )
 
 
@@ -203,6 +187,16 @@ def with_options(text: str) -> str:
         or (name in text and not name.isalpha())
     ]
     return f"{text} (On the command line: {', '.join(named)}.)" if named else text
+
+
+@contextmanager
+def sparing(output: str) -> Iterator[None]:
+    """Say after Ctrl-C that the output was not touched."""
+    try:
+        with plain_interrupts():
+            yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"nothing was written; {output} is as it was") from None
 
 
 def drop_output() -> None:
