@@ -167,13 +167,6 @@ class Zoned:
 class TimeAxis:
     """The instant that seconds are counted from, and the time zone of the data.
 
-    Attributes
-    ----------
-    origin : numpy.datetime64
-        An instant in UTC, to the nanosecond.
-    tz : str or None
-        Name of the time zone; None for times without one, which are taken as they are.
-
     Examples
     --------
     >>> import numpy as np
@@ -186,8 +179,8 @@ class TimeAxis:
     array(['2024-01-01T12:00:00.500000000'], dtype='datetime64[ns]')
     """
 
-    origin: np.datetime64
-    tz: str | None = None
+    origin: np.datetime64  # in UTC, to the nanosecond
+    tz: str | None = None  # None for times without a zone, which are taken as they are
 
     @classmethod
     def from_values(cls, values, *, name: str = "X") -> TimeAxis:

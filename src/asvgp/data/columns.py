@@ -89,7 +89,7 @@ class Gridded:
     def expanded(self) -> Columns:
         """Return all points one by one, the last axis the fastest."""
         names = range(len(self.axes)) if self.names is None else self.names
-        return Columns(map(str, names), spread(self.axes, self.shape))
+        return Columns(map(str, names), spread(self.axes))
 
 
 def _axis(values):
@@ -99,13 +99,9 @@ def _axis(values):
     return values if hasattr(values, "shape") else np.asarray(values)
 
 
-def spread(axes: Sequence, shape: tuple[int, ...]) -> list:
+def spread(axes: Sequence) -> list:
     """Return the coordinates of all points of a grid, one array for each of its axes."""
-    out = []
-    for d, axis in enumerate(axes):
-        wide = np.asarray(axis).reshape([-1 if e == d else 1 for e in range(len(shape))])
-        out.append(np.broadcast_to(wide, shape).ravel())
-    return out
+    return [wide.ravel() for wide in np.meshgrid(*axes, indexing="ij")]
 
 
 class Columns:
@@ -211,31 +207,14 @@ def _refuse_masked(X) -> None:
 
 @dataclass(frozen=True)
 class Layout:
-    """The parts of a kernel matched to the columns of X.
+    """The parts of a kernel matched to the columns of X."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        With columns as numbers, and kernels that name none spelt out.
-    given : Kernel
-        As the user gave it.
-    names : tuple of str, optional
-        Of the columns of X.
-    inputs : tuple of int
-        Columns of the main block: all that products are over, or the only one there is.
-    smooths : tuple of int
-        Numbers of the terms over a column outside the main block; several may be over one.
-    linear : tuple of int
-        Columns of the linear effects that the statistics must be told of, in the kernel's
-        order: not those of the only input.
-    """
-
-    kernel: Kernel
-    given: Kernel
-    names: tuple[str, ...] | None
-    inputs: tuple[int, ...]
-    smooths: tuple[int, ...]
-    linear: tuple[int, ...]
+    kernel: Kernel  # with columns as numbers, and kernels that name none spelt out
+    given: Kernel  # as the user gave it
+    names: tuple[str, ...] | None  # of the columns of X
+    inputs: tuple[int, ...]  # main block: all that products are over, or the only input there is
+    smooths: tuple[int, ...]  # numbers of the terms over a column outside the main block
+    linear: tuple[int, ...]  # columns of linear effects in the statistics: not of the only input
 
     @property
     def single(self) -> bool:

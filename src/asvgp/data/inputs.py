@@ -29,20 +29,16 @@ def read_columns(
     if not len(table):
         raise ValueError("Found array with 0 sample(s) in X while a minimum of 1 is required.")
     columns: dict[int, Column] = {}
-    for number, axis in zip(layout.used, axes, strict=True):
+    effects = [(number, None) for number in layout.linear if number not in layout.used]
+    for number, axis in [*zip(layout.used, axes, strict=True), *effects]:
         column, name = table.column(number), table.column_name(number)
         if (axis is not None) != is_time(column):
+            if number not in layout.used:
+                raise TypeError(f"{name} has a linear effect and must hold numbers, not times.")
             kinds = ("times", "numbers") if axis is not None else ("numbers", "times")
             raise TypeError(f"{name} holds {kinds[1]}, but this model was fitted to {kinds[0]}.")
         values = _numbers(column, name) if axis is None else axis.to_seconds(column, name=name)
         columns[number] = Column(values, finite_range(values, name))
-    for number in layout.linear:
-        if number not in columns:
-            column, name = table.column(number), table.column_name(number)
-            if is_time(column):
-                raise TypeError(f"{name} has a linear effect and must hold numbers, not times.")
-            values = _numbers(column, name)
-            columns[number] = Column(values, finite_range(values, name))
     return columns
 
 

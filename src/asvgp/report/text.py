@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from asvgp.plot.inputs import Input
-from asvgp.times import Duration
+from asvgp.times import Duration, in_short
 
 # Seconds to round times to, and the spans from which on that is fine enough.
 _FINEST = ((60.0, 86_400.0), (1.0, 600.0), (1e-3, 1.0))
@@ -73,10 +73,9 @@ def shown(value, digits: int = 5) -> str:
         number, _, unit = str(value).partition(" ")
         return f"{_rounded(float(number), digits)} {unit}"
     if isinstance(value, np.datetime64):
-        return _time(str(value.astype("M8[ns]")).replace("T", " "))
+        return in_short(value.astype("M8[ns]")).replace("T", " ")
     if isinstance(value, datetime):
-        zone = value.strftime("%Z")
-        return _time(value.replace(tzinfo=None).isoformat(sep=" ")) + (f" {zone}" if zone else "")
+        return f"{shown(np.datetime64(value.replace(tzinfo=None)))} {value:%Z}".rstrip()
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, float | np.floating):
@@ -109,15 +108,6 @@ def fixed(value: float, digits: int = 2) -> str:
     """
     text = f"{value:.{digits}f}"
     return text.replace("-", "−") if float(text) else text.lstrip("-")
-
-
-def _time(text: str) -> str:
-    """Return the text of a time without the zeros at its end."""
-    day, _, clock = text.partition(" ")
-    clock = clock.rstrip("0").rstrip(".") if "." in clock else clock
-    if clock in ("", "00:00:00"):
-        return day
-    return f"{day} {clock.removesuffix(':00') if clock.count(':') == 2 else clock}"
 
 
 def at(place: Input, value: float) -> str:
