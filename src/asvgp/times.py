@@ -9,6 +9,7 @@ import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -135,18 +136,9 @@ class Zoned:
     'Europe/Berlin'
     """
 
-    class _Type:
-        kind = "M"
-
-        def __init__(self, unit: str, tz: str):
-            self.unit, self.tz = unit, tz
-
-        def __repr__(self) -> str:
-            return f"datetime64[{self.unit}, {self.tz}]"
-
     def __init__(self, times: Array, tz: str):
         self.times, self.tz = times, tz
-        self.dtype = Zoned._Type(np.datetime_data(times.dtype)[0], tz)
+        self.dtype = SimpleNamespace(kind="M", unit=np.datetime_data(times.dtype)[0], tz=tz)
         self.shape, self.ndim = times.shape, 1
 
     def __len__(self) -> int:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from os.path import exists
-from zipfile import BadZipFile
 
 import click
 
@@ -49,18 +48,17 @@ def source_of(
     width: str | None = None,
 ):
     """Return the source for the arguments of a command."""
-    from asvgp.sources.files import find, format_of
-    from asvgp.sources.grids import ENDINGS
-    from asvgp.sources.source import scan
+    from asvgp.sources.arrays import ArraySource
+    from asvgp.sources.roles import Roles
+    from asvgp.sources.source import open_source
+
+    source = open_source(data[0] if len(data) == 1 else list(data))
+    numbered = isinstance(source, ArraySource)
 
     def column(name: str | None):
         # An array's columns have numbers, not names.
         return int(name) if numbered and name is not None and name.isdigit() else name
 
-    on_grids = any(item.lower().rstrip("/").endswith(ENDINGS) for item in data)
-    numbered = not on_grids and all(
-        format_of(path) == "npy" for item in data for path in find(item)
-    )
     targets = [column(name) for name in target]
     length = width
     if width is not None:
@@ -68,17 +66,15 @@ def source_of(
             length = number_or_duration(width)
         except ValueError:
             length = column(width)
-    try:
-        return scan(
-            data[0] if len(data) == 1 else list(data),
+    return source.with_roles(
+        Roles(
             targets[0] if len(targets) == 1 else targets or None,
             [column(name) for name in inputs] or None,
-            weight=column(weight),
-            noise_variance=column(noise_variance),
-            width=length,
+            column(weight),
+            column(noise_variance),
+            length,
         )
-    except BadZipFile as error:
-        raise ValueError(f"{data[0]} cannot be read as npz: {error}.") from None
+    )
 
 
 @contextmanager

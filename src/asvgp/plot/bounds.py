@@ -84,7 +84,7 @@ def bound(gp, *, ax=None):
 
 def draw_bounds(ax, view: View) -> None:
     """Draw the bounds and the evidence of the splines, one under the other."""
-    gp, each, colours = view.gp, _observations(view), palette(ax)
+    gp, each, colours = view.gp, view.observations, palette(ax)
     rows = [
         ("upper bound", gp.evidence_upper_bound_ / each),
         ("evidence of\nthe splines", gp.evidence_ / each),
@@ -114,10 +114,6 @@ def draw_bounds(ax, view: View) -> None:
     titled(ax, "bounds on the log evidence")
 
 
-def _observations(view: View) -> int:
-    return view.posterior.stats.count * view.outputs
-
-
 def functions(view: View, num_basis) -> int:
     """Return the number of basis functions of a resolution.
 
@@ -131,7 +127,7 @@ def functions(view: View, num_basis) -> int:
 
 def draw_levels(ax, view: View) -> None:
     """Draw bounds per observation against the number of basis functions, or step by step."""
-    colours, each, levels = palette(ax), _observations(view), view.gp.resolution_
+    colours, each, levels = palette(ax), view.observations, view.gp.resolution_
     counts = [functions(view, level.num_basis) for level in levels]
     lower = np.array([level.elbo for level in levels]) / each
     upper = np.array([level.upper_bound for level in levels]) / each

@@ -131,8 +131,7 @@ def evaluate(view: View, across: Input, up: Input, held, ax, component=None) -> 
         for side, n in zip((across, up), counts, strict=True)
     ]
     a, b = np.meshgrid(*places)
-    columns = {column: np.full(a.size, value) for column, value in held.items()}
-    columns |= {across.column: a.ravel(), up.column: b.ravel()}
+    columns = {**held, across.column: a.ravel(), up.column: b.ravel()}
     mean, std = view.predict(columns, component)
     return Surface(across, up, mean.reshape(a.shape), std.reshape(a.shape))
 

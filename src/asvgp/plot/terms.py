@@ -74,24 +74,26 @@ def components(
             spare.remove()
         axes = axes[:count]
         for panel, (number, part, over) in zip(axes, parts, strict=True):
-            where = ""
+            where, label = "", "contribution"
             if isinstance(over, Input):
                 held = view.typical((over.column,))
-                own = partial(_of_term, view, number, over, held)
-                curve = Curve(panel, over, own, factor, palette(panel).model)
+                evaluated = partial(_of_term, view, number, over, held)
+                curve = Curve(panel, over, evaluated, factor, palette(panel).model)
                 follow(panel, over, *(span or (over.lower, over.upper)), [curve])
                 _rug(panel, over, columns)
+                if number >= 0 and view.is_centred(number):
+                    label = "contribution, centred"
             elif isinstance(over, tuple):
-                held = _held(view, tuple(side.column for side in over), at)
+                shown = tuple(side.column for side in over)
+                held = view.held(shown, at, view.typical(shown))
                 _map(panel, view, number, over, held)
                 beside = [f.dim for f in view.layout.kernel.components[number].factors[2:]]
                 if beside:
                     where = f" at {view.in_words({dim: held[dim] for dim in beside})}"
             else:
                 _effect(panel, view, part, over, columns, factor)
-            if isinstance(over, Input) or not isinstance(over, tuple):
-                centred = isinstance(over, Input) and number >= 0 and view.is_centred(number)
-                panel.set_ylabel("contribution, centred" if centred else "contribution")
+            if isinstance(over, Input | int):
+                panel.set_ylabel(label)
             titled(panel, term_name(part) + where)
             if shared:
                 panel.label_outer()
@@ -124,13 +126,7 @@ def _of_term(view: View, number: int, over: Input, held, x):
     """Return mean and standard deviation of a component, or (counted from -1 down) of an effect."""
     if number < 0:
         return view.effect(-1 - number, x)
-    wide = {column: np.full(len(x), value) for column, value in held.items()}
-    return view.part({over.column: x, **wide}, number)
-
-
-def _held(view: View, shown: tuple[int, ...], at) -> dict[int, float]:
-    """Return the values of the columns that a panel does not vary; by default typical ones."""
-    return view.held(shown, at, {c: np.array([v]) for c, v in view.typical(shown).items()})
+    return view.part({**held, over.column: x}, number)
 
 
 def _map(ax, view: View, number: int, over: tuple[Input, Input], held) -> None:

@@ -41,6 +41,7 @@ class View(Generic[AnyPosterior]):
         self.posterior: AnyPosterior = gp.posterior_
         self.layout = self.structure.layout
         self.outputs = len(self.posterior.stats.squares)
+        self.observations: int = self.posterior.stats.count * self.outputs
         self.output = self._chosen(output)
         self.inputs = self._inputs()
 
@@ -91,7 +92,7 @@ class View(Generic[AnyPosterior]):
         """Return True if `part` subtracts the component's mean over the data."""
         return component in self.layout.smooths
 
-    def part(self, columns: Mapping[int, Array], component: int) -> tuple[Array, Array]:
+    def part(self, columns: Mapping[int, Array | float], component: int) -> tuple[Array, Array]:
         """Return mean and standard deviation of a component as pictures show it."""
         if not self.is_centred(component):
             return self.predict(columns, component)
@@ -215,9 +216,11 @@ class View(Generic[AnyPosterior]):
 
     # ------------------------------------------------------------ what the model predicts
 
-    def predict(self, columns: Mapping[int, Array], component: int | None = None):
-        """Return mean and standard deviation of f, or of one component."""
-        points = self.structure.points_at(columns)
+    def predict(self, columns: Mapping[int, Array | float], component: int | None = None):
+        """Return mean and standard deviation of f, or of one component; numbers hold for all."""
+        rows = max(np.size(x) for x in columns.values())
+        wide = {c: x if np.ndim(x) else np.full(rows, x) for c, x in columns.items()}
+        points = self.structure.points_at(wide)
         mean, variance = self.structure.predict(self.posterior, points, True, component, 0)
         return mean[self.output], np.sqrt(variance)
 

@@ -113,8 +113,7 @@ def _curve(view: View, place: Input, held: Mapping[int, float], count: int) -> d
     """Return the mean and the 95 % band at a limited number of points."""
 
     def evaluate(x: Array) -> tuple[Array, Array]:
-        fixed = {column: np.full(len(x), value) for column, value in held.items()}
-        return view.predict({**fixed, place.column: x})
+        return view.predict({**held, place.column: x})
 
     cells = round((place.upper - place.lower) / place.spacing)
     columns = min(_COLUMNS // count, max(_PER_CELL * cells, 256))

@@ -68,7 +68,8 @@ class ArrowDataset(TableSource):
     def __init__(self, dataset, roles: Roles):
         super().__init__(roles)
         self.dataset = dataset
-        self.rows = self._count()
+        if self._is_parquet:  # only these files tell
+            self.rows = sum(part.metadata.num_rows for part in dataset.get_fragments())
 
     def names(self) -> Sequence[str]:
         """Return the names of all columns."""
@@ -76,20 +77,16 @@ class ArrowDataset(TableSource):
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """Yield all rows in order."""
-        self._check_files(names)
-        for batch in self.dataset.to_batches(**self._scan(names)):
-            if batch.num_rows:
-                yield by_name(batch, names)
-
-    def _scan(self, names: Sequence[str]) -> dict[str, Any]:
         import pyarrow.dataset as ds
 
-        options: dict[str, Any] = {"columns": list(names), "batch_size": ROWS}
+        self._check_files(names)
         # Whole row groups read ahead would be much more than is in work.
-        options |= {"batch_readahead": 8, "fragment_readahead": 1}
+        options: dict[str, Any] = {"batch_readahead": 8, "fragment_readahead": 1}
         if self._is_parquet:
             options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(pre_buffer=False)
-        return options
+        for batch in self.dataset.to_batches(columns=list(names), batch_size=ROWS, **options):
+            if batch.num_rows:
+                yield by_name(batch, names)
 
     @property
     def _is_parquet(self) -> bool:
@@ -97,19 +94,14 @@ class ArrowDataset(TableSource):
 
     def _check_files(self, names: Sequence[str]) -> None:
         """Check that every file has the columns: Arrow would take them for missing values."""
-        if not hasattr(self.dataset, "files"):
-            return
-        for fragment in self.dataset.get_fragments():
-            there = {*fragment.physical_schema.names, *_partition(fragment)}
+        import pyarrow.dataset as ds
+
+        for fragment in self.dataset.get_fragments() if hasattr(self.dataset, "files") else ():
+            folders = ds.get_partition_keys(fragment.partition_expression)  # as in year=2024
+            there = {*fragment.physical_schema.names, *folders}
             absent = [name for name in names if name not in there]
             if absent:
                 raise ValueError(f"{fragment.path} has no column {absent[0]!r}, unlike others.")
-
-    def _count(self) -> int | None:
-        """Return the number of rows, which only Parquet files tell."""
-        if not self._is_parquet:
-            return None
-        return sum(fragment.metadata.num_rows for fragment in self.dataset.get_fragments())
 
     def ranges(self):
         """Return the ends of the inputs, from the statistics of Parquet files."""
@@ -117,7 +109,7 @@ class ArrowDataset(TableSource):
             return None
         from asvgp.sources.parquet import ranges
 
-        return ranges(self.dataset, self.inputs)
+        return ranges(self.dataset, self.roles.inputs)
 
     def fingerprint(self) -> object:
         """Return the sizes of the files and when they were written."""
@@ -126,10 +118,3 @@ class ArrowDataset(TableSource):
     def answer(self, predict):
         """Return a reader of record batches."""
         return as_batches(predict, self.chunks(inputs_only=True))
-
-
-def _partition(fragment) -> set[str]:
-    """Return the columns that a file's folder gives, as year=2024 does."""
-    import pyarrow.dataset as ds
-
-    return set(ds.get_partition_keys(fragment.partition_expression))

@@ -114,17 +114,11 @@ def _put(old, new, rows: slice):
         raise ValueError(
             f"Chunks differ in their number of columns: {_width(old)}, then {_width(new)}."
         )
-    if new.dtype != old.dtype and (kind := _common(old.dtype, new.dtype)) != old.dtype:
-        old = old.astype(kind)
+    if (old.dtype.kind == "M") != (new.dtype.kind == "M"):
+        raise TypeError("A column holds numbers in some chunks and times in others.")
+    old = old.astype(np.result_type(old, new), copy=False)
     old[rows] = new
     return old
-
-
-def _common(one: np.dtype, other: np.dtype) -> np.dtype:
-    """Return a type for the values of both."""
-    if "M" in (one.kind, other.kind) and one.kind != other.kind:
-        raise TypeError("A column holds numbers in some chunks and times in others.")
-    return np.result_type(one, other)
 
 
 def _width(values) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, NamedTuple
 
@@ -116,12 +116,6 @@ def statistics_of(chunk: Chunk, reader, number: int):
         return reader.statistics(blocks)
 
 
-def add_statistics(parts: Sequence):
-    """Return the sum of statistics; None, which stands for no rows, where there are none."""
-    parts = [part for part in parts if part is not None]
-    return reduce(add, parts) if parts else None
-
-
 def ends_of(chunk: Chunk, along: int | None):
     """Return the outermost inputs of a partition and its number of rows."""
     return (extremes(chunk.X, chunk.width, along), chunk.rows) if chunk.rows else None
@@ -129,9 +123,6 @@ def ends_of(chunk: Chunk, along: int | None):
 
 def join_ends(parts: Sequence):
     """Return the outermost inputs of several partitions and their number of rows."""
-    parts = [part for part in parts if part is not None]
-    if not parts:
-        return None
     ends = extremes(joined([Chunk(ends) for ends, _ in parts]).X)
     return ends, sum(rows for _, rows in parts)
 
@@ -142,13 +133,18 @@ def first_rows(chunk: Chunk, rows: int | None = None) -> Chunk:
 
 
 def tree(parts: Sequence, join: Callable, fan_in: int = FAN_IN):
-    """Join delayed values, a few at a time, until one is left."""
+    """Join delayed values, a few at a time, until one is left; None stands for no rows."""
     from dask.delayed import delayed
 
-    parts, joins = list(parts), delayed(join, pure=False)
+    parts, joins = list(parts), delayed(_join, pure=False)
     while len(parts) > 1:
-        parts = [joins(parts[i : i + fan_in]) for i in range(0, len(parts), fan_in)]
+        parts = [joins(join, parts[i : i + fan_in]) for i in range(0, len(parts), fan_in)]
     return parts[0]
+
+
+def _join(join: Callable, parts: Sequence):
+    some = [part for part in parts if part is not None]
+    return join(some) if some else None
 
 
 def delayed_once(predict):
@@ -187,7 +183,7 @@ class DaskStream(Stream):
         fan_in = int(min(max(FAN_IN_BYTES // max(size, 1), 2), FAN_IN))
         once = delayed(reader, traverse=False, pure=False)  # the graph holds it by its key
         sums = [part.task(statistics_of, once, i) for i, part in enumerate(self.parts)]
-        (total,) = computed(tree(sums, add_statistics, fan_in))
+        (total,) = computed(tree(sums, partial(reduce, add), fan_in))
         if total is None:
             raise ValueError(NO_ROWS)
         if progress is not None:
@@ -294,11 +290,6 @@ class DaskFrame(DaskSource):
         new.roles = roles.resolved(self.names, kernel, hidden)
         return new
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs."""
-        return self.roles.inputs
-
     def _chosen(self, names: Sequence[str]):
         """Return the frame with these columns alone, so that others are not even read."""
         return self.X[[name for name in self.X.columns if str(name) in names]]
@@ -309,9 +300,9 @@ class DaskFrame(DaskSource):
 
     def answer(self, predict):
         """Return a Dask data frame with the same index."""
-        meta = _predict_frame(self.X._meta, self.inputs, predict)
-        chosen, once = self._chosen(self.inputs), delayed_once(predict)
-        return chosen.map_partitions(_predict_frame, self.inputs, once, meta=meta)
+        inputs, once = self.roles.inputs, delayed_once(predict)
+        meta = _predict_frame(self.X._meta, inputs, predict)
+        return self._chosen(inputs).map_partitions(_predict_frame, inputs, once, meta=meta)
 
 
 def columns_of(frame, names: Sequence[str], number: int) -> Mapping[str, Any]:

@@ -119,10 +119,11 @@ class PolarsSource(TableSource):
 
         if not self.lazy:
             return pl.DataFrame(collected(predict, self.chunks(inputs_only=True)))
-        inputs = self.frame.select(list(self.inputs))
+        roles = Roles(inputs=self.roles.inputs)
+        inputs = self.frame.select(list(roles.inputs))
 
         def answered(part):
-            return PolarsSource(part, Roles(inputs=self.inputs)).prepared(None).answer(predict)
+            return PolarsSource(part, roles).prepared(None).answer(predict)
 
         schema = answered(pl.DataFrame(schema=inputs.collect_schema())).schema
         return inputs.map_batches(answered, schema=schema, streamable=True)

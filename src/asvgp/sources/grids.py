@@ -167,11 +167,6 @@ class GridSource(Source):
         self.outer: tuple[str, ...] = ()  # in the order of the data
         self.gridded = False
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs."""
-        return self.roles.inputs
-
     def prepared(self, kernel, inputs=None) -> GridSource:
         """Return the source with variables chosen, without dimensions that nothing varies along."""
         new, data = copy(self), self.data
@@ -254,7 +249,7 @@ class GridSource(Source):
     def boxes(self, rows: int | None = None) -> list[dict[str, slice]]:
         """Return slices of the dimensions, of at most ``rows`` points together."""
         if rows is None:
-            rows = block_rows(len(self.inputs) + max(1, len(self.roles.targets)))
+            rows = block_rows(len(self.roles.inputs) + max(1, len(self.roles.targets)))
         # In the order and the chunks of a variable, whatever the order of the inputs is.
         names = (*self.roles.targets, *self.dataset.data_vars)
         like = next((v for v in map(self.dataset.get, names) if {*self.dims} <= {*v.dims}), None)
@@ -291,14 +286,14 @@ class GridSource(Source):
         """Return the ends of coordinates, and of variables that Dask can reduce."""
         import xarray as xr
 
-        variables = [self.data[name].variable for name in self.inputs]
-        if not all(variable.ndim <= 1 or variable.chunks for variable in variables):
+        variables = {name: self.data[name].variable for name in self.roles.inputs}
+        if not all(variable.ndim <= 1 or variable.chunks for variable in variables.values()):
             return None
-        ends = {f"min {i}": v.min() for i, v in enumerate(variables)}
-        ends |= {f"max {i}": v.max() for i, v in enumerate(variables)}
-        ends = xr.Dataset(ends).compute()
-        pairs = [(ends[f"min {i}"], ends[f"max {i}"]) for i in range(len(variables))]
-        return Columns(self.inputs, [np.array([low.values, high.values]) for low, high in pairs])
+        low = {f"min {name}": variable.min() for name, variable in variables.items()}
+        high = {f"max {name}": variable.max() for name, variable in variables.items()}
+        ends = xr.Dataset(low | high).compute()  # both at once, where it takes work
+        pairs = [[ends[f"{end} {name}"].values for end in ("min", "max")] for name in variables]
+        return Columns(variables, map(np.array, pairs))
 
     def fingerprint(self) -> object:
         """Return the sizes, and when files were written."""

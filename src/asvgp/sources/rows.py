@@ -26,11 +26,6 @@ class RowsSource(Source, Stream):
         self.head, self.roles = block, Roles()
         self.gridded = isinstance(block.X, Gridded)
 
-    @property
-    def inputs(self) -> None:
-        """None: a frame's columns are read from X itself."""
-        return None
-
     def prepared(self, kernel, inputs=None) -> Source:
         """Return the source as it is: its columns were chosen by the user."""
         return self

@@ -134,9 +134,9 @@ class Source(ABC):
         return self.with_roles(roles).prepared(None, inputs)
 
     @property
-    @abstractmethod
     def inputs(self) -> tuple[str, ...] | None:
-        """Names of the inputs; None where columns have none."""
+        """Names of the inputs, once columns are chosen; None where these have none."""
+        return self.roles.inputs
 
     @property
     def target_names(self) -> tuple[str, ...] | None:
