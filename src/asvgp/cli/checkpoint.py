@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from copy import copy
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -79,8 +80,7 @@ def path_of(output: str) -> str:
 
 def remove(output: str) -> None:
     """Delete the checkpoint, now that there is the model."""
-    if os.path.exists(path_of(output)):
-        os.unlink(path_of(output))
+    Path(path_of(output)).unlink(missing_ok=True)
 
 
 def keep(gp, output: str, source: Source) -> int:
@@ -129,18 +129,16 @@ def added(gp, source: Source, done: int = 0) -> None:
     names = getattr(gp, "feature_names_in_", None)
     source = source.prepared(gp.kernel, None if names is None else list(names))
     shown, gp.progress = gp.progress, False  # of every block by itself
-    progress = Progress(shown)
-    advance = progress.passing(source.rows)
-    if done:
-        advance(done)
     try:
-        for block in in_blocks(_after(source.chunks(), done)):
-            with counted_from(done):
-                gp.partial_fit(*block)
-            advance(block.rows)
-            done += block.rows
+        with Progress(shown) as progress:
+            advance = progress.passing(source.rows)
+            advance(done)
+            for block in in_blocks(_after(source.chunks(), done)):
+                with counted_from(done):
+                    gp.partial_fit(*block)
+                advance(block.rows)
+                done += block.rows
     finally:
-        progress.close()
         gp.progress = shown
     if done == 0:
         raise ValueError("There are no data: 0 rows.")

@@ -16,7 +16,7 @@ from asvgp.cli.data import (
     with_lines,
 )
 from asvgp.cli.session import Session, common, examples
-from asvgp.cli.values import NUM_BASIS, SPAN, ColumnName, KernelText
+from asvgp.cli.values import KERNEL, NUM_BASIS, SPAN, ColumnName
 
 
 @click.command(
@@ -48,7 +48,7 @@ from asvgp.cli.values import NUM_BASIS, SPAN, ColumnName, KernelText
 @column_options
 @click.option(
     "--kernel",
-    type=KernelText(),
+    type=KERNEL,
     default="matern32",
     show_default=True,
     help="Joined by + and *: matern12, matern32, matern52, matern72, sho, constant, linear.",

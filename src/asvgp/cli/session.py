@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from asvgp.cli.sizes import smaller
 from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.runtime.memory import in_words
 
@@ -77,7 +76,36 @@ class Session:
         self.note(f"Wrote {path} ({in_words(size)}).{smaller(gp, size)}")
 
 
-pass_session = click.make_pass_decorator(Session, ensure=True)
+LARGE = 5_000_000  # bytes of a model file that is worth advice
+
+
+def smaller(gp, size: int) -> str:
+    """Return advice that makes the file of a model on an automatic grid small, or no text.
+
+    The file holds statistics on the finest grid that training could have chosen, and the
+    posterior on the one that it chose: a number in place of "auto" leaves out the first.
+    """
+    if size <= LARGE or gp.num_basis != "auto":
+        return ""
+    chosen, kept, count = gp.posterior_.stats, gp.stats_, gp.num_basis_
+    if kept.moments.size > 1.5 * chosen.moments.size:
+        given = ",".join(map(str, count)) if isinstance(count, tuple) else count
+        return (
+            " Most of it is sums on a finer grid than training chose, for data to come: "
+            f"--num-basis {given} keeps the chosen one only."
+        )
+    if isinstance(count, tuple):
+        return ""
+    levels = [level for level in gp.resolution_ if size * level.num_basis <= LARGE * count]
+    if not levels:
+        return ""
+    last, best = levels[-1], gp.resolution_[-1]
+    loss = (best.elbo - last.elbo) / (kept.count * len(kept.squares))
+    about = in_words(round(size * last.num_basis / count))
+    return (
+        f" The automatic grid has {count:,} basis functions: --num-basis {last.num_basis} would "
+        f"make the file about {about}, for {loss:.2g} nats per observation."
+    )
 
 
 def _store(context: click.Context, parameter: click.Parameter, value) -> None:
@@ -106,7 +134,7 @@ _OPTIONS = (
 
 def common(function: Callable) -> Callable:
     """Give a command the session and the options about it."""
-    function = pass_session(function)
+    function = click.make_pass_decorator(Session, ensure=True)(function)
     for option in reversed(_OPTIONS):
         function = option(function)
     return function

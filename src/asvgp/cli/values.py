@@ -30,15 +30,6 @@ class Parsed(click.ParamType):
 class KernelText(Parsed):
     """A kernel as text: ``matern32 + sho(period=1d)``."""
 
-    def __init__(self) -> None:
-        super().__init__("kernel", self._kernel)
-
-    @staticmethod
-    def _kernel(text: str) -> Any:
-        from asvgp.kernels.text import parse_kernel
-
-        return parse_kernel(text)
-
     def shell_complete(self, ctx, param, incomplete):
         """Return the names of kernels."""
         from click.shell_completion import CompletionItem
@@ -46,6 +37,13 @@ class KernelText(Parsed):
         from asvgp.kernels.text import PARTS
 
         return [CompletionItem(name) for name in PARTS if name.startswith(incomplete.lower())]
+
+
+def kernel(text: str) -> Any:
+    """Return the kernel that a text stands for."""
+    from asvgp.kernels.text import parse_kernel
+
+    return parse_kernel(text)
 
 
 def num_basis(text: str) -> Any:
@@ -137,17 +135,13 @@ def number_or_time(text: str) -> Any:
     """
     import numpy as np
 
-    try:
+    with suppress(ValueError):
         return float(text)
-    except ValueError:
-        pass
-    try:
-        aware = datetime.fromisoformat(text.strip())
-    except ValueError:
-        aware = None  # NumPy knows months and nanoseconds, too
-    if aware is not None and aware.tzinfo is not None:
-        return aware
-    found = np.datetime64(text.strip())
+    with suppress(ValueError):
+        time = datetime.fromisoformat(text.strip())
+        if time.tzinfo is not None:
+            return time
+    found = np.datetime64(text.strip())  # which knows months and nanoseconds, too
     if np.isnat(found):
         raise ValueError(f"{text!r} is not a time.")
     return found
@@ -169,6 +163,7 @@ def number_or_duration(text: str) -> Any:
         return as_duration(text)
 
 
+KERNEL = KernelText("kernel", kernel)
 NUM_BASIS = Parsed("auto|N|N,N", num_basis)
 SPAN = Parsed("A,B", span)
 NUMBER_OR_DURATION = Parsed("number|duration", number_or_duration)

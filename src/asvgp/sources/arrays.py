@@ -1,4 +1,4 @@
-"""Arrays, memory-mapped or not, and iterables of chunks."""
+"""Arrays, in memory or memory-mapped, and iterables of chunks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from asvgp.data.columns import Columns, Table
+from asvgp.data.columns import Columns, Gridded, Table
 from asvgp.sources.blocks import joined
 from asvgp.sources.convert import as_inputs, as_numbers
+from asvgp.sources.frames import columns_of
 from asvgp.sources.paths import stamps
 from asvgp.sources.roles import Roles
-from asvgp.sources.source import Chunk, Source
+from asvgp.sources.source import Chunk, Reader, Source, Stream
 from asvgp.sources.table import TableSource, chunk_of
 
 ROWS = 1 << 18  # read from an array at once
@@ -32,6 +33,44 @@ def open_source(data, roles: Roles) -> Source | None:
 def array_source(data: np.ndarray, roles: Roles, paths: Sequence[str] = ()) -> Source:
     """Return a source for an array, whose columns have names or numbers."""
     return (DictSource if data.dtype.names else ArraySource)(data, roles, paths)
+
+
+class RowsSource(Source, Stream):
+    """Arguments of `GPRegressor.fit` that are arrays: one block, which is never copied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> stream = RowsSource(Chunk(np.arange(3.0), np.ones(3))).open()
+    >>> stream.whole, stream.head.rows
+    (True, 3)
+    """
+
+    whole = True
+
+    def __init__(self, block: Chunk):
+        self.head, self.roles = block, Roles()
+        self.gridded = isinstance(block.X, Gridded)
+
+    def prepared(self, kernel, inputs=None) -> Source:
+        """Return the source as it is: its columns were chosen by the user."""
+        return self
+
+    def stream(self) -> Stream:
+        """Return itself."""
+        return self
+
+    def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
+        """Yield the only block."""
+        yield self.head
+
+    def blocks(self) -> Iterator[Chunk]:
+        """Yield the only block."""
+        return self.chunks()
+
+    def statistics(self, reader: Reader, progress=None):
+        """Return the statistics of all rows."""
+        return reader.statistics((self.head,), progress)
 
 
 class DictSource(TableSource):
@@ -173,14 +212,3 @@ class ChunkSource(Source):
         if weight is not None and np.ndim(weight):
             weight = as_numbers(weight, "weight", start)
         return Chunk(X, y, weight, None, self.roles.width)
-
-
-def columns_of(item) -> Mapping[str, Any]:
-    """Return the columns of a frame, a dictionary, a structured array or a table by name."""
-    if isinstance(item, Mapping):
-        return item
-    if isinstance(item, np.ndarray) and item.dtype.names:
-        return {name: item[name] for name in item.dtype.names}
-    from asvgp.sources.frames import frame_columns
-
-    return frame_columns(item)

@@ -276,19 +276,15 @@ class DaskSource(Source):
 class DaskFrame(DaskSource):
     """A Dask data frame; its index is a column where it is named."""
 
-    def __init__(self, X, roles: Roles, beside: tuple = (None, None, None)):
+    def __init__(self, X, roles: Roles, beside: tuple):
         super().__init__(X, roles, beside)
-        self.make, self.names = chunk_of_frame, [str(name) for name in X.columns]
+        self.make, self.table = chunk_of_frame, PandasSource(X._meta, roles)
         if beside[0] is not None and roles.inputs is None:
-            self.roles = replace(roles, inputs=tuple(self.names))
+            self.roles = replace(roles, inputs=tuple(self.table.names()))
 
     def prepared(self, kernel, inputs=None) -> DaskFrame:
         """Return the source with its columns chosen."""
-        new, index = copy(self), self.X.index.name
-        hidden = [] if index is None or str(index) in self.names else [str(index)]
-        roles = self.roles if inputs is None else replace(self.roles, inputs=tuple(inputs))
-        new.roles = roles.resolved(self.names, kernel, hidden)
-        return new
+        return self.with_roles(self.table.with_roles(self.roles).prepared(kernel, inputs).roles)
 
     def _chosen(self, names: Sequence[str]):
         """Return the frame with these columns alone, so that others are not even read."""

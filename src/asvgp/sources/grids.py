@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
-from math import prod
+from itertools import product
+from math import ceil, prod
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ import numpy as np
 
 from asvgp.data.columns import Columns, Gridded
 from asvgp.kernels import Linear
-from asvgp.sources.boxes import box_lengths, boxes
 from asvgp.sources.convert import as_inputs, library
 from asvgp.sources.paths import check_distinct, stamps, unreadable
 from asvgp.sources.roles import Roles, as_names, check_roles, closest, listed, named_by
@@ -172,7 +172,13 @@ class GridSource(Source):
         new, data = copy(self), self.data
         inputs = self.roles.inputs if inputs is None else inputs
         for name in self.roles.targets:
-            self._check_target(name)
+            if name in data.coords:
+                raise ValueError(
+                    f"{name!r} is a coordinate, and cannot be the target; the variables are "
+                    f"{listed(data.data_vars)}."
+                )
+            if name not in data.data_vars:
+                raise ValueError(self._unknown(name))
         targets = [data[name] for name in self.roles.targets]
         dims = tuple(dict.fromkeys(dim for variable in targets for dim in variable.dims))
         chosen = self._inputs(kernel, dims) if inputs is None else as_names(inputs)
@@ -214,17 +220,6 @@ class GridSource(Source):
         over = tuple(dict.fromkeys(d for name in inputs for d in self.data[name].dims))
         orders = [self.preferred, *(v.dims for v in self.data.data_vars.values()), over]
         return next(tuple(d for d in order if d in over) for order in orders if {*over} <= {*order})
-
-    def _check_target(self, name) -> None:
-        """Check that the target is a variable."""
-        data = self.data
-        if name in data.coords:
-            raise ValueError(
-                f"{name!r} is a coordinate, and cannot be the target; the variables are "
-                f"{listed(data.data_vars)}."
-            )
-        if name not in data.data_vars:
-            raise ValueError(self._unknown(name))
 
     def _unknown(self, name, by_kernel: bool = False) -> str:
         """Say that no variable has a name, and which there are."""
@@ -348,3 +343,43 @@ def _check_idle(idle, sizes, dims, target) -> None:
             f"{sizes[dim]}). Choose one, data.isel({dim}=0), average over it, "
             f"data.mean({dim!r}), or give the kernel a factor, * Matern32(dim={dim!r})."
         )
+
+
+def box_lengths(shape: Sequence[int], chunks: Sequence[int], size: int) -> tuple[int, ...]:
+    """Return the lengths of boxes of at most ``size`` values: whole chunks where these fit.
+
+    They grow from the last dimension on, which lies together in memory; without chunks they
+    are slabs along the first.
+
+    Examples
+    --------
+    >>> box_lengths((744, 33, 49), (1, 1, 1), 100_000)
+    (61, 33, 49)
+    >>> box_lengths((8760, 720, 1440), (8760, 10, 10), 4_000_000)
+    (8760, 10, 40)
+    >>> box_lengths((4, 1000, 1000), (1, 1000, 1000), 500_000)
+    (1, 500, 1000)
+    """
+    lengths = [max(1, min(chunk, n)) for chunk, n in zip(chunks, shape, strict=True)]
+    for d in range(len(lengths)):
+        while prod(lengths) > size and lengths[d] > 1:
+            lengths[d] = ceil(lengths[d] / 2)
+    for d in reversed(range(len(lengths))):
+        times = max(1, size // prod(lengths))
+        lengths[d] = max(1, min(shape[d], lengths[d] * times))
+    return tuple(lengths)
+
+
+def boxes(shape: Sequence[int], lengths: Sequence[int]) -> Iterator[tuple[slice, ...]]:
+    """Yield all boxes; the last dimension varies fastest.
+
+    Examples
+    --------
+    >>> len(list(boxes((10, 4), (3, 4))))
+    4
+    """
+    along = (
+        [slice(begin, min(begin + length, n)) for begin in range(0, n, length)]
+        for n, length in zip(shape, lengths, strict=True)
+    )
+    yield from product(*along)

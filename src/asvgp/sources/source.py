@@ -143,11 +143,6 @@ class Source(ABC):
         """Names of the targets, none for arrays; None where inputs have no names."""
         return None if self.inputs is None else tuple(map(str, self.roles.targets))
 
-    @property
-    def target(self):
-        """Name of the target, or names of several; None where there is none."""
-        return self.roles.target
-
     @abstractmethod
     def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
         """Yield all rows from the first, in chunks of any length that fits in memory."""
@@ -268,7 +263,7 @@ def source_for(X, y=None, sample_weight=None, noise_variance=None, width=None) -
         from asvgp.sources.dask import dask_source
 
         return dask_source(X, Roles(width=width), y, sample_weight, noise_variance)
-    from asvgp.sources.rows import RowsSource
+    from asvgp.sources.arrays import RowsSource
 
     X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
     return RowsSource(Chunk(X, y, sample_weight, noise_variance, width))
