@@ -156,11 +156,10 @@ def _image(ax, across: Input, up: Input, values: Array, limits, **options) -> An
 def sides(view: View, over, at) -> tuple[Input, Input]:
     """Return the inputs along the horizontal and the vertical."""
     known = {view.naming(c): c for c in view.inputs} | {c: c for c in view.inputs}
+    listed = ", ".join(repr(view.naming(c)) for c in view.inputs)
     if over is not None:
         if isinstance(over, str) or len(over) != 2 or any(c not in known for c in over):
-            raise ValueError(
-                f"over must be two of the inputs {', '.join(map_names(view))}, got {over!r:.80}."
-            )
+            raise ValueError(f"over must be two of the inputs {listed}, got {over!r:.80}.")
         first, second = (view.inputs[known[c]] for c in over)
         if first is second:
             raise ValueError(f"over must be two different inputs, got {over!r}.")
@@ -170,8 +169,7 @@ def sides(view: View, over, at) -> tuple[Input, Input]:
     if len(left) != 2:
         raise ValueError(
             f"A map is over two inputs, and at leaves {len(left)} of {len(view.inputs)} "
-            f"({', '.join(map_names(view))}): fix all but two with at={{...}}, or name two with "
-            "over=(..., ...)."
+            f"({listed}): fix all but two with at={{...}}, or name two with over=(..., ...)."
         )
     first, second = left
     names = [(place.name or "").lower() for place in left]
@@ -190,11 +188,6 @@ def panel_size(across: Input, up: Input, aspect=None) -> tuple[float, float]:
     elif ratio != "equal":
         shape *= ratio
     return 4.4, 0.9 + float(np.clip(3.2 * shape, 1.5, 6.0))
-
-
-def map_names(view: View) -> list[str]:
-    """Return the names of the inputs, for messages."""
-    return [repr(view.naming(column)) for column in view.inputs]
 
 
 def _aspect(across: Input, up: Input) -> Any:

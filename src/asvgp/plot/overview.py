@@ -8,13 +8,13 @@ import numpy as np
 
 from asvgp.diagnostics.calibration import calibration as in_words
 from asvgp.plot.bounds import draw_bounds, draw_levels
-from asvgp.plot.calibrated import draw_coverage
 from asvgp.plot.inputs import Input
 from asvgp.plot.lines import series
 from asvgp.plot.maps import draw_surface, evaluate, sides
 from asvgp.plot.remainders import (
     Residuals,
     draw_correlation,
+    draw_coverage,
     draw_quantiles,
     draw_residuals,
     standardised,

@@ -13,9 +13,8 @@ import numpy as np
 from asvgp import __version__, plot
 from asvgp.data.inputs import as_rows
 from asvgp.plot.bounds import draw_levels
-from asvgp.plot.calibrated import draw_coverage
 from asvgp.plot.maps import panel_size, sides
-from asvgp.plot.remainders import draw_correlation, draw_quantiles
+from asvgp.plot.remainders import draw_correlation, draw_coverage, draw_quantiles
 from asvgp.plot.terms import terms
 from asvgp.plot.view import View, view_of
 from asvgp.report import facts

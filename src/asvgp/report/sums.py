@@ -127,4 +127,4 @@ def _pairs(stats: Statistics) -> Array:
         return stats.pair
     powers = np.indices([k + 1 for k in stats.degrees]).reshape(len(stats.degrees), -1)
     both = powers[:, :, None] + powers[:, None, :]
-    return np.ravel_multi_index(tuple(both), [2 * k + 1 for k in stats.degrees])
+    return np.asarray(np.ravel_multi_index(tuple(both), [2 * k + 1 for k in stats.degrees]))
