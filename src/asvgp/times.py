@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.runtime.checks import in_rows
 from asvgp.runtime.parallel import each_chunk, each_share
 
 # Seconds per unit as a quotient, so that '10us' is exactly 1e-5, and spellings in lower case.
@@ -363,7 +364,5 @@ def _split(times) -> tuple[Array, Array]:
 
 
 def _missing(times, name: str) -> ValueError:
-    bad = np.flatnonzero(np.isnat(times))
-    rows = ", ".join(str(row) for row in bad[:5]) + (", ..." if len(bad) > 5 else "")
-    where = f"{len(bad)} of {len(times)} rows ({rows})"
+    where = in_rows(np.isnat(times))
     return ValueError(f"Input {name} contains NaT in {where}. Drop or fix those rows.")

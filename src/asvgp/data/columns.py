@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array
 
 from asvgp.kernels import Kernel, Linear, Product, Sum
 from asvgp.kernels.labels import renamed, renamed_effect
+from asvgp.runtime.checks import in_rows
 
 SEPARABLE = 3  # inputs up to which a kernel without dim is a product over them
 MOST_INPUTS = 4  # of products together
@@ -154,7 +155,9 @@ class Table:
             return
         if sparse.issparse(X):
             check_array(X)  # refuses, in scikit-learn's words
-        _refuse_masked(X)
+        if np.ma.is_masked(X):
+            masked = np.ma.getmaskarray(X).reshape(len(X), -1).any(axis=1)
+            raise ValueError(f"X is masked in {in_rows(masked)}. Drop those rows.")
         if not hasattr(X, "shape"):
             X = np.asarray(X)
         ndim = len(X.shape)
@@ -193,16 +196,6 @@ class Table:
             frame = self.values
             return frame.iloc[:, number] if hasattr(frame, "iloc") else frame.to_series(number)
         return self.values if getattr(self.values, "ndim", 1) == 1 else self.values[:, number]
-
-
-def _refuse_masked(X) -> None:
-    if np.ma.is_masked(X):
-        rows = np.flatnonzero(np.ma.getmaskarray(X).reshape(len(X), -1).any(axis=1))
-        more = ", ..." if len(rows) > 5 else ""
-        raise ValueError(
-            f"X is masked in {len(rows)} of {len(X)} rows ({', '.join(map(str, rows[:5]))}{more}). "
-            "Drop those rows."
-        )
 
 
 @dataclass(frozen=True)

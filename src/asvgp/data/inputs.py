@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array
 from asvgp.basis import Array
 from asvgp.data.columns import A_GRID, Gridded, Layout, Table
 from asvgp.data.validation import check_weights
-from asvgp.runtime.checks import finite_range
+from asvgp.runtime.checks import finite_range, in_rows
 from asvgp.times import TimeAxis, as_duration, is_time
 
 
@@ -162,11 +162,9 @@ def read_widths(width, length: int, axis: TimeAxis | None) -> Array | None:
     widths = np.broadcast_to(values.astype(float), (length,))
     lowest, highest = finite_range(widths, "width")
     if lowest < 0.0:
-        bad = np.flatnonzero(widths < 0.0)
-        rows = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
         raise ValueError(
-            f"width must not be negative, as it is in {len(bad)} of {length} rows ({rows}): y is "
-            "the average over [x, x + width]."
+            f"width must not be negative, as it is in {in_rows(widths < 0.0)}: y is the average "
+            "over [x, x + width]."
         )
     return widths if highest > 0.0 else None
 

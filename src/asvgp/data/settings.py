@@ -139,16 +139,13 @@ def _check_device(device: Any) -> None:
 
 
 def _num_basis(given: Any) -> int | tuple[int, ...] | None:
-    if isinstance(given, str):
-        if given != "auto":
-            raise ValueError(
-                f"num_basis must be 'auto', an integer, or one integer per input, got {given!r}."
-            )
+    if isinstance(given, str) and given == "auto":
         return None
     several = np.ndim(given) == 1
     counts = tuple(given) if several else (given,)
     if not counts or not all(map(_is_integer, counts)):
-        raise TypeError(
+        kind = ValueError if isinstance(given, str) else TypeError
+        raise kind(
             f"num_basis must be 'auto', an integer, or one integer per input, got {given!r}."
         )
     return tuple(map(int, counts)) if several else int(counts[0])
