@@ -282,7 +282,7 @@ class DaskFrame(DaskSource):
         if beside[0] is not None and roles.inputs is None:
             self.roles = replace(roles, inputs=tuple(self.table.names()))
 
-    def prepared(self, kernel, inputs=None) -> DaskFrame:
+    def prepared(self, kernel, inputs=None) -> Source:
         """Return the source with its columns chosen."""
         return self.with_roles(self.table.with_roles(self.roles).prepared(kernel, inputs).roles)
 
