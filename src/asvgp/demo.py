@@ -17,6 +17,7 @@ from asvgp import plot
 from asvgp.basis import Array
 from asvgp.estimators.regressor import GPRegressor
 from asvgp.kernels import Matern32
+from asvgp.plot.style import pyplot
 
 DAYS = 365.0
 GAPS = [(61.0, 64.0), (200.2, 203.4), (203.9, 204.1), (290.0, 291.5)]
@@ -109,16 +110,8 @@ def run(n: int = 2_000_000, picture: str | None = "demo.png", seed: int = 0) -> 
 
 def draw(gp: GPRegressor, t: Array, y: Array, path: str) -> None:
     """Draw the series at three zooms: a year, the days about a gap, and the forecast."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError(
-            "The picture needs matplotlib: pip install 'asvgp[plot]', or pass --no-picture."
-        ) from None
-
+    plt = pyplot()
+    plt.switch_backend("Agg")
     views = [
         ("The whole year", 0.0, DAYS + 12.0),
         ("Twelve days about two gaps", 196.0, 208.0),

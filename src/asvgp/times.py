@@ -9,12 +9,14 @@ import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.runtime.checks import in_rows
 from asvgp.runtime.parallel import each_chunk, each_share
 
 # Seconds per unit as a quotient, so that '10us' is exactly 1e-5, and spellings in lower case.
@@ -135,18 +137,9 @@ class Zoned:
     'Europe/Berlin'
     """
 
-    class _Type:
-        kind = "M"
-
-        def __init__(self, unit: str, tz: str):
-            self.unit, self.tz = unit, tz
-
-        def __repr__(self) -> str:
-            return f"datetime64[{self.unit}, {self.tz}]"
-
     def __init__(self, times: Array, tz: str):
         self.times, self.tz = times, tz
-        self.dtype = Zoned._Type(np.datetime_data(times.dtype)[0], tz)
+        self.dtype = SimpleNamespace(kind="M", unit=np.datetime_data(times.dtype)[0], tz=tz)
         self.shape, self.ndim = times.shape, 1
 
     def __len__(self) -> int:
@@ -167,13 +160,6 @@ class Zoned:
 class TimeAxis:
     """The instant that seconds are counted from, and the time zone of the data.
 
-    Attributes
-    ----------
-    origin : numpy.datetime64
-        An instant in UTC, to the nanosecond.
-    tz : str or None
-        Name of the time zone; None for times without one, which are taken as they are.
-
     Examples
     --------
     >>> import numpy as np
@@ -186,8 +172,8 @@ class TimeAxis:
     array(['2024-01-01T12:00:00.500000000'], dtype='datetime64[ns]')
     """
 
-    origin: np.datetime64
-    tz: str | None = None
+    origin: np.datetime64  # in UTC, to the nanosecond
+    tz: str | None = None  # None for times without a zone, which are taken as they are
 
     @classmethod
     def from_values(cls, values, *, name: str = "X") -> TimeAxis:
@@ -378,7 +364,5 @@ def _split(times) -> tuple[Array, Array]:
 
 
 def _missing(times, name: str) -> ValueError:
-    bad = np.flatnonzero(np.isnat(times))
-    rows = ", ".join(str(row) for row in bad[:5]) + (", ..." if len(bad) > 5 else "")
-    where = f"{len(bad)} of {len(times)} rows ({rows})"
+    where = in_rows(np.isnat(times))
     return ValueError(f"Input {name} contains NaT in {where}. Drop or fix those rows.")

@@ -571,13 +571,13 @@ def test_update_says_how_many_rows(files, tmp_path):
 
 
 def test_a_large_file_says_how_it_would_be_small(tmp_path, monkeypatch):
-    from asvgp.cli import sizes
+    from asvgp.cli import session
 
     x = np.arange(3000.0)
     noise = np.random.default_rng(0).standard_normal(3000)
     data = {"x": x, "rough": noise.cumsum(), "smooth": np.sin(x / 300) + 0.1 * noise}
     write(pa.table(data), tmp_path / "d.parquet")
-    monkeypatch.setattr(sizes, "LARGE", 30_000)
+    monkeypatch.setattr(session, "LARGE", 30_000)
     fit = ("fit", tmp_path / "d.parquet", "--input", "x", "-o", tmp_path / "m.asvgp", "--target")
     for target, words in (("rough", "The automatic grid has"), ("smooth", "than training chose")):
         said = call(*fit, target, "--noise", 0.01).stderr

@@ -70,11 +70,7 @@ class App(click.Group):
 
 def end_on_termination() -> None:
     """Turn a request to end (SIGTERM) into an exit, which leaves no half-written file."""
-
-    def leave(number, _frame) -> None:
-        sys.exit(128 + number)
-
-    signal.signal(signal.SIGTERM, leave)
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
 
 
 @click.group(

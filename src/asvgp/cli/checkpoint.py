@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from copy import copy
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,70 +30,28 @@ EVERY = 10.0  # seconds of the pass that a second Ctrl-C may lose; the first los
 WAIT = "Ctrl-C: ending with the rows that are being read; again to end at once"
 
 
-class CheckpointSource(Source):
-    """A source that remembers the model of the rows read so far, as ``model[0]``."""
-
-    def __init__(self, inner: Source, model: list, fresh):
-        self.inner, self.model, self.fresh = inner, model, fresh
-        self.rows, self.again = inner.rows, inner.again
-
-    @property
-    def roles(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Roles of the columns."""
-        return self.inner.roles
-
-    def with_roles(self, roles) -> Source:
-        """Return the same data with other roles of the columns."""
-        return CheckpointSource(self.inner.with_roles(roles), self.model, self.fresh)
-
-    def prepared(self, kernel, inputs=None) -> Source:
-        """Return the source with its columns chosen."""
-        return CheckpointSource(self.inner.prepared(kernel, inputs), self.model, self.fresh)
-
-    @property
-    def inputs(self):
-        """Names of the inputs."""
-        return self.inner.inputs
-
-    def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
-        """Return all rows."""
-        return self.inner.chunks(inputs_only)
-
-    def ranges(self):
-        """Return the smallest and largest inputs."""
-        return self.inner.ranges()
-
-    def survey(self, progress=None, along: int | None = 0):
-        """Return the outermost inputs."""
-        return self.inner.survey(progress, along)
-
-    def fingerprint(self) -> object:
-        """Return a value that stays equal as long as the data do."""
-        return self.inner.fingerprint()
-
-    def open(self) -> Stream:
-        """Open the source for reading."""
-        return CheckpointStream(self.inner.open(), self.model, self.fresh)
+def watched(source: Source, model: list, fresh) -> Source:
+    """Return a source that remembers the model of the rows read so far, as ``model[0]``."""
+    new = copy(source)
+    new.watch = lambda stream: CheckpointStream(stream, model, fresh)
+    return new
 
 
 class CheckpointStream(Stream):
     """A stream that stores a model of what it has summed, every few seconds and on Ctrl-C."""
 
     def __init__(self, inner: Stream, model: list, fresh):
-        self.inner, self.model, self.fresh, self.whole = inner, model, fresh, inner.whole
-
-    @property
-    def head(self) -> Chunk:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The first rows."""
-        return self.inner.head
+        self.inner, self.model, self.fresh = inner, model, fresh
+        self.head, self.whole = inner.head, inner.whole
 
     def blocks(self) -> Iterator[Chunk]:
-        """Return all rows."""
+        """Return all rows; the stream keeps none of them."""
+        self.head = Chunk(())
         return self.inner.blocks()
 
     def statistics(self, reader: Any, progress=None) -> Any:
         """Compute the statistics of all rows, in portions of several seconds."""
-        total, blocks, start = None, self.inner.blocks(), 0
+        total, blocks, start = None, self.blocks(), 0
         with patient_interrupts(WAIT) as asked:
             for first in blocks:
                 begin = time.perf_counter()
@@ -120,8 +80,7 @@ def path_of(output: str) -> str:
 
 def remove(output: str) -> None:
     """Delete the checkpoint, now that there is the model."""
-    if os.path.exists(path_of(output)):
-        os.unlink(path_of(output))
+    Path(path_of(output)).unlink(missing_ok=True)
 
 
 def keep(gp, output: str, source: Source) -> int:
@@ -170,18 +129,16 @@ def added(gp, source: Source, done: int = 0) -> None:
     names = getattr(gp, "feature_names_in_", None)
     source = source.prepared(gp.kernel, None if names is None else list(names))
     shown, gp.progress = gp.progress, False  # of every block by itself
-    progress = Progress(shown)
-    advance = progress.passing(source.rows)
-    if done:
-        advance(done)
     try:
-        for block in in_blocks(_after(source.chunks(), done)):
-            with counted_from(done):
-                gp.partial_fit(*block)
-            advance(block.rows)
-            done += block.rows
+        with Progress(shown) as progress:
+            advance = progress.passing(source.rows)
+            advance(done)
+            for block in in_blocks(_after(source.chunks(), done)):
+                with counted_from(done):
+                    gp.partial_fit(*block)
+                advance(block.rows)
+                done += block.rows
     finally:
-        progress.close()
         gp.progress = shown
     if done == 0:
         raise ValueError("There are no data: 0 rows.")
@@ -194,5 +151,5 @@ def _after(chunks: Iterator[Chunk], rows: int) -> Iterator[Any]:
             flat = (part if np.ndim(part) == 0 else np.ravel(part) for part in tuple(chunk)[1:])
             chunk = Chunk(chunk.X.expanded(), *flat)
         if rows < chunk.rows:
-            yield chunk[rows:] if rows else chunk
+            yield chunk.part(slice(rows, None)) if rows else chunk
         rows = max(rows - chunk.rows, 0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from os.path import exists
-from zipfile import BadZipFile
 
 import click
 
-from asvgp.cli.values import ColumnName, NumberOrDuration
+from asvgp.cli.values import ColumnName, OutputFile, number_or_duration
 
 
 def data_argument(required: bool) -> Callable:
@@ -18,15 +18,25 @@ def data_argument(required: bool) -> Callable:
     return click.argument("data", nargs=-1, required=required, type=click.Path())
 
 
-weight_option = click.option(
-    "--weight", type=ColumnName(), help="Column of weights: inverse relative noise variances."
+_COLUMNS = (
+    click.option(
+        "--width", help="Rows are averages over [x, x + width]: a column, a number or a duration."
+    ),
+    click.option("--noise-variance", type=ColumnName(), help="Column of known noise variances."),
+    click.option(
+        "--weight", type=ColumnName(), help="Column of weights: inverse relative noise variances."
+    ),
 )
-noise_option = click.option(
-    "--noise-variance", type=ColumnName(), help="Column of known noise variances."
-)
-width_option = click.option(
-    "--width", help="Rows are averages over [x, x + width]: a column, a number or a duration."
-)
+
+
+def column_options(function: Callable) -> Callable:
+    """Give a command the options --weight, --noise-variance and --width of `source_of`."""
+    return reduce(lambda command, option: option(command), _COLUMNS, function)
+
+
+def output_option(help: str, *endings: str, required: bool = True) -> Callable:
+    """Return the option --output: a file with one of several endings."""
+    return click.option("-o", "--output", required=required, type=OutputFile(*endings), help=help)
 
 
 def source_of(
@@ -38,36 +48,33 @@ def source_of(
     width: str | None = None,
 ):
     """Return the source for the arguments of a command."""
-    from asvgp.sources.files import find, format_of
-    from asvgp.sources.grids import ENDINGS
-    from asvgp.sources.source import scan
+    from asvgp.sources.arrays import ArraySource
+    from asvgp.sources.roles import Roles
+    from asvgp.sources.source import open_source
+
+    source = open_source(data[0] if len(data) == 1 else list(data))
+    numbered = isinstance(source, ArraySource)
 
     def column(name: str | None):
         # An array's columns have numbers, not names.
         return int(name) if numbered and name is not None and name.isdigit() else name
 
-    on_grids = any(item.lower().rstrip("/").endswith(ENDINGS) for item in data)
-    numbered = not on_grids and all(
-        format_of(path) == "npy" for item in data for path in find(item)
-    )
     targets = [column(name) for name in target]
     length = width
     if width is not None:
         try:
-            length = NumberOrDuration().convert(width, None, None)
-        except click.BadParameter:
+            length = number_or_duration(width)
+        except ValueError:
             length = column(width)
-    try:
-        return scan(
-            data[0] if len(data) == 1 else list(data),
+    return source.with_roles(
+        Roles(
             targets[0] if len(targets) == 1 else targets or None,
             [column(name) for name in inputs] or None,
-            weight=column(weight),
-            noise_variance=column(noise_variance),
-            width=length,
+            column(weight),
+            column(noise_variance),
+            length,
         )
-    except BadZipFile as error:
-        raise ValueError(f"{data[0]} cannot be read as npz: {error}.") from None
+    )
 
 
 @contextmanager
@@ -93,22 +100,14 @@ def spare_inputs(output: str, data: Sequence[str], *models: str) -> None:
 
     if output == "-" or not exists(output):
         return
-    own = identity(output)
+    replaced = identity(output)
     files = (path for item in data for path in grid_files(item) or find(item))
     for path in (*models, *files):
-        if identity(path) == own:
+        if identity(path) == replaced:
             raise click.UsageError(
                 f"The output {output} is a file to be read, {path}, and would replace it: give it "
                 "another name."
             )
-
-
-def rows_to_compare(gp, data: Sequence[str], target: Sequence[str], columns: dict) -> tuple:
-    """Return X, y, weights, noise variances and widths of data with targets, in memory.
-
-    Columns that are not named have the names of the data that the model was fitted to.
-    """
-    return tuple(gp._rows_in_memory(source_of(data, target or targets_of(gp), **columns)))
 
 
 def targets_of(gp) -> tuple[str, ...]:

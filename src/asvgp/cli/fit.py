@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import click
 
 from asvgp.cli.app import INTERRUPTED
 from asvgp.cli.data import (
+    column_options,
     data_argument,
-    noise_option,
+    output_option,
     source_of,
     spare_inputs,
-    weight_option,
-    width_option,
     with_lines,
 )
 from asvgp.cli.session import Session, common, examples
-from asvgp.cli.values import ColumnName, KernelText, NumBasis, OutputFile, Span
+from asvgp.cli.values import KERNEL, NUM_BASIS, SPAN, ColumnName
 
 
 @click.command(
@@ -47,20 +45,18 @@ from asvgp.cli.values import ColumnName, KernelText, NumBasis, OutputFile, Span
     type=ColumnName(),
     help="Column to predict from; by default those that the kernel names, or all others.",
 )
-@weight_option
-@noise_option
-@width_option
+@column_options
 @click.option(
     "--kernel",
-    type=KernelText(),
+    type=KERNEL,
     default="matern32",
     show_default=True,
     help="Joined by + and *: matern12, matern32, matern52, matern72, sho, constant, linear.",
 )
-@click.option("--num-basis", type=NumBasis(), default="auto", show_default=True)
+@click.option("--num-basis", type=NUM_BASIS, default="auto", show_default=True)
 @click.option(
     "--domain",
-    type=Span(),
+    type=SPAN,
     multiple=True,
     help="Interval of the splines, once for each input; by default the range of the data. With "
     "it, CSV files are read once instead of twice.",
@@ -78,13 +74,9 @@ from asvgp.cli.values import ColumnName, KernelText, NumBasis, OutputFile, Span
     "--memory-limit", help='Memory that a model of several inputs may use, such as "8 GiB".'
 )
 @click.option("--resume", is_flag=True, help="Continue a fit that Ctrl-C ended.")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=OutputFile(),
-    help="The model file, such as model.asvgp. One that is there is replaced, but only when the "
-    "new one is complete.",
+@output_option(
+    "The model file, such as model.asvgp. One that is there is replaced, but only when the new "
+    "one is complete."
 )
 @common
 def fit(
@@ -95,17 +87,12 @@ def fit(
     weight,
     noise_variance,
     width,
-    kernel,
-    num_basis,
     domain,
-    degree,
     noise,
     fixed,
-    objective,
-    device,
-    memory_limit,
     resume,
     output,
+    **settings,
 ) -> None:
     """Fit a model to DATA and save it.
 
@@ -117,54 +104,48 @@ def fit(
     OUTPUT.partial with all rows summed so far, from which the same command with --resume
     continues; OUTPUT is not touched.
     """
-    from asvgp.cli.checkpoint import CheckpointSource, added, remove, resumed
+    from asvgp.cli.checkpoint import added, remove, resumed, watched
     from asvgp.estimators.regressor import GPRegressor
     from asvgp.runtime.interrupts import plain_interrupts
 
     spare_inputs(output, data)
     source = source_of(data, target, inputs, weight, noise_variance, width)
-    optimizer: Any = None if fixed else "lbfgs"
     gp = GPRegressor(
-        kernel,
-        num_basis=num_basis,
         noise_variance="auto" if noise is None else noise,
         domain=None if not domain else domain[0] if len(domain) == 1 else domain,
-        degree=degree,
-        objective=objective,
-        optimizer=optimizer,
-        device=device,
-        memory_limit=memory_limit,
+        optimizer=None if fixed else "lbfgs",
         progress=session.progress,
+        **settings,
     )
-    kept: list = []
+    checkpoint: list = []
     try:
         with plain_interrupts(), with_lines(source):
             if resume:
                 gp = resumed(output, gp, source)
-                kept.append(gp)
+                checkpoint.append(gp)
                 added(gp, source, gp.stats_.count + gp.stats_.missing)
                 _ = gp.elbo_
             else:
-                gp.fit(CheckpointSource(source, kept, gp))
+                gp.fit(watched(source, checkpoint, gp))
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(what_is_left(kept, output, source)) from None
+        raise KeyboardInterrupt(what_is_left(checkpoint, output, source)) from None
     session.save(gp, output)
     remove(output)
     tell_trained(session, gp, output)
 
 
-def what_is_left(kept: list, output: str, source) -> str:
+def what_is_left(checkpoint: list, output: str, source) -> str:
     """Save what an interrupted pass has summed; return what was saved and how to continue."""
     from asvgp.cli.checkpoint import keep, path_of
 
     untouched = f"{output} is as it was" if os.path.exists(output) else f"there is no {output}"
-    if not kept:
+    if not checkpoint:
         older = f"; {path_of(output)} is as it was" if os.path.exists(path_of(output)) else ""
         return (
             "no rows had been summed yet, so nothing was saved and the same command starts "
             f"again; {untouched}{older}"
         )
-    rows = keep(kept[0], output, source)
+    rows = keep(checkpoint[0], output, source)
     total = "" if source.rows is None else f" of {source.rows:,}"
     return (
         f"{rows:,}{total} rows were summed and are in {path_of(output)}; the same command with "

@@ -49,15 +49,16 @@ def tell(session: Session, gp, path: str, **further) -> None:
 
 def facts_of(gp, path: str) -> dict[str, Any]:
     """Return the facts about a model file that are not in the summary."""
-    targets = gp._fit_data().targets
+    data, names = gp._fit_data(), inputs_of(gp)
+    origins = {names[column]: axis.shown(0.0) for column, axis in data.structure.timed.items()}
     return {
         "file": path,
         "bytes": os.path.getsize(path),
         "trained": "_fit_now" in vars(gp),
-        "targets": None if targets is None else list(targets),
-        "inputs": inputs_of(gp),
+        "targets": None if data.targets is None else list(data.targets),
+        "inputs": names,
         "num_basis_setting": gp.num_basis,
-        "time_origin": origins_of(gp),
+        "time_origin": origins or None,
     }
 
 
@@ -66,16 +67,8 @@ def with_unit(row: dict[str, Any]) -> dict[str, Any]:
     from asvgp.diagnostics.summary import worded
     from asvgp.times import Duration
 
-    estimate = row["estimate"]
-    unit = "seconds" if isinstance(estimate, Duration) else None
-    return {**row, "unit": unit, "in_words": worded(estimate, 5)}
-
-
-def origins_of(gp) -> dict[str, Any] | None:
-    """Return the origins of inputs that are times, by name; None if there are none."""
-    names = inputs_of(gp)
-    timed = gp._fit_data().structure.timed
-    return {names[column]: axis.shown(0.0) for column, axis in timed.items()} or None
+    unit = "seconds" if isinstance(row["estimate"], Duration) else None
+    return {**row, "unit": unit, "in_words": worded(row["estimate"], 5)}
 
 
 def inputs_of(gp) -> list[str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from asvgp.cli.data import spare_inputs
-from asvgp.cli.session import Session, common, examples
-from asvgp.cli.values import OutputFile
+from asvgp.cli.data import output_option, spare_inputs
+from asvgp.cli.session import Session, common, examples, sparing
 
 
 @click.command(
@@ -14,13 +13,7 @@ from asvgp.cli.values import OutputFile
     epilog=examples("asvgp merge monday.asvgp tuesday.asvgp wednesday.asvgp -o week.asvgp"),
 )
 @click.argument("models", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=OutputFile(),
-    help="The model file; one that is there is replaced when the new one is complete.",
-)
+@output_option("The model file; one that is there is replaced when the new one is complete.")
 @common
 def merge(session: Session, models, output) -> None:
     """Add up the data of MODELS and train on all of them.
@@ -29,7 +22,6 @@ def merge(session: Session, models, output) -> None:
     them with --domain and --num-basis. Kernel and settings are those of the first.
     """
     from asvgp.cli.fit import tell_trained
-    from asvgp.runtime.interrupts import plain_interrupts
     from asvgp.sources.paths import check_distinct
 
     if len(models) < 2:
@@ -45,11 +37,8 @@ def merge(session: Session, models, output) -> None:
             gp.merge(other)
         except ValueError as error:
             raise ValueError(f"{path} cannot be added to {first}: {error}") from error
-    try:
-        with plain_interrupts():
-            _ = gp.elbo_
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"nothing was written; {output} is as it was") from None
+    with sparing(output):
+        _ = gp.elbo_
     session.save(gp, output)
     tell_trained(session, gp, output)
 

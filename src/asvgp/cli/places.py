@@ -36,8 +36,8 @@ def axes(gp, texts: Sequence[str], inputs: Sequence[str]) -> list:
         found[name] = read_axis(rest)
     if absent := [name for name in inputs if name not in found]:
         raise ValueError(f"Places of {absent[0]!r} are missing: add --at {absent[0]}=VALUE.")
-    zones = time_zones(gp, len(inputs))
-    return [_in_zone(found[name], zone) for name, zone in zip(inputs, zones, strict=True)]
+    zones = {inputs[column]: axis.tz for column, axis in gp._fit_data().structure.timed.items()}
+    return [_in_zone(found[name], zones.get(name)) for name in inputs]
 
 
 def read_axis(text: str):
@@ -117,12 +117,6 @@ def _short(times):
     return seconds if np.array_equal(seconds, times) else times
 
 
-def time_zones(gp, count: int) -> list[str | None]:
-    """Return the time zones of a model's inputs; None for those that have none."""
-    timed = gp._fit_data().structure.timed
-    return [timed[column].tz if column in timed else None for column in range(count)]
-
-
 def _in_zone(axis, zone: str | None):
     """Return an axis in the zone of the data; times without an offset are local to it."""
     if zone is None or getattr(axis, "dtype", np.dtype(float)).kind != "M":
@@ -148,8 +142,4 @@ def portions(inputs: Sequence[str], all_axes: Sequence) -> Iterator[Columns]:
     total = prod(shape)
     for begin in range(0, total, ROWS):
         places = np.unravel_index(np.arange(begin, min(begin + ROWS, total)), shape)
-        yield Columns(inputs, [_take(a, rows) for a, rows in zip(all_axes, places, strict=True)])
-
-
-def _take(axis, rows):
-    return Zoned(axis.times[rows], axis.tz) if isinstance(axis, Zoned) else axis[rows]
+        yield Columns(inputs, [a[rows] for a, rows in zip(all_axes, places, strict=True)])

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from inspect import signature
+
 import click
 
 from asvgp.cli.data import (
+    column_options,
     data_argument,
-    noise_option,
-    rows_to_compare,
+    output_option,
+    source_of,
     spare_inputs,
-    weight_option,
-    width_option,
+    targets_of,
 )
 from asvgp.cli.info import inputs_of
 from asvgp.cli.session import Session, common, examples
-from asvgp.cli.values import ColumnName, NumberOrDuration, OutputFile, Span
+from asvgp.cli.values import NUMBER_OR_DURATION, SPAN, ColumnName
 
 NEED_DATA = ("check", "residuals", "calibration")
 KINDS = ("auto", "series", "map", "components", *NEED_DATA, "resolution", "bound")
@@ -40,13 +44,11 @@ KINDS = ("auto", "series", "map", "components", *NEED_DATA, "resolution", "bound
     "and calibration compare with DATA.",
 )
 @click.option("--target", multiple=True, type=ColumnName(), help="Column of DATA.")
-@weight_option
-@noise_option
-@width_option
-@click.option("--interval", type=Span(), help="Interval to show, for series and components.")
+@column_options
+@click.option("--interval", type=SPAN, help="Interval to show, for series and components.")
 @click.option(
     "--forecast",
-    type=NumberOrDuration(),
+    type=NUMBER_OR_DURATION,
     help="How far to go beyond the end of the data, for series and components: 7d. With "
     "--interval, whichever ends later.",
 )
@@ -61,13 +63,7 @@ KINDS = ("auto", "series", "map", "components", *NEED_DATA, "resolution", "bound
 )
 @click.option("--output-number", type=int, help="Number of the target to draw, from 0.")
 @click.option("--dpi", type=click.IntRange(20, 1200), default=150, show_default=True)
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=OutputFile(".png", ".pdf", ".svg", ".jpg"),
-    help="The picture: .png, .pdf, .svg or .jpg.",
-)
+@output_option("The picture: .png, .pdf, .svg or .jpg.", ".png", ".pdf", ".svg", ".jpg")
 @common
 def plot(
     session: Session,
@@ -78,71 +74,50 @@ def plot(
     weight,
     noise_variance,
     width,
-    interval,
-    forecast,
-    level,
-    include_noise,
-    held_out,
     output_number,
     dpi,
     output,
+    **options,
 ) -> None:
     """Draw MODEL, with DATA if they are given.
 
     DATA are read into memory: the columns that the picture needs must fit.
     """
-    from asvgp.plot.style import pyplot
+    from asvgp import plot as pictures
 
     spare_inputs(output, data, model)
     gp = session.load(model)
-    count = len(inputs_of(gp))
     if kind == "auto":
-        kind = {1: "series", 2: "map"}.get(count, "components")
+        kind = {1: "series", 2: "map"}.get(len(inputs_of(gp)), "components")
     if kind in NEED_DATA and not data:
         raise click.UsageError(f"--kind {kind} compares the model with DATA: name them.")
-    X = y = None
-    given: dict = {}
-    if data:
-        columns = {"weight": weight, "noise_variance": noise_variance, "width": width}
-        X, y, weights, noise, widths = rows_to_compare(gp, data, target, columns)
-        given = {"sample_weight": weights, "noise_variance": noise, "width": widths}
-    options: dict = {"output": output_number}
-    if kind in ("series", "components"):
-        options |= {"interval": interval, "level": level}
-        options |= {"forecast": 0.0 if forecast is None else forecast}
-    elif interval is not None or forecast is not None:
-        raise click.UsageError("--interval and --forecast are for series and components.")
-    if kind == "series":
-        options |= {"include_noise": include_noise, "width": given.get("width")}
-    if kind in NEED_DATA:
-        options |= {"held_out": held_out, **given}
-    pyplot()  # says what to install, before anything is drawn
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    draw(kind, gp, X, y, options, output, dpi)
-    facts = {"output": output, "kind": kind, "rows": 0 if X is None else len(X)}
-    if session.json:
-        session.answer(facts, "")
-    else:
-        session.note(f"Wrote {output} ({kind}).")
-
-
-def draw(kind: str, gp, X, y, options: dict, output: str, dpi: int) -> None:
-    """Draw one picture into a file."""
-    import matplotlib.pyplot as plt
-
-    from asvgp import plot as pictures
-    from asvgp.cli.output import written
-
     function = getattr(pictures, kind)
+    accepted = signature(function).parameters
+    beyond = options["interval"] is not None or options["forecast"] is not None
+    if beyond and "interval" not in accepted:
+        raise click.UsageError("--interval and --forecast are for series and components.")
+    options |= {"output": output_number, "forecast": options["forecast"] or 0.0}
+    rows = 0
+    if data:
+        source = source_of(data, target or targets_of(gp), (), weight, noise_variance, width)
+        names = ("X", "y", "sample_weight", "noise_variance", "width")
+        options |= zip(names, gp._rows_in_memory(source), strict=True)
+        rows = len(options["X"])
+    chosen = {name: value for name, value in options.items() if name in accepted}
+    draw(partial(function, gp, **chosen), output, dpi)
+    facts = {"output": output, "kind": kind, "rows": rows}
+    session.wrote(facts, f"Wrote {output} ({kind}).")
+
+
+def draw(picture: Callable[[], object], output: str, dpi: int) -> None:
+    """Draw one picture into a file."""
+    from asvgp.cli.output import written
+    from asvgp.plot.style import pyplot
+
+    plt = pyplot()  # says what to install, before anything is drawn
+    plt.switch_backend("Agg")
     try:
-        if kind in ("resolution", "bound"):
-            function(gp)
-        elif kind == "components":
-            function(gp, X, **options)
-        else:
-            function(gp, X, y, **options)
+        picture()
         figure = plt.gcf()
         with written(output) as stream:
             figure.savefig(stream, format=output.rpartition(".")[2].lower(), dpi=dpi)

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import click
 
-from asvgp.cli.data import data_argument, source_of, spare_inputs
+from asvgp.cli.data import data_argument, output_option, source_of, spare_inputs
 from asvgp.cli.info import inputs_of
 from asvgp.cli.session import Session, common, examples
-from asvgp.cli.values import ColumnName, OutputFile
+from asvgp.cli.values import ColumnName
 
 _TABLES = ("-", ".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".feather", ".arrow")
 
@@ -71,13 +71,10 @@ class Portion(NamedTuple):
     help="With --include-noise: column of noise variances of the new observations.",
 )
 @click.option("--components", is_flag=True, help="Also every component's mean and std.")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=OutputFile(*_TABLES),
-    help="A table (.parquet, .csv, .csv.gz, .tsv, .feather), replaced when the new one is "
-    "complete; - for CSV on standard output.",
+@output_option(
+    "A table (.parquet, .csv, .csv.gz, .tsv, .feather), replaced when the new one is complete; - "
+    "for CSV on standard output.",
+    *_TABLES,
 )
 @common
 def predict(
@@ -116,28 +113,26 @@ def predict(
         total, rows = rows_at(gp, places)
     else:
         total, rows = rows_of_data(gp, data, inputs, keep, noise_variance)
-    progress = Progress(session.progress)
-    advance = progress.passing(total, "prediction")
-    try:
-        with written(output) as stream, TableWriter(stream, output) as table:
-            for portion in rows:
-                found = answers(gp, portion, components, include_noise, level)
-                table.write(with_answers(portion.columns, found))
-                advance(len(portion.X))
-            if table.writer is None:
-                raise ValueError("There are no data: 0 rows.")
-    finally:
-        progress.close()
+    with (
+        Progress(session.progress) as progress,
+        written(output) as stream,
+        TableWriter(stream, output) as table,
+    ):
+        advance = progress.passing(total, "prediction")
+        for portion in rows:
+            found = answers(gp, portion, components, include_noise, level)
+            table.write(with_answers(portion.columns, found))
+            advance(len(portion.X))
+        if table.writer is None:
+            raise ValueError("There are no data: 0 rows.")
     facts = {
         "output": output,
         "rows": table.rows,
         "columns": list(table.columns),
         "seconds": time.perf_counter() - begin,
     }
-    if session.json:
-        session.answer(facts, "")
-    elif output != "-":
-        session.note(f"Wrote {output} ({table.rows:,} rows: {', '.join(table.columns)}).")
+    if output != "-":
+        session.wrote(facts, f"Wrote {output} ({table.rows:,} rows: {', '.join(table.columns)}).")
 
 
 def rows_at(gp, places) -> tuple[int, Iterator[Portion]]:
@@ -146,13 +141,7 @@ def rows_at(gp, places) -> tuple[int, Iterator[Portion]]:
 
     names = inputs_of(gp)
     found = axes(gp, places, names)
-
-    def portion(X) -> Portion:
-        return Portion(
-            for_model(gp, X), {n: _written(a) for n, a in zip(names, X.arrays, strict=True)}
-        )
-
-    return prod(len(axis) for axis in found), (portion(X) for X in portions(names, found))
+    return prod(map(len, found)), (_whole(gp, X, names) for X in portions(names, found))
 
 
 def _written(axis):
@@ -170,26 +159,26 @@ def rows_of_data(gp, data, inputs, keep, noise_variance) -> tuple[int | None, It
     from asvgp.sources.convert import as_numbers
     from asvgp.sources.table import TableSource, chunk_of
 
-    own = inputs_of(gp)
-    if inputs and len(inputs) != len(own):
+    known = inputs_of(gp)
+    if inputs and len(inputs) != len(known):
         raise ValueError(
-            f"The model has {len(own)} inputs, {', '.join(own)}, but {len(inputs)} columns are "
+            f"The model has {len(known)} inputs, {', '.join(known)}, but {len(inputs)} columns are "
             "given."
         )
-    named = hasattr(gp, "feature_names_in_")
-    wanted = list(inputs) if inputs else own if named else None
+    wanted = list(inputs) or (known if hasattr(gp, "feature_names_in_") else None)
     source = source_of(data, inputs=wanted or ()).inputs_only(wanted)
     if not isinstance(source, TableSource):
         if keep or noise_variance:
             raise ValueError("From arrays and grids only the inputs can be kept.")
-        return source.rows, (_whole(gp, c.X, own) for c in source.chunks(inputs_only=True))
+        return source.rows, (_whole(gp, c.X, known) for c in source.chunks(inputs_only=True))
     names = list(source.names())
-    kept = [name for name in names if name not in source.inputs] if "*" in keep else list(keep)
-    for name in [*kept, *filter(None, [noise_variance])]:
+    chosen: tuple[str, ...] = source.roles.inputs
+    further = [name for name in names if name not in chosen] if "*" in keep else list(keep)
+    for name in [*further, *filter(None, [noise_variance])]:
         if names.count(name) != 1:
             many = "There is no column" if name not in names else "There are several columns"
             raise ValueError(f"{many} {name!r}; there are {', '.join(map(repr, names))}.")
-    before: list[str] = list(dict.fromkeys([*source.inputs, *kept]))
+    before = list(dict.fromkeys([*chosen, *further]))
     beside = [noise_variance] if noise_variance and noise_variance not in before else []
 
     def portions() -> Iterator[Portion]:
@@ -203,7 +192,7 @@ def rows_of_data(gp, data, inputs, keep, noise_variance) -> tuple[int | None, It
     return source.rows, portions()
 
 
-def _whole(gp, X, own: Sequence[str]) -> Portion:
+def _whole(gp, X, names: Sequence[str]) -> Portion:
     """Return the rows of an array, or the points of a grid one by one."""
     from asvgp.data.columns import Columns, Gridded
 
@@ -211,7 +200,7 @@ def _whole(gp, X, own: Sequence[str]) -> Portion:
     if isinstance(X, Columns):
         columns = {n: _written(a) for n, a in zip(X.columns, X.arrays, strict=True)}
     else:
-        columns = {n: X[:, i] for i, n in enumerate(own)}
+        columns = {n: X[:, i] for i, n in enumerate(names)}
     return Portion(for_model(gp, X), columns)
 
 
@@ -239,17 +228,15 @@ def answers(gp, portion: Portion, components, include_noise, level) -> dict[str,
     found = Predictor(gp, components, **options)(portion.X)
     if level is None:
         return found
-    from scipy.stats import norm
+    from asvgp.plot.style import band_factor
 
-    factor = norm.ppf(0.5 + 0.5 * level)
     out: dict[str, Any] = {}
     for name, values in found.items():
         out[name] = values
         if name.startswith("std"):
-            ending = name.removeprefix("std")
+            ending, half = name.removeprefix("std"), band_factor(level) * values
             mean = found[f"mean{ending}"]
-            out[f"lower{ending}"] = mean - factor * values
-            out[f"upper{ending}"] = mean + factor * values
+            out |= {f"lower{ending}": mean - half, f"upper{ending}": mean + half}
     return out
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import click
 
 from asvgp.cli.data import (
+    column_options,
     data_argument,
-    noise_option,
+    output_option,
     source_of,
     spare_inputs,
     targets_of,
-    weight_option,
-    width_option,
 )
 from asvgp.cli.session import Session, common, examples
-from asvgp.cli.values import ColumnName, OutputFile
+from asvgp.cli.values import ColumnName
 
 
 @click.command(
@@ -27,18 +26,12 @@ from asvgp.cli.values import ColumnName, OutputFile
 @click.argument("model", type=click.Path())
 @data_argument(required=False)
 @click.option("--target", multiple=True, type=ColumnName(), help="Column of DATA.")
-@weight_option
-@noise_option
-@width_option
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=OutputFile(".html", ".htm"),
-    help="The page; one that is there is replaced when the new one is complete.",
+@column_options
+@output_option(
+    "The page; one that is there is replaced when the new one is complete.", ".html", ".htm"
 )
 @common
-def report(session: Session, model, data, target, weight, noise_variance, width, output) -> None:
+def report(session: Session, model, data, target, output, **columns) -> None:
     """Write a self-contained page about MODEL: what was fitted, and whether it is good.
 
     With DATA it also has residuals and calibration; their columns are read into memory. --json
@@ -49,22 +42,13 @@ def report(session: Session, model, data, target, weight, noise_variance, width,
 
     spare_inputs(output, data, model)
     gp = session.load(model)
-    source = None
-    if data:
-        source = source_of(data, target or targets_of(gp), (), weight, noise_variance, width)
+    source = source_of(data, target or targets_of(gp), **columns) if data else None
     page = compose(gp, source)
     page.write(output)
-    if session.json:
-        found = [
-            {
-                "question": one.question,
-                "verdict": one.word,
-                "words": one.answer,
-                "number": one.number,
-            }
-            for one in page.findings
-        ]
-        facts = {"output": output, "verdict": headline(page.findings), "findings": found}
-        session.answer(facts, "")
-    else:
-        session.note(f"Wrote {output}. {headline(page.findings)}")
+    verdict = headline(page.findings)
+    found = [
+        {"question": one.question, "verdict": one.word, "words": one.answer, "number": one.number}
+        for one in page.findings
+    ]
+    facts = {"output": output, "verdict": verdict, "findings": found}
+    session.wrote(facts, f"Wrote {output}. {verdict}")

@@ -13,32 +13,29 @@ from typing import Any
 
 import click
 
-from asvgp.cli.sizes import smaller
+from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.runtime.memory import in_words
 
 
 class Session:
-    """One run of a command: answers to standard output, everything else to standard error.
-
-    Attributes
-    ----------
-    json : bool
-        True if answers are JSON.
-    progress : "auto", True or False
-        As in `GPRegressor`.
-    quiet : bool
-        True if notes are left out.
-    debug : bool
-        True if errors show a traceback.
-    """
+    """One run of a command: answers to standard output, everything else to standard error."""
 
     def __init__(self) -> None:
-        self.json, self.quiet, self.debug = False, False, False
-        self.progress: Any = "auto"
+        self.json = False  # True if answers are JSON
+        self.quiet = False  # True if notes are left out
+        self.debug = False  # True if errors show a traceback
+        self.progress: Any = "auto"  # as in `GPRegressor`
 
     def answer(self, facts: Mapping[str, Any], text: str) -> None:
         """Print the answer of a command as text or as JSON."""
         click.echo(as_json(facts) if self.json else text)
+
+    def wrote(self, facts: Mapping[str, Any], text: str) -> None:
+        """Say what was written: the facts as JSON where that is wanted, or a note."""
+        if self.json:
+            click.echo(as_json(facts))
+        else:
+            self.note(text)
 
     def note(self, text: str) -> None:
         """Print a note, unless the session is quiet."""
@@ -79,50 +76,65 @@ class Session:
         self.note(f"Wrote {path} ({in_words(size)}).{smaller(gp, size)}")
 
 
-pass_session = click.make_pass_decorator(Session, ensure=True)
+LARGE = 5_000_000  # bytes of a model file that is worth advice
 
 
-def _setting(name: str) -> Callable:
-    def keep(context: click.Context, _parameter, value) -> None:
-        session = context.ensure_object(Session)
-        if name == "progress":
-            session.progress = "auto" if value is None else value
-            session.quiet = value is False
-        elif value:
-            setattr(session, name, value)
+def smaller(gp, size: int) -> str:
+    """Return advice that makes the file of a model on an automatic grid small, or no text.
 
-    return keep
+    The file holds statistics on the finest grid that training could have chosen, and the
+    posterior on the one that it chose: a number in place of "auto" leaves out the first.
+    """
+    if size <= LARGE or gp.num_basis != "auto":
+        return ""
+    chosen, kept, count = gp.posterior_.stats, gp.stats_, gp.num_basis_
+    if kept.moments.size > 1.5 * chosen.moments.size:
+        given = ",".join(map(str, count)) if isinstance(count, tuple) else count
+        return (
+            " Most of it is sums on a finer grid than training chose, for data to come: "
+            f"--num-basis {given} keeps the chosen one only."
+        )
+    if isinstance(count, tuple):
+        return ""
+    levels = [level for level in gp.resolution_ if size * level.num_basis <= LARGE * count]
+    if not levels:
+        return ""
+    last, best = levels[-1], gp.resolution_[-1]
+    loss = (best.elbo - last.elbo) / (kept.count * len(kept.squares))
+    about = in_words(round(size * last.num_basis / count))
+    return (
+        f" The automatic grid has {count:,} basis functions: --num-basis {last.num_basis} would "
+        f"make the file about {about}, for {loss:.2g} nats per observation."
+    )
 
 
+def _store(context: click.Context, parameter: click.Parameter, value) -> None:
+    """Keep the value of an option in the session."""
+    session = context.ensure_object(Session)
+    if parameter.name == "progress":
+        session.progress = "auto" if value is None else value
+        session.quiet = value is False
+    elif value:
+        setattr(session, str(parameter.name), value)
+
+
+_STORED: dict[str, Any] = {"expose_value": False, "callback": _store}
 _OPTIONS = (
-    click.option(
-        "--json",
-        is_flag=True,
-        expose_value=False,
-        callback=_setting("json"),
-        help="Answer in JSON on standard output.",
-    ),
+    click.option("--json", is_flag=True, help="Answer in JSON on standard output.", **_STORED),
     click.option(
         "--progress/--quiet",
         default=None,
-        expose_value=False,
-        callback=_setting("progress"),
         help="Progress of what takes more than two seconds, also if standard error is not "
         "a terminal; or neither progress nor notes.",
+        **_STORED,
     ),
-    click.option(
-        "--debug",
-        is_flag=True,
-        expose_value=False,
-        callback=_setting("debug"),
-        help="Show where an error came from.",
-    ),
+    click.option("--debug", is_flag=True, help="Show where an error came from.", **_STORED),
 )
 
 
 def common(function: Callable) -> Callable:
     """Give a command the session and the options about it."""
-    function = pass_session(function)
+    function = click.make_pass_decorator(Session, ensure=True)(function)
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
@@ -203,6 +215,16 @@ def with_options(text: str) -> str:
         or (name in text and not name.isalpha())
     ]
     return f"{text} (On the command line: {', '.join(named)}.)" if named else text
+
+
+@contextmanager
+def sparing(output: str) -> Iterator[None]:
+    """Say after Ctrl-C that the output was not touched."""
+    try:
+        with plain_interrupts():
+            yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"nothing was written; {output} is as it was") from None
 
 
 def drop_output() -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import click
 
 from asvgp.cli.data import (
+    column_options,
     data_argument,
-    noise_option,
+    output_option,
     source_of,
     spare_inputs,
     targets_of,
-    weight_option,
-    width_option,
     with_lines,
 )
-from asvgp.cli.session import Session, common, examples
-from asvgp.cli.values import ColumnName, OutputFile
+from asvgp.cli.session import Session, common, examples, sparing
+from asvgp.cli.values import ColumnName
 
 
 @click.command(
@@ -30,17 +29,10 @@ from asvgp.cli.values import ColumnName, OutputFile
 @click.option(
     "--target", multiple=True, type=ColumnName(), help="By default the column of the first data."
 )
-@weight_option
-@noise_option
-@width_option
-@click.option(
-    "-o",
-    "--output",
-    type=OutputFile(),
-    help="Where to write the new model; by default it replaces MODEL.",
-)
+@column_options
+@output_option("Where to write the new model; by default it replaces MODEL.", required=False)
 @common
-def update(session: Session, model, data, target, weight, noise_variance, width, output) -> None:
+def update(session: Session, model, data, target, output, **columns) -> None:
     """Add DATA to MODEL and train it again, starting where training ended.
 
     The statistics are those of all data at once; so is the model, where no new input lies outside
@@ -50,19 +42,15 @@ def update(session: Session, model, data, target, weight, noise_variance, width,
     """
     from asvgp.cli.checkpoint import added
     from asvgp.cli.fit import tell_trained
-    from asvgp.runtime.interrupts import plain_interrupts
 
     output = model if output is None else output
     spare_inputs(output, data)
     gp = session.load(model)
     before = gp.stats_.count
-    source = source_of(data, target or targets_of(gp), (), weight, noise_variance, width)
-    try:
-        with plain_interrupts(), with_lines(source):
-            added(gp, source)
-            _ = gp.elbo_
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"nothing was written; {output} is as it was") from None
+    source = source_of(data, target or targets_of(gp), **columns)
+    with sparing(output), with_lines(source):
+        added(gp, source)
+        _ = gp.elbo_
     rows = gp.stats_.count - before
     session.note(f"{rows:,} rows added, now {gp.stats_.count:,}.")
     session.save(gp, output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -10,21 +11,24 @@ from typing import Any
 import click
 
 
-class KernelText(click.ParamType):
-    """A kernel as text: ``matern32 + sho(period=1d)``."""
+class Parsed(click.ParamType):
+    """A value that a function reads from text; its error says what is wrong."""
 
-    name = "kernel"
+    def __init__(self, name: str, read: Callable[[str], Any]):
+        self.name, self.read = name, read
 
     def convert(self, value, param, ctx):
-        """Return the kernel."""
-        from asvgp.kernels.text import parse_kernel
-
+        """Return the value."""
         if not isinstance(value, str):
             return value
         try:
-            return parse_kernel(value)
+            return self.read(value)
         except (TypeError, ValueError) as error:
             self.fail(str(error), param, ctx)
+
+
+class KernelText(Parsed):
+    """A kernel as text: ``matern32 + sho(period=1d)``."""
 
     def shell_complete(self, ctx, param, incomplete):
         """Return the names of kernels."""
@@ -35,54 +39,35 @@ class KernelText(click.ParamType):
         return [CompletionItem(name) for name in PARTS if name.startswith(incomplete.lower())]
 
 
-class NumBasis(click.ParamType):
-    """``auto``, a number, or one for every input."""
+def kernel(text: str) -> Any:
+    """Return the kernel that a text stands for."""
+    from asvgp.kernels.text import parse_kernel
 
-    name = "auto|N|N,N"
-
-    def convert(self, value, param, ctx):
-        """Return the value that `GPRegressor` takes."""
-        if not isinstance(value, str) or value == "auto":
-            return value
-        try:
-            numbers = tuple(int(part) for part in value.split(","))
-        except ValueError:
-            self.fail(f"{value!r} is neither 'auto' nor whole numbers such as 500 or 200,100.")
-        return numbers[0] if len(numbers) == 1 else numbers
+    return parse_kernel(text)
 
 
-class Span(click.ParamType):
-    """An interval of numbers or times: ``A,B``."""
-
-    name = "A,B"
-
-    def convert(self, value, param, ctx):
-        """Return a pair."""
-        if not isinstance(value, str):
-            return value
-        ends = value.split(",")
-        try:
-            lower, upper = (number_or_time(end) for end in ends)
-        except ValueError:
-            self.fail(
-                f"{value!r} is not a pair of numbers or times: write 0,10 or 2024-01-01,2024-02-01."
-            )
-        return lower, upper
+def num_basis(text: str) -> Any:
+    """Return ``auto``, a number, or one for every input."""
+    if text == "auto":
+        return text
+    try:
+        numbers = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is neither 'auto' nor whole numbers such as 500 or 200,100."
+        ) from None
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
-class NumberOrDuration(click.ParamType):
-    """A number, or a duration such as ``36h``."""
-
-    name = "number|duration"
-
-    def convert(self, value, param, ctx):
-        """Return a float or a duration."""
-        if not isinstance(value, str):
-            return value
-        try:
-            return number_or_duration(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+def span(text: str) -> tuple[Any, Any]:
+    """Return an interval of numbers or times, written ``A,B``."""
+    try:
+        lower, upper = (number_or_time(end) for end in text.split(","))
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is not a pair of numbers or times: write 0,10 or 2024-01-01,2024-02-01."
+        ) from None
+    return lower, upper
 
 
 class ColumnName(click.ParamType):
@@ -130,11 +115,13 @@ class OutputFile(click.ParamType):
 def column_names(paths) -> list[str]:
     """Return the columns of those paths that are tables."""
     from asvgp.sources.source import scan
+    from asvgp.sources.table import TableSource
 
     found: dict[str, None] = {}
     for path in paths:
         with suppress(Exception):  # there is no one to tell
-            found |= dict.fromkeys(scan(path).names())  # pyright: ignore[reportAttributeAccessIssue]
+            source = scan(path)
+            found |= dict.fromkeys(source.names() if isinstance(source, TableSource) else ())
     return list(found)
 
 
@@ -148,17 +135,13 @@ def number_or_time(text: str) -> Any:
     """
     import numpy as np
 
-    try:
+    with suppress(ValueError):
         return float(text)
-    except ValueError:
-        pass
-    try:
-        aware = datetime.fromisoformat(text.strip())
-    except ValueError:
-        aware = None  # NumPy knows months and nanoseconds, too
-    if aware is not None and aware.tzinfo is not None:
-        return aware
-    found = np.datetime64(text.strip())
+    with suppress(ValueError):
+        time = datetime.fromisoformat(text.strip())
+        if time.tzinfo is not None:
+            return time
+    found = np.datetime64(text.strip())  # which knows months and nanoseconds, too
     if np.isnat(found):
         raise ValueError(f"{text!r} is not a time.")
     return found
@@ -178,3 +161,9 @@ def number_or_duration(text: str) -> Any:
         return float(text)
     except ValueError:
         return as_duration(text)
+
+
+KERNEL = KernelText("kernel", kernel)
+NUM_BASIS = Parsed("auto|N|N,N", num_basis)
+SPAN = Parsed("A,B", span)
+NUMBER_OR_DURATION = Parsed("number|duration", number_or_duration)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array
 
 from asvgp.kernels import Kernel, Linear, Product, Sum
 from asvgp.kernels.labels import renamed, renamed_effect
+from asvgp.runtime.checks import in_rows
 
 SEPARABLE = 3  # inputs up to which a kernel without dim is a product over them
 MOST_INPUTS = 4  # of products together
@@ -89,7 +90,7 @@ class Gridded:
     def expanded(self) -> Columns:
         """Return all points one by one, the last axis the fastest."""
         names = range(len(self.axes)) if self.names is None else self.names
-        return Columns(map(str, names), spread(self.axes, self.shape))
+        return Columns(map(str, names), spread(self.axes))
 
 
 def _axis(values):
@@ -99,13 +100,9 @@ def _axis(values):
     return values if hasattr(values, "shape") else np.asarray(values)
 
 
-def spread(axes: Sequence, shape: tuple[int, ...]) -> list:
+def spread(axes: Sequence) -> list:
     """Return the coordinates of all points of a grid, one array for each of its axes."""
-    out = []
-    for d, axis in enumerate(axes):
-        wide = np.asarray(axis).reshape([-1 if e == d else 1 for e in range(len(shape))])
-        out.append(np.broadcast_to(wide, shape).ravel())
-    return out
+    return [wide.ravel() for wide in np.meshgrid(*axes, indexing="ij")]
 
 
 class Columns:
@@ -158,7 +155,9 @@ class Table:
             return
         if sparse.issparse(X):
             check_array(X)  # refuses, in scikit-learn's words
-        _refuse_masked(X)
+        if np.ma.is_masked(X):
+            masked = np.ma.getmaskarray(X).reshape(len(X), -1).any(axis=1)
+            raise ValueError(f"X is masked in {in_rows(masked)}. Drop those rows.")
         if not hasattr(X, "shape"):
             X = np.asarray(X)
         ndim = len(X.shape)
@@ -199,43 +198,16 @@ class Table:
         return self.values if getattr(self.values, "ndim", 1) == 1 else self.values[:, number]
 
 
-def _refuse_masked(X) -> None:
-    if np.ma.is_masked(X):
-        rows = np.flatnonzero(np.ma.getmaskarray(X).reshape(len(X), -1).any(axis=1))
-        more = ", ..." if len(rows) > 5 else ""
-        raise ValueError(
-            f"X is masked in {len(rows)} of {len(X)} rows ({', '.join(map(str, rows[:5]))}{more}). "
-            "Drop those rows."
-        )
-
-
 @dataclass(frozen=True)
 class Layout:
-    """The parts of a kernel matched to the columns of X.
+    """The parts of a kernel matched to the columns of X."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        With columns as numbers, and kernels that name none spelt out.
-    given : Kernel
-        As the user gave it.
-    names : tuple of str, optional
-        Of the columns of X.
-    inputs : tuple of int
-        Columns of the main block: all that products are over, or the only one there is.
-    smooths : tuple of int
-        Numbers of the terms over a column outside the main block; several may be over one.
-    linear : tuple of int
-        Columns of the linear effects that the statistics must be told of, in the kernel's
-        order: not those of the only input.
-    """
-
-    kernel: Kernel
-    given: Kernel
-    names: tuple[str, ...] | None
-    inputs: tuple[int, ...]
-    smooths: tuple[int, ...]
-    linear: tuple[int, ...]
+    kernel: Kernel  # with columns as numbers, and kernels that name none spelt out
+    given: Kernel  # as the user gave it
+    names: tuple[str, ...] | None  # of the columns of X
+    inputs: tuple[int, ...]  # main block: all that products are over, or the only input there is
+    smooths: tuple[int, ...]  # numbers of the terms over a column outside the main block
+    linear: tuple[int, ...]  # columns of linear effects in the statistics: not of the only input
 
     @property
     def single(self) -> bool:

@@ -15,14 +15,6 @@ _SHOWN = 5  # names in a message
 class Features:
     """Columns of the first X, as an estimator's ``n_features_in_`` and ``feature_names_in_``.
 
-    Attributes
-    ----------
-    count : int
-    names : tuple of str, or None
-        None where the columns have no names, or names that are not text.
-    owner : str
-        The estimator's class in messages.
-
     Examples
     --------
     >>> import numpy as np
@@ -33,8 +25,8 @@ class Features:
     """
 
     count: int
-    names: tuple[str, ...] | None = None
-    owner: str = "GPRegressor"
+    names: tuple[str, ...] | None = None  # None where columns have none, or others than text
+    owner: str = "GPRegressor"  # the estimator's class in messages
 
     @classmethod
     def of(cls, table: Table) -> Features:

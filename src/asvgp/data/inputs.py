@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array
 from asvgp.basis import Array
 from asvgp.data.columns import A_GRID, Gridded, Layout, Table
 from asvgp.data.validation import check_weights
-from asvgp.runtime.checks import finite_range
+from asvgp.runtime.checks import finite_range, in_rows
 from asvgp.times import TimeAxis, as_duration, is_time
 
 
@@ -29,20 +29,16 @@ def read_columns(
     if not len(table):
         raise ValueError("Found array with 0 sample(s) in X while a minimum of 1 is required.")
     columns: dict[int, Column] = {}
-    for number, axis in zip(layout.used, axes, strict=True):
+    effects = [(number, None) for number in layout.linear if number not in layout.used]
+    for number, axis in [*zip(layout.used, axes, strict=True), *effects]:
         column, name = table.column(number), table.column_name(number)
         if (axis is not None) != is_time(column):
+            if number not in layout.used:
+                raise TypeError(f"{name} has a linear effect and must hold numbers, not times.")
             kinds = ("times", "numbers") if axis is not None else ("numbers", "times")
             raise TypeError(f"{name} holds {kinds[1]}, but this model was fitted to {kinds[0]}.")
         values = _numbers(column, name) if axis is None else axis.to_seconds(column, name=name)
         columns[number] = Column(values, finite_range(values, name))
-    for number in layout.linear:
-        if number not in columns:
-            column, name = table.column(number), table.column_name(number)
-            if is_time(column):
-                raise TypeError(f"{name} has a linear effect and must hold numbers, not times.")
-            values = _numbers(column, name)
-            columns[number] = Column(values, finite_range(values, name))
     return columns
 
 
@@ -166,11 +162,9 @@ def read_widths(width, length: int, axis: TimeAxis | None) -> Array | None:
     widths = np.broadcast_to(values.astype(float), (length,))
     lowest, highest = finite_range(widths, "width")
     if lowest < 0.0:
-        bad = np.flatnonzero(widths < 0.0)
-        rows = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
         raise ValueError(
-            f"width must not be negative, as it is in {len(bad)} of {length} rows ({rows}): y is "
-            "the average over [x, x + width]."
+            f"width must not be negative, as it is in {in_rows(widths < 0.0)}: y is the average "
+            "over [x, x + width]."
         )
     return widths if highest > 0.0 else None
 

@@ -24,26 +24,6 @@ Domain = Sequence[Any] | None  # a pair of numbers or times, or one pair per inp
 class Settings:
     """Arguments of an estimator's constructor, checked.
 
-    Attributes
-    ----------
-    kernel : Kernel
-        As the user gave it.
-    num_basis : int, tuple of int, or None
-        None where it is chosen from the data.
-    noise_variance : float or None
-        None where its start is chosen from the data.
-    domain : tuple or None
-        As given: its ends may be numbers or times.
-    degree : int or None
-        None for the default of every kernel.
-    objective : {"elbo", "evidence"}
-    optimizer : LBFGS or None
-        None where hyperparameters stay as they are.
-    device : str
-    progress : {"auto", True, False}
-    memory_limit : float or None
-        In bytes.
-
     Examples
     --------
     >>> settings = Settings.parse(Matern32(), num_basis="auto", memory_limit="1 KiB")
@@ -54,16 +34,16 @@ class Settings:
     ValueError: degree must be None or an integer from 2 (for Matern32(lengthscale=1.0, ...
     """
 
-    kernel: Kernel = field(default_factory=Matern32)
-    num_basis: int | tuple[int, ...] | None = None
-    noise_variance: float | None = None
-    domain: tuple[Any, ...] | None = None
-    degree: int | None = None
-    objective: str = "elbo"
-    optimizer: LBFGS | None = field(default_factory=LBFGS)
+    kernel: Kernel = field(default_factory=Matern32)  # as the user gave it
+    num_basis: int | tuple[int, ...] | None = None  # None where it is chosen from the data
+    noise_variance: float | None = None  # None where its start is chosen from the data
+    domain: tuple[Any, ...] | None = None  # as given: its ends may be numbers or times
+    degree: int | None = None  # None for the default of every kernel
+    objective: str = "elbo"  # or "evidence"
+    optimizer: LBFGS | None = field(default_factory=LBFGS)  # None: hyperparameters stay as given
     device: str = "cpu"
     progress: str | bool = "auto"
-    memory_limit: float | None = None
+    memory_limit: float | None = None  # in bytes
 
     @classmethod
     def parse(
@@ -159,16 +139,13 @@ def _check_device(device: Any) -> None:
 
 
 def _num_basis(given: Any) -> int | tuple[int, ...] | None:
-    if isinstance(given, str):
-        if given != "auto":
-            raise ValueError(
-                f"num_basis must be 'auto', an integer, or one integer per input, got {given!r}."
-            )
+    if isinstance(given, str) and given == "auto":
         return None
     several = np.ndim(given) == 1
     counts = tuple(given) if several else (given,)
     if not counts or not all(map(_is_integer, counts)):
-        raise TypeError(
+        kind = ValueError if isinstance(given, str) else TypeError
+        raise kind(
             f"num_basis must be 'auto', an integer, or one integer per input, got {given!r}."
         )
     return tuple(map(int, counts)) if several else int(counts[0])

@@ -19,11 +19,10 @@ Examples
 """
 
 from asvgp.plot.bounds import bound, resolution
-from asvgp.plot.calibrated import calibration
 from asvgp.plot.lines import series
 from asvgp.plot.maps import map
 from asvgp.plot.overview import check
-from asvgp.plot.remainders import residuals
+from asvgp.plot.remainders import calibration, residuals
 from asvgp.plot.terms import components
 
 __all__ = [

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from asvgp.plot.style import legend, palette, panels, titled
+from asvgp.plot.style import legend, palette, panels, titled, written
 from asvgp.plot.view import View, drawn
 
 _GROWTH = 1.25  # of the number of basis functions from one resolution to the next, at least
@@ -84,7 +84,7 @@ def bound(gp, *, ax=None):
 
 def draw_bounds(ax, view: View) -> None:
     """Draw the bounds and the evidence of the splines, one under the other."""
-    gp, each, colours = view.gp, _observations(view), palette(ax)
+    gp, each, colours = view.gp, view.observations, palette(ax)
     rows = [
         ("upper bound", gp.evidence_upper_bound_ / each),
         ("evidence of\nthe splines", gp.evidence_ / each),
@@ -114,10 +114,6 @@ def draw_bounds(ax, view: View) -> None:
     titled(ax, "bounds on the log evidence")
 
 
-def _observations(view: View) -> int:
-    return view.posterior.stats.count * view.outputs
-
-
 def functions(view: View, num_basis) -> int:
     """Return the number of basis functions of a resolution.
 
@@ -131,7 +127,7 @@ def functions(view: View, num_basis) -> int:
 
 def draw_levels(ax, view: View) -> None:
     """Draw bounds per observation against the number of basis functions, or step by step."""
-    colours, each, levels = palette(ax), _observations(view), view.gp.resolution_
+    colours, each, levels = palette(ax), view.observations, view.gp.resolution_
     counts = [functions(view, level.num_basis) for level in levels]
     lower = np.array([level.elbo for level in levels]) / each
     upper = np.array([level.upper_bound for level in levels]) / each
@@ -142,26 +138,19 @@ def draw_levels(ax, view: View) -> None:
     known = np.isfinite(upper)
     within = _limit(ax, lower, upper[known])
     if known.any():
-        ax.plot(
-            x[known],
-            upper[known],
-            "v--",
-            ms=4,
-            lw=1.0,
-            color=colours.expected,
-            label="upper bound" if within else "_",
-        )
+        style = {"color": colours.expected, "label": "upper bound" if within else "_"}
+        ax.plot(x[known], upper[known], "v--", ms=4, lw=1.0, **style)
     shown = np.arange(len(x))[:: -max(1, -(-len(x) // 5))][::-1]  # the last one always
-    written = [_short(counts[step]) for step in shown]
+    labels = [_short(counts[step]) for step in shown]
     if growing:
         ax.set_xscale("log")
         ax.set_xlim(x[0] / 1.4, x[-1] * 1.4)
         ax.set_xlabel("basis functions")
     else:
         ax.set_xlim(0.5, len(x) + 0.5)
-        written = [f"{step + 1}\n{count}" for step, count in zip(shown, written, strict=True)]
+        labels = [f"{step + 1}\n{count}" for step, count in zip(shown, labels, strict=True)]
         ax.set_xlabel("step, and its number of basis functions")
-    ax.set_xticks(x[shown], written)
+    ax.set_xticks(x[shown], labels)
     ax.set_xticks([], minor=True)
     ax.set_ylabel("nats per observation")
     titled(ax, "resolution")
@@ -189,8 +178,7 @@ def _limit(ax, lower, upper) -> bool:
         top = max(high, float(upper.max()))
     elif len(upper):
         top = high + 0.3 * (high - low)
-        text = f"upper bound {upper[-1]:.4g}"
-        ax.text(0.03, 0.96, text, transform=ax.transAxes, va="top", fontsize="small")
+        written(ax, 0.03, 0.96, f"upper bound {upper[-1]:.4g}", va="top")
     margin = 0.1 * (top - low) or 0.01
     ax.set_ylim(low - margin, top + margin)
     return within

@@ -15,26 +15,14 @@ _DAY = 86_400.0
 
 
 class Input(NamedTuple):
-    """A column of X that processes are over.
-
-    Attributes
-    ----------
-    column : int
-    name : str or None
-    axis : TimeAxis or None
-        Where it holds times; numbers are seconds then.
-    lower, upper : float
-        Ends of the domain.
-    spacing : float
-        Between knots.
-    """
+    """A column of X that processes are over."""
 
     column: int
     name: str | None
-    axis: TimeAxis | None
+    axis: TimeAxis | None  # where it holds times; numbers are seconds then
     lower: float
     upper: float
-    spacing: float
+    spacing: float  # between knots
 
     @property
     def label(self) -> str:

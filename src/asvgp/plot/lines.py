@@ -77,7 +77,12 @@ def series(
     [0.0, 13.0]
     """
     view, factor = drawn(gp, output), band_factor(level)
-    view.require_line("series", "use plot.map or plot.components")
+    if not view.is_line:
+        names = ", ".join(view.naming(column) for column in view.inputs)
+        raise ValueError(
+            f"plot.series is for models of one input, this one has {len(view.inputs)} ({names}): "
+            "use plot.map or plot.components."
+        )
     place = view.line
     start, stop = place.interval(interval, forecast)
     noise = view.noise if include_noise else 0.0
@@ -87,8 +92,7 @@ def series(
     held = view.held((place.column,), at, columns)
 
     def evaluate(x, component=None):
-        wide = {column: np.full(len(x), value) for column, value in held.items()}
-        mean, std = view.predict({place.column: x, **wide}, component)
+        mean, std = view.predict({**held, place.column: x}, component)
         return mean, np.sqrt(std**2 + noise) if component is None else std
 
     with panels(ax, 1, 1, (9.0, 3.6)) as axes:
@@ -102,8 +106,8 @@ def series(
         if components:
             for number, part in enumerate(gp.kernel_.components):
                 colour = colours.terms[1 + number % (len(colours.terms) - 1)]
-                own = partial(evaluate, component=number)
-                traces.append(Curve(ax, place, own, 0.0, colour, term_name(part)))
+                mean = partial(evaluate, component=number)
+                traces.append(Curve(ax, place, mean, 0.0, colour, term_name(part)))
         what = "new observations" if include_noise else "f"
         band = f"{percent(level)} band of {what}"
         traces.append(Curve(ax, place, evaluate, factor, colours.model, "posterior mean", band))

@@ -10,7 +10,7 @@ from asvgp.basis import Array
 from asvgp.data.columns import Gridded
 from asvgp.plot.inputs import Input
 from asvgp.plot.style import colour_bar, palette, panels, pixels, titled
-from asvgp.plot.view import View, drawn, is_grid
+from asvgp.plot.view import View, drawn
 
 _MOST = 400  # points of a map along either side
 _CROWD = 20_000  # observations beyond which their averages are drawn
@@ -89,7 +89,7 @@ def map(
         scale = surface.limits
         for panel, name in zip(axes[0], names, strict=True):
             if name == "data" and columns is not None and values is not None:
-                grid = Gridded.of(X) if is_grid(X) and not held else None
+                grid = None if held else Gridded.of(X)
                 shown = _near(view, columns, values, held)
                 scale = _joined(surface.limits, shown[1])
                 image = _observations(panel, across, up, *shown, scale, grid)
@@ -102,8 +102,6 @@ def map(
                 xlim=across.shown([across.lower, across.upper]),
                 ylim=up.shown([up.lower, up.upper]),
             )
-            across.dress(panel.xaxis)
-            up.dress(panel.yaxis)
             label = view.target_label(y)
             colour_bar(panel, image, f"std of {label}" if name == "std" else label)
             where = f"{' near' if name == 'data' else ','} {view.in_words(held)}"
@@ -133,40 +131,35 @@ def evaluate(view: View, across: Input, up: Input, held, ax, component=None) -> 
         for side, n in zip((across, up), counts, strict=True)
     ]
     a, b = np.meshgrid(*places)
-    columns = {column: np.full(a.size, value) for column, value in held.items()}
-    columns |= {across.column: a.ravel(), up.column: b.ravel()}
+    columns = {**held, across.column: a.ravel(), up.column: b.ravel()}
     mean, std = view.predict(columns, component)
     return Surface(across, up, mean.reshape(a.shape), std.reshape(a.shape))
 
 
 def draw_surface(ax, surface: Surface, of_std: bool, limits) -> Any:
     """Draw an image of the mean or the standard deviation."""
-    ends = [(side.lower, side.upper) for side in (surface.across, surface.up)]
-    extent = [*surface.across.shown(ends[0]), *surface.up.shown(ends[1])]
     if of_std:  # from zero, so that differences look as large as they are
-        values, limits, colours = surface.std, (0.0, float(surface.std.max())), "magma"
-    else:
-        values, colours = surface.mean, "viridis"
-    return ax.imshow(
-        values,
-        origin="lower",
-        extent=extent,
-        cmap=colours,
-        vmin=limits[0],
-        vmax=limits[1],
-        interpolation="nearest",
-        aspect="auto",
-    )
+        limits = 0.0, float(surface.std.max())
+        return _image(ax, surface.across, surface.up, surface.std, limits, cmap="magma")
+    return _image(ax, surface.across, surface.up, surface.mean, limits, cmap="viridis")
+
+
+def _image(ax, across: Input, up: Input, values: Array, limits, **options) -> Any:
+    """Draw values over the domain of two inputs, and label both axes."""
+    across.dress(ax.xaxis)
+    up.dress(ax.yaxis)
+    extent = [end for side in (across, up) for end in side.shown([side.lower, side.upper])]
+    options |= {"vmin": limits[0], "vmax": limits[1], "interpolation": "nearest"}
+    return ax.imshow(values, origin="lower", extent=extent, aspect="auto", **options)
 
 
 def sides(view: View, over, at) -> tuple[Input, Input]:
     """Return the inputs along the horizontal and the vertical."""
     known = {view.naming(c): c for c in view.inputs} | {c: c for c in view.inputs}
+    listed = ", ".join(repr(view.naming(c)) for c in view.inputs)
     if over is not None:
         if isinstance(over, str) or len(over) != 2 or any(c not in known for c in over):
-            raise ValueError(
-                f"over must be two of the inputs {', '.join(map_names(view))}, got {over!r:.80}."
-            )
+            raise ValueError(f"over must be two of the inputs {listed}, got {over!r:.80}.")
         first, second = (view.inputs[known[c]] for c in over)
         if first is second:
             raise ValueError(f"over must be two different inputs, got {over!r}.")
@@ -176,8 +169,7 @@ def sides(view: View, over, at) -> tuple[Input, Input]:
     if len(left) != 2:
         raise ValueError(
             f"A map is over two inputs, and at leaves {len(left)} of {len(view.inputs)} "
-            f"({', '.join(map_names(view))}): fix all but two with at={{...}}, or name two with "
-            "over=(..., ...)."
+            f"({listed}): fix all but two with at={{...}}, or name two with over=(..., ...)."
         )
     first, second = left
     names = [(place.name or "").lower() for place in left]
@@ -196,11 +188,6 @@ def panel_size(across: Input, up: Input, aspect=None) -> tuple[float, float]:
     elif ratio != "equal":
         shape *= ratio
     return 4.4, 0.9 + float(np.clip(3.2 * shape, 1.5, 6.0))
-
-
-def map_names(view: View) -> list[str]:
-    """Return the names of the inputs, for messages."""
-    return [repr(view.naming(column)) for column in view.inputs]
 
 
 def _aspect(across: Input, up: Input) -> Any:
@@ -241,6 +228,8 @@ def _observations(ax, across: Input, up: Input, columns, values, limits, grid) -
     if grid is None and len(values) <= _CROWD:
         size = float(np.clip(20_000.0 / max(len(values), 1), 2.0, 20.0))
         style = {"lw": 0, "vmin": limits[0], "vmax": limits[1], "rasterized": len(values) > 1000}
+        across.dress(ax.xaxis)
+        up.dress(ax.yaxis)
         return ax.scatter(across.shown(a), up.shown(b), size, values, **style)
     counts = [min(n, _MOST) for n in pixels(ax)]
     if grid is not None:  # no finer than the data, or there would be stripes
@@ -256,13 +245,4 @@ def _observations(ax, across: Input, up: Input, columns, values, limits, grid) -
     number, *_ = np.histogram2d(b, a, (edges[1], edges[0]))
     with np.errstate(invalid="ignore"):
         average = total / number
-    extent = [*across.shown(edges[0][[0, -1]]), *up.shown(edges[1][[0, -1]])]
-    return ax.imshow(
-        average,
-        origin="lower",
-        extent=extent,
-        vmin=limits[0],
-        vmax=limits[1],
-        interpolation="nearest",
-        aspect="auto",
-    )
+    return _image(ax, across, up, average, limits)

@@ -14,18 +14,10 @@ _ANCHORS = 20_000  # observations whose neighbours are looked for, in several di
 
 
 class Correlations(NamedTuple):
-    """Correlations of residuals with their neighbours.
+    """Correlations of residuals with their neighbours."""
 
-    Attributes
-    ----------
-    values : ndarray
-        With the k-th neighbour, k = 1, 2, ...
-    pairs : int
-        Number of pairs behind each.
-    """
-
-    values: Array
-    pairs: int
+    values: Array  # with the k-th neighbour, k = 1, 2, ...
+    pairs: int  # behind each
 
 
 def in_order(z: Array, lags: int = LAGS) -> Correlations:
@@ -40,11 +32,7 @@ def in_order(z: Array, lags: int = LAGS) -> Correlations:
 def nearest(z: Array, places: Array, lags: int = LAGS) -> Correlations:
     """Return the correlations with the nearest neighbours in several inputs.
 
-    Parameters
-    ----------
-    z : ndarray of shape (n,)
-    places : ndarray of shape (n, inputs)
-        On scales that make distances comparable.
+    Places, (n, inputs), are on scales that make distances comparable.
     """
     n = len(z)
     lags = min(lags, n - 1)

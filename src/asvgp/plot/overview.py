@@ -8,13 +8,13 @@ import numpy as np
 
 from asvgp.diagnostics.calibration import calibration as in_words
 from asvgp.plot.bounds import draw_bounds, draw_levels
-from asvgp.plot.calibrated import draw_coverage
 from asvgp.plot.inputs import Input
 from asvgp.plot.lines import series
 from asvgp.plot.maps import draw_surface, evaluate, sides
 from asvgp.plot.remainders import (
     Residuals,
     draw_correlation,
+    draw_coverage,
     draw_quantiles,
     draw_residuals,
     standardised,
@@ -93,15 +93,12 @@ def _draw_fit(ax, view: View, left: Residuals, X, y, width, held_out: bool) -> N
         held = view.held((across.column, up.column), None, left.columns)
         surface = evaluate(view, across, up, held, ax)
         image = draw_surface(ax, surface, False, surface.limits)
-        across.dress(ax.xaxis)
-        up.dress(ax.yaxis)
         colour_bar(ax, image)
         titled(ax, "posterior mean")
     else:
         low, high = float(left.mean.min()), float(left.mean.max())
-        place = Input(
-            -1, "predicted" if held_out else "predicted without itself", None, low, high, 0.0
-        )
+        name = "predicted" if held_out else "predicted without itself"
+        place = Input(-1, name, None, low, high, 0.0)
         follow(ax, place, low, high, [Cloud(ax, place, left.mean, left.observed)])
         ends = np.array([low, high])
         ax.plot(ends, ends, color=palette(ax).expected, lw=1.0, zorder=3)

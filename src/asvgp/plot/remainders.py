@@ -1,38 +1,30 @@
-"""Standardised residuals, drawn in four ways."""
+"""Standardised residuals, drawn in four ways, and the calibration of bands by them."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri
-from scipy.stats import beta
+from scipy.special import erf, ndtr, ndtri
+from scipy.stats import beta, binom, norm
 
 from asvgp.basis import Array
 from asvgp.data.inputs import as_rows
 from asvgp.plot.neighbours import Correlations
-from asvgp.plot.style import legend, palette, panels, titled
+from asvgp.plot.style import legend, palette, panels, titled, written
 from asvgp.plot.traces import Cloud, follow
 from asvgp.plot.view import View, drawn
 
+_BINS = 20  # of the histogram of probability integral transforms
+
 
 class Residuals(NamedTuple):
-    """Standardised residuals of observations, missing ones left out.
+    """Standardised residuals of observations, missing ones left out."""
 
-    Attributes
-    ----------
-    z : ndarray
-        Observed minus predicted, in standard deviations.
-    mean, observed : ndarray
-        The prediction, and what it is of.
-    columns : dict
-        Columns of X, as numbers.
-    """
-
-    z: Array
-    mean: Array
+    z: Array  # observed minus predicted, in standard deviations
+    mean: Array  # the prediction
     observed: Array
-    columns: dict[int, Array]
+    columns: dict[int, Array]  # of X, as numbers
 
 
 def residuals(
@@ -91,6 +83,54 @@ def residuals(
     return axes
 
 
+def calibration(
+    gp,
+    X,
+    y,
+    *,
+    held_out=False,
+    sample_weight=None,
+    noise_variance=None,
+    width=None,
+    output=None,
+    ax=None,
+):
+    """Draw the share of observations inside central bands, and where in their bands they lie.
+
+    Left: the share inside against the probability of the band. Right: the histogram of
+    probability integral transforms, flat if the model is right; a hump in the middle means
+    bands too wide, horns at the ends bands too narrow. Shaded is what chance allows so many
+    independent observations. `asvgp.diagnostics.calibration.calibration` says the same in numbers
+    and words.
+
+    Parameters
+    ----------
+    gp, X, y, held_out, sample_weight, noise_variance, width, output
+        As in `asvgp.plot.residuals`.
+    ax : array of two Axes, optional
+
+    Returns
+    -------
+    array of two Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp import GPRegressor, Matern32, plot
+    >>> x = np.linspace(0.0, 10.0, 500)
+    >>> y = np.sin(x) + 0.1 * np.random.default_rng(0).standard_normal(500)
+    >>> axes = plot.calibration(GPRegressor(Matern32(), num_basis=50).fit(x, y), x, y)
+    >>> axes[0].get_xlabel()
+    'probability of the band'
+    """
+    view = drawn(gp, output)
+    z = standardised(view, X, y, held_out, sample_weight, noise_variance, width).z
+    with panels(ax, 1, 2, (9.0, 3.8)) as axes:
+        draw_coverage(axes[0, 0], z)
+        draw_transforms(axes[0, 1], z)
+    return axes[0]
+
+
 def standardised(
     view: View, X, y, held_out=False, sample_weight=None, noise_variance=None, width=None
 ) -> Residuals:
@@ -102,8 +142,8 @@ def standardised(
         mean, std = view.predict(columns)
         noise = noise_variance
         if noise is None:
-            weight = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=float)
-            noise = view.noise / weight.ravel() if np.ndim(weight) else view.noise / weight  # pyright: ignore[reportAttributeAccessIssue]
+            weight = 1.0 if sample_weight is None else sample_weight
+            noise = view.noise / np.asarray(weight, dtype=float)
         z = (observed - mean) / np.sqrt(std**2 + np.ravel(noise))
     else:
         X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
@@ -138,19 +178,12 @@ def draw_histogram(ax, z: Array) -> None:
     counts, _ = np.histogram(np.clip(z, -4.49, 4.49), edges)
     ax.stairs(counts / (len(z) * np.diff(edges)), edges, fill=True, color=colours.middle)
     x = np.linspace(-4.5, 4.5, 300)
-    density = np.exp(-0.5 * x**2) / (2.0 * np.pi) ** 0.5
-    ax.plot(x, density, color=colours.expected, lw=1.2, label="standard normal")
+    ax.plot(x, norm.pdf(x), color=colours.expected, lw=1.2, label="standard normal")
     beyond = int(np.count_nonzero(np.abs(z) > 4.5))
     if beyond:
         expected = 2.0 * len(z) * float(ndtr(-4.5))
-        ax.text(
-            0.02,
-            0.97,
-            f"{beyond:,} beyond ±4.5\n({expected:.2g} expected)",
-            transform=ax.transAxes,
-            va="top",
-            fontsize="small",
-        )
+        text = f"{beyond:,} beyond ±4.5\n({expected:.2g} expected)"
+        written(ax, 0.02, 0.97, text, va="top")
     ax.set(xlabel="standardised residual", ylabel="density", xlim=(-4.5, 4.5), ylim=(0, None))
     titled(ax, "histogram")
     legend(ax, loc="upper right")
@@ -189,3 +222,38 @@ def draw_correlation(ax, correlations: Correlations, label: str) -> None:
     ax.set_xlabel(label)
     titled(ax, "correlation of residuals")
     legend(ax, loc="lower right")
+
+
+def draw_coverage(ax, z: Array) -> None:
+    """Draw the observed against the nominal share of observations in central bands."""
+    colours, n = palette(ax), len(z)
+    level = np.linspace(0.0, 1.0, 201)
+    touched = np.sort(erf(np.abs(z) / 2.0**0.5))  # level of the band that each just touches
+    inside = np.searchsorted(touched, level, side="right") / n
+    low, high = (binom.ppf(p, n, level) / n for p in (0.025, 0.975))
+    ax.fill_between(
+        level, low, high, color=colours.expected, alpha=0.25, lw=0, label="95 % of right models"
+    )
+    ax.plot([0.0, 1.0], [0.0, 1.0], color=colours.expected, lw=0.8)
+    ax.plot(level, inside, color=colours.model, lw=1.6, zorder=3, label=f"{n:,} observations")
+    rows = [f"{p:.0%}: {np.mean(touched <= p):.1%}" for p in (0.5, 0.8, 0.95, 0.99)]
+    written(ax, 0.97, 0.04, "\n".join(["band: covers", *rows]), ha="right")
+    ax.set(xlabel="probability of the band", ylabel="share inside", xlim=(0, 1), ylim=(0, 1))
+    titled(ax, "coverage")
+    legend(ax, loc="upper left")
+
+
+def draw_transforms(ax, z: Array) -> None:
+    """Draw the histogram of the predictive distribution's probabilities of the observations."""
+    colours, n = palette(ax), len(z)
+    edges = np.linspace(0.0, 1.0, _BINS + 1)
+    counts, _ = np.histogram(ndtr(z), edges)
+    low, high = (binom.ppf(p, n, 1.0 / _BINS) * _BINS / n for p in (0.025, 0.975))
+    ax.stairs(counts * (_BINS / n), edges, fill=True, color=colours.middle)
+    label = "95 % of right models"
+    ax.axhspan(low, high, color=colours.expected, alpha=0.25, lw=0, zorder=3, label=label)
+    ax.axhline(1.0, color=colours.expected, lw=0.8, zorder=3)
+    ax.set(xlim=(0, 1), ylim=(0, 1.3 * max(1.0, high, counts.max() * _BINS / n)))
+    ax.set(xlabel="probability integral transform", ylabel="density")
+    titled(ax, "transforms")
+    legend(ax, loc="upper right")

@@ -27,19 +27,10 @@ def pyplot() -> Any:
 
 
 class Palette(NamedTuple):
-    """Colours for one ground.
+    """Colours for one ground."""
 
-    Attributes
-    ----------
-    terms : tuple of str
-        What is known: the model's own colour first, then those of its parts.
-    pale, middle, strong : tuple of float
-        Greys between ground and ink: ranges, bulks and single observations.
-    ink : tuple of float
-    """
-
-    terms: tuple[str, ...]
-    pale: Colour
+    terms: tuple[str, ...]  # of the model first, then of its parts
+    pale: Colour  # greys between ground and ink: ranges, bulks and single observations
     middle: Colour
     strong: Colour
     ink: Colour
@@ -131,7 +122,13 @@ def legend_is_ours(ax) -> bool:
 def pixels(ax) -> tuple[int, int]:
     """Return about how many columns and rows of pixels axes have."""
     box = ax.get_window_extent()
-    return tuple(int(n) for n in np.clip(np.rint([box.width, box.height]), 64, 4096))  # pyright: ignore[reportReturnType]
+    sides = np.clip(np.rint([box.width, box.height]), 64, 4096)
+    return int(sides[0]), int(sides[1])
+
+
+def written(ax, x: float, y: float, text: str, **options) -> None:
+    """Write a small text into a corner of axes; x and y go from 0 to 1."""
+    ax.text(x, y, text, transform=ax.transAxes, fontsize="small", **options)
 
 
 def band_factor(level) -> float:

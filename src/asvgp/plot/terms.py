@@ -9,7 +9,7 @@ import numpy as np
 from asvgp.kernels import Linear
 from asvgp.plot.inputs import Input
 from asvgp.plot.maps import draw_surface, evaluate
-from asvgp.plot.style import band_factor, colour_bar, palette, panels, pixels, titled
+from asvgp.plot.style import band_factor, colour_bar, palette, panels, pixels, titled, written
 from asvgp.plot.traces import Curve, follow
 from asvgp.plot.view import View, drawn, term_name
 
@@ -74,24 +74,26 @@ def components(
             spare.remove()
         axes = axes[:count]
         for panel, (number, part, over) in zip(axes, parts, strict=True):
-            where = ""
+            where, label = "", "contribution"
             if isinstance(over, Input):
                 held = view.typical((over.column,))
-                own = partial(_of_term, view, number, over, held)
-                curve = Curve(panel, over, own, factor, palette(panel).model)
+                evaluated = partial(_of_term, view, number, over, held)
+                curve = Curve(panel, over, evaluated, factor, palette(panel).model)
                 follow(panel, over, *(span or (over.lower, over.upper)), [curve])
                 _rug(panel, over, columns)
+                if number >= 0 and view.is_centred(number):
+                    label = "contribution, centred"
             elif isinstance(over, tuple):
-                held = _held(view, tuple(side.column for side in over), at)
+                shown = tuple(side.column for side in over)
+                held = view.held(shown, at, view.typical(shown))
                 _map(panel, view, number, over, held)
                 beside = [f.dim for f in view.layout.kernel.components[number].factors[2:]]
                 if beside:
                     where = f" at {view.in_words({dim: held[dim] for dim in beside})}"
             else:
                 _effect(panel, view, part, over, columns, factor)
-            if isinstance(over, Input) or not isinstance(over, tuple):
-                centred = isinstance(over, Input) and number >= 0 and view.is_centred(number)
-                panel.set_ylabel("contribution, centred" if centred else "contribution")
+            if isinstance(over, Input | int):
+                panel.set_ylabel(label)
             titled(panel, term_name(part) + where)
             if shared:
                 panel.label_outer()
@@ -124,21 +126,13 @@ def _of_term(view: View, number: int, over: Input, held, x):
     """Return mean and standard deviation of a component, or (counted from -1 down) of an effect."""
     if number < 0:
         return view.effect(-1 - number, x)
-    wide = {column: np.full(len(x), value) for column, value in held.items()}
-    return view.part({over.column: x, **wide}, number)
-
-
-def _held(view: View, shown: tuple[int, ...], at) -> dict[int, float]:
-    """Return the values of the columns that a panel does not vary; by default typical ones."""
-    return view.held(shown, at, {c: np.array([v]) for c, v in view.typical(shown).items()})
+    return view.part({**held, over.column: x}, number)
 
 
 def _map(ax, view: View, number: int, over: tuple[Input, Input], held) -> None:
     surface = evaluate(view, *over, held, ax, number)
     most = float(np.abs(surface.mean).max()) or 1.0
     image = draw_surface(ax, surface, False, (-most, most))
-    over[0].dress(ax.xaxis)
-    over[1].dress(ax.yaxis)
     colour_bar(ax, image, "contribution")
 
 
@@ -159,16 +153,10 @@ def _rug(ax, over: Input, columns) -> None:
     """Draw a bar at the foot where there are data."""
     if columns is None:
         return
-    count = pixels(ax)[0]
-    seen, edges = np.histogram(columns[over.column], count, (over.lower, over.upper))
-    bar = ax.stairs(
-        np.where(seen > 0, 0.03, np.nan),
-        over.shown(edges),
-        fill=True,
-        color=palette(ax).strong,
-        transform=ax.get_xaxis_transform(),
-        zorder=2,
-    )
+    counts, edges = np.histogram(columns[over.column], pixels(ax)[0], (over.lower, over.upper))
+    heights, at_foot = np.where(counts > 0, 0.03, np.nan), ax.get_xaxis_transform()
+    style = {"fill": True, "color": palette(ax).strong, "zorder": 2}
+    bar = ax.stairs(heights, over.shown(edges), transform=at_foot, **style)
     bar.sticky_edges.y.clear()
 
 
@@ -177,14 +165,5 @@ def _intercept(ax, view: View) -> None:
         if effect.name == "intercept":
             value = float(np.atleast_1d(effect.estimate)[view.output])
             text = f"intercept {value:.4g} ± {effect.std:.2g}"
-            ax.text(
-                0.99,
-                0.96,
-                text,
-                transform=ax.transAxes,
-                ha="right",
-                va="top",
-                fontsize="small",
-                bbox={"facecolor": ax.get_facecolor(), "alpha": 0.7, "lw": 0, "pad": 2},
-                zorder=5,
-            )
+            box = {"facecolor": ax.get_facecolor(), "alpha": 0.7, "lw": 0, "pad": 2}
+            written(ax, 0.99, 0.96, text, ha="right", va="top", bbox=box, zorder=5)

@@ -19,16 +19,8 @@ _CENTRAL = 0.9  # of a column's observations, drawn darker than their range
 class Curve:
     """A mean and its band, at two points per pixel; where it is finer, its range per pixel.
 
-    Parameters
-    ----------
-    ax : Axes
-    place : Input
-    evaluate : callable
-        Mean and standard deviation at places.
-    factor : float
-        Half width of the band in standard deviations; none with zero.
-    colour, label, band : str
-        ``band`` is the label of the band.
+    Functions return mean and standard deviation at places; the band reaches ``factor`` standard
+    deviations to either side, and there is none with zero.
     """
 
     def __init__(
@@ -70,13 +62,7 @@ class Curve:
 class Cloud:
     """Observations: dots where they are few, their range and bulk per pixel where they are many.
 
-    Parameters
-    ----------
-    ax : Axes
-    place : Input
-    x, y : ndarray of shape (n,)
-    what : str
-        What they are, for the legend.
+    ``what`` says in the legend what they are.
     """
 
     def __init__(self, ax, place: Input, x: Array, y: Array, what: str = "observations"):
@@ -91,7 +77,7 @@ class Cloud:
         columns = pixels(self.ax)[0]
         found = reduce_columns(self.x, self.y, start, stop, columns, _CENTRAL)
         # By what is crowded where there is something, so that gaps do not make dots of the rest.
-        few = found.count.sum() <= _DOTS * max(np.count_nonzero(found.count), columns // 4)
+        few = found.counts.sum() <= _DOTS * max(np.count_nonzero(found.counts), columns // 4)
         some = np.zeros(0, dtype=int)
         if few:
             some = np.flatnonzero((self.x >= start) & (self.x <= stop) & ~np.isnan(self.y))
@@ -106,7 +92,7 @@ class Cloud:
         ):
             patch.set_visible(not few)
             patch.set_data(high, edges, low)
-        seen, counted = int(found.count.sum()), f"{self.total:,} {self.what}"
+        seen, counted = int(found.counts.sum()), f"{self.total:,} {self.what}"
         if seen < self.total:
             counted = f"{seen:,} of {counted}"
         self.dots.set_label(counted if few else "_")

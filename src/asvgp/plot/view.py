@@ -2,64 +2,46 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Generic, TypeVar
 
 import numpy as np
 
-from asvgp.basis import Array, Grid
+from asvgp.basis import Array
 from asvgp.data.columns import Gridded
 from asvgp.data.inputs import as_rows, read_targets
+from asvgp.diagnostics.summary import worded
 from asvgp.kernels import Constant, Linear
 from asvgp.model.levels import scale_of
 from asvgp.plot.inputs import Input
 from asvgp.plot.neighbours import Correlations, in_order, nearest
 from asvgp.plot.style import pyplot
-from asvgp.structures.points import Points
-from asvgp.times import Duration
+from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.grid import GridPosterior
+
+AnyPosterior = TypeVar("AnyPosterior", ChainPosterior, GridPosterior)
 
 
-class PanelGrid(NamedTuple):
-    """Layout of the panels of components.
+class View(Generic[AnyPosterior]):
+    """One output of a fitted model; `view_of` makes the kind that its number of inputs needs.
 
-    Attributes
-    ----------
-    rows, columns : int
-    size : pair of float
-        Of the figure in inches.
-    shared : bool
-        True if all panels may share their x axis.
-    """
-
-    rows: int
-    columns: int
-    size: tuple[float, float]
-    shared: bool
-
-
-class View:
-    """One output of a fitted model of any number of inputs; `view_of` makes it.
-
-    Parameters
-    ----------
-    gp : GPRegressor
-        Fitted.
-    output : int, optional
-        Which of several outputs; needed where there are several.
+    Of several outputs, ``output`` says which.
     """
 
     is_line = False
     neighbour = "k-th nearest neighbour"
 
     def __init__(self, gp, output: int | None = None):
-        seen = gp._fit_data()
-        self.gp, self.structure = gp, seen.structure
-        self.known_noise: bool = seen.known_noise
-        self.target_names: tuple[str, ...] | None = seen.targets
-        self.posterior: Any = gp.posterior_
+        data = gp._fit_data()
+        self.gp, self.structure = gp, data.structure
+        self.known_noise: bool = data.known_noise
+        self.target_names: tuple[str, ...] | None = data.targets
+        self.posterior: AnyPosterior = gp.posterior_
         self.layout = self.structure.layout
         self.outputs = len(self.posterior.stats.squares)
+        self.observations: int = self.posterior.stats.count * self.outputs
         self.output = self._chosen(output)
         self.inputs = self._inputs()
 
@@ -79,10 +61,11 @@ class View:
 
     def _inputs(self) -> dict[int, Input]:
         """Return the inputs by column."""
+        grids = self.structure.grids(self.posterior.stats)
         found = {
             column: Input(column, self._name(column), axis, grid.lower, grid.upper, grid.spacing)
             for column, axis, grid in sorted(  # of several grids over one column, the finest
-                zip(self.layout.used, self.structure.axes, self._grids(), strict=True),
+                zip(self.layout.used, self.structure.axes, grids, strict=True),
                 key=lambda entry: -entry[2].spacing,
             )
         }
@@ -99,14 +82,6 @@ class View:
 
     # ------------------------------------------------------------ what one input does differently
 
-    def _grids(self) -> list[Grid]:
-        """Return the grids of ``layout.used``."""
-        return [*self.posterior.plan.grids, *self.posterior.plan.smooth_grids]
-
-    def points(self, columns: Mapping[int, Array]) -> Points:
-        """Return places as the structure takes them."""
-        return self.structure.points_at(columns)
-
     def read(self, X, width=None) -> dict[int, Array]:
         """Return the columns of X that the model uses, as numbers; the middle of intervals."""
         grid = Gridded.of(X)
@@ -115,9 +90,9 @@ class View:
 
     def is_centred(self, component: int) -> bool:
         """Return True if `part` subtracts the component's mean over the data."""
-        return component in self.posterior.plan.smooths
+        return component in self.layout.smooths
 
-    def part(self, columns: Mapping[int, Array], component: int) -> tuple[Array, Array]:
+    def part(self, columns: Mapping[int, Array | float], component: int) -> tuple[Array, Array]:
         """Return mean and standard deviation of a component as pictures show it."""
         if not self.is_centred(component):
             return self.predict(columns, component)
@@ -145,42 +120,20 @@ class View:
             raise ValueError("interval and forecast are for models of one input.")
         return None
 
-    def panel_grid(self, count: int) -> PanelGrid:
-        """Return the layout of so many panels of components."""
+    def panel_grid(self, count: int) -> tuple[int, int, tuple[float, float], bool]:
+        """Return rows, columns, size in inches, and True if panels may share their x axis."""
         across = min(3, ceil(count**0.5))
         down = ceil(count / across)
-        return PanelGrid(down, across, (1.0 + 4.0 * across, 3.4 * down), False)
+        return down, across, (1.0 + 4.0 * across, 3.4 * down), False
 
+    @abstractmethod
     def lengths(self) -> list[tuple[float, str]]:
         """Return the lengthscales of all processes in knot spacings, each with its name."""
-        plan, kernel = self.posterior.plan, self.posterior.kernel
-        numbered = [*zip(plan.terms, plan.axes(kernel), strict=True)]
-        numbered += [
-            (term, [axis])
-            for term, axis in zip(plan.smooths, plan.smooth_axes(kernel), strict=True)
-        ]
-        return [
-            (
-                scale_of(axis.process) / axis.grid.spacing,
-                f"{term + 1} {type(axis.process).__name__} along {self.naming(axis.process.dim)}",
-            )
-            for term, axes in numbered
-            for axis in axes
-            if axis.process is not None
-        ]
 
     @property
     def line(self) -> Input:
         """The only input."""
         return self.inputs[self.layout.input]
-
-    def require_line(self, what: str, instead: str) -> None:
-        """Raise an error for models of several inputs."""
-        names = ", ".join(self.naming(column) for column in self.inputs)
-        raise ValueError(
-            f"plot.{what} is for models of one input, this one has {len(self.inputs)} "
-            f"({names}): {instead}."
-        )
 
     # ------------------------------------------------------------ columns
 
@@ -263,9 +216,11 @@ class View:
 
     # ------------------------------------------------------------ what the model predicts
 
-    def predict(self, columns: Mapping[int, Array], component: int | None = None):
-        """Return mean and standard deviation of f, or of one component."""
-        points = self.points(columns)
+    def predict(self, columns: Mapping[int, Array | float], component: int | None = None):
+        """Return mean and standard deviation of f, or of one component; numbers hold for all."""
+        rows = max(np.size(x) for x in columns.values())
+        wide = {c: x if np.ndim(x) else np.full(rows, x) for c, x in columns.items()}
+        points = self.structure.points_at(wide)
         mean, variance = self.structure.predict(self.posterior, points, True, component, 0)
         return mean[self.output], np.sqrt(variance)
 
@@ -298,18 +253,31 @@ class View:
         return "y" if self.outputs == 1 else f"y, output {self.output}"
 
 
-class LineView(View):
+class FieldView(View[GridPosterior]):
+    """One output of a fitted model of several inputs."""
+
+    def lengths(self) -> list[tuple[float, str]]:
+        """Return the lengthscales of all processes, each on the cells of its splines."""
+        plan, kernel = self.posterior.plan, self.posterior.kernel
+        numbered = [*zip(plan.terms, plan.axes(kernel), strict=True)]
+        smooths = zip(plan.smooths, plan.smooth_axes(kernel), strict=True)
+        numbered += [(term, [axis]) for term, axis in smooths]
+        return [
+            (
+                scale_of(axis.process) / axis.grid.spacing,
+                f"{term + 1} {type(axis.process).__name__} along {self.naming(axis.process.dim)}",
+            )
+            for term, axes in numbered
+            for axis in axes
+            if axis.process is not None
+        ]
+
+
+class LineView(View[ChainPosterior]):
     """One output of a fitted model of one input."""
 
     is_line = True
     neighbour = "lag (observations)"
-
-    def require_line(self, what: str, instead: str) -> None:
-        """Accept the model."""
-
-    def _grids(self) -> list[Grid]:
-        """Return the grid."""
-        return [self.posterior.stats.grid]
 
     def is_centred(self, component: int) -> bool:
         """Return True if there is an intercept: it shares the mean."""
@@ -331,9 +299,9 @@ class LineView(View):
         """Return the domain or the interval, with the forecast."""
         return self.line.interval(interval, forecast)
 
-    def panel_grid(self, count: int) -> PanelGrid:
+    def panel_grid(self, count: int) -> tuple[int, int, tuple[float, float], bool]:
         """Return one row for each panel."""
-        return PanelGrid(count, 1, (9.0, 1.2 + 1.8 * count), True)
+        return count, 1, (9.0, 1.2 + 1.8 * count), True
 
     def lengths(self) -> list[tuple[float, str]]:
         """Return the lengthscales of all components in knot spacings."""
@@ -348,7 +316,7 @@ def view_of(gp, output: int | None = None) -> View:
     """Return the view of one output of a fitted model."""
     if not hasattr(type(gp), "posterior_"):
         raise TypeError(f"Pictures are of a fitted GPRegressor, got {gp!r:.80}.")
-    return (LineView if gp._fit_data().layout.single else View)(gp, output)
+    return (LineView if gp._fit_data().layout.single else FieldView)(gp, output)
 
 
 def drawn(gp, output: int | None = None) -> View:
@@ -357,23 +325,10 @@ def drawn(gp, output: int | None = None) -> View:
     return view_of(gp, output)
 
 
-def is_grid(X) -> bool:
-    """Return True if X holds the axes of a grid."""
-    return isinstance(X, tuple | Mapping) and Gridded.of(X) is not None
-
-
 def term_name(part) -> str:
     """Return the name of a component: its kernel and scale."""
     if isinstance(part, Constant | Linear):
         return part.name.replace("'", "")
     if len(part.factors) > 1:
         return " × ".join(f"{type(f).__name__}({f.dim})" for f in part.factors)
-    scale = part.parameters[0]
-    return f"{type(part).__name__}, {scale} {_rounded(part.listed[0])}"
-
-
-def _rounded(value) -> str:
-    if isinstance(value, Duration):
-        number, _, unit = str(value).partition(" ")
-        return f"{float(number):.3g} {unit}"
-    return f"{float(value):.3g}"
+    return f"{type(part).__name__}, {part.parameters[0]} {worded(part.listed[0], 3)}"

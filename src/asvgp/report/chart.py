@@ -29,20 +29,11 @@ _DOTS = 20_000  # observations of a page up to which it holds each of them
 
 
 class Observations(NamedTuple):
-    """Observations of all outputs.
+    """Observations of all outputs."""
 
-    Attributes
-    ----------
-    columns : dict
-        Columns of X by number.
-    y : ndarray of shape (n, outputs)
-    names : list of str
-        Name of each output.
-    """
-
-    columns: dict[int, Array]
-    y: Array
-    names: list[str]
+    columns: dict[int, Array]  # of X, by number
+    y: Array  # (n, outputs)
+    names: list[str]  # of the outputs
 
 
 def charts(view: View, data: Observations | None, cells: CellMeans | None) -> Html:
@@ -89,7 +80,7 @@ def _chart(
         **_curve(view, place, held, count),
     }
     if points is not None:
-        content["seen"], number = _seen(place, *points, count)
+        content["seen"], number = _observed(place, *points, count)
         name = counted(number, what.removesuffix("s"))
         if len(content["seen"]["y"]) > 1:
             name = f"the range of {name} in each of {_COLUMNS // count:,} columns"
@@ -122,8 +113,7 @@ def _curve(view: View, place: Input, held: Mapping[int, float], count: int) -> d
     """Return the mean and the 95 % band at a limited number of points."""
 
     def evaluate(x: Array) -> tuple[Array, Array]:
-        fixed = {column: np.full(len(x), value) for column, value in held.items()}
-        return view.predict({**fixed, place.column: x})
+        return view.predict({**held, place.column: x})
 
     cells = round((place.upper - place.lower) / place.spacing)
     columns = min(_COLUMNS // count, max(_PER_CELL * cells, 256))
@@ -139,7 +129,7 @@ def _curve(view: View, place: Input, held: Mapping[int, float], count: int) -> d
     }
 
 
-def _seen(place: Input, x: Array, y: Array, count: int) -> tuple[dict[str, Any], int]:
+def _observed(place: Input, x: Array, y: Array, count: int) -> tuple[dict[str, Any], int]:
     """Return observations, or where there are many the range of each column, and their number."""
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     known = np.isfinite(y) & (x >= place.lower) & (x <= place.upper)

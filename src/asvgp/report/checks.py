@@ -22,27 +22,18 @@ PROBLEM, LOOK, FINE, NONE = 3, 2, 1, 0
 WORDS = {PROBLEM: "Problem", LOOK: "Look at this", FINE: "Fine", NONE: "Not checked"}
 _LOST = 0.9  # of the prior standard deviation, beyond which a prediction is but the prior
 _SLACK = 0.2  # of a correlation
+_BANDS = "Are the bands as wide as they should be?"
+_STRUCTURE = "Is there structure left in the residuals?"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The answer to one question about a fit.
+    """The answer to one question about a fit."""
 
-    Attributes
-    ----------
-    level : int
-        `PROBLEM`, `LOOK`, `FINE` or `NONE`.
-    question : str
-    answer : str
-        With numbers.
-    number : float or None
-        The one that the level follows from; None where there is none.
-    """
-
-    level: int
+    level: int  # PROBLEM, LOOK, FINE or NONE
     question: str
-    answer: str
-    number: float | None = None
+    answer: str  # with numbers
+    number: float | None = None  # that the level follows from, where there is one
 
     @property
     def word(self) -> str:
@@ -51,47 +42,22 @@ class Finding:
 
 
 class Neighbours(NamedTuple):
-    """Correlation of the residuals of one output with those near them.
-
-    Attributes
-    ----------
-    correlations : Correlations
-    along : tuple or None
-        Of several inputs, the one along which residuals next to each other are the most
-        correlated, whatever the others are, and that correlation.
-    """
+    """Correlation of the residuals of one output with those near them."""
 
     correlations: Correlations
+    # Of several inputs, the one along which residuals next to each other are the most correlated,
+    # whatever the others are, and that correlation.
     along: tuple[str, float] | None = None
 
 
 class Evidence(NamedTuple):
-    """Evidence to judge a fit by.
+    """Evidence to judge a fit by."""
 
-    Attributes
-    ----------
-    z : ndarray of shape (outputs, n)
-        Standardised residuals: of observations, or of the means of cells; empty where neither
-        can be had.
-    what : str
-        What they are of.
-    left : LeaveOneOut or None
-    neighbours : list of Neighbours
-        Of every output.
-    near : str
-        What neighbours are.
-    leverage : float
-        Degrees of freedom that a residual takes on average.
-    cells : CellMeans or None
-    rest : Remainder
-    """
-
-    z: Array
-    what: str
+    z: Array  # standardised residuals of observations or means of cells, (outputs, n), or none
     left: LeaveOneOut | None
-    neighbours: list[Neighbours]
-    near: str
-    leverage: float
+    neighbours: list[Neighbours]  # of every output
+    near: str  # what neighbours are
+    leverage: float  # degrees of freedom that a residual takes on average
     cells: CellMeans | None
     rest: Remainder
 
@@ -101,27 +67,20 @@ def gather(
 ) -> Evidence:
     """Return residuals of the data if they are given, otherwise those from the statistics.
 
-    Parameters
-    ----------
-    view : View
-    summary : Summary
-    left : LeaveOneOut or None
-        Of the data, if they were given.
-    columns : dict
-        Their inputs: neighbours are so in these, whatever the order of the rows.
+    Neighbours are those in ``columns``, the inputs of the data, whatever the order of the rows.
     """
     rest = remainder(view.posterior, summary.degrees_of_freedom)
     cells = cell_means(view.posterior) if view.is_line else None
     if left is not None:
         z = np.atleast_2d(left.z)
-        found = [_near(view, own, columns) for own in z]
+        found = [_near(view, row, columns) for row in z]
         each = summary.degrees_of_freedom / max(summary.observations, 1)
-        return Evidence(z, "observations", left, found, view.neighbour, each, cells, rest)
+        return Evidence(z, left, found, view.neighbour, each, cells, rest)
     if cells is None:
-        return Evidence(np.empty((0, 0)), "", None, [], "", 0.0, None, rest)
-    found = [Neighbours(in_order(own[np.isfinite(own)])) for own in cells.z]
+        return Evidence(np.empty((0, 0)), None, [], "", 0.0, None, rest)
+    found = [Neighbours(in_order(row[np.isfinite(row)])) for row in cells.z]
     each = summary.degrees_of_freedom / max(len(cells.x), 1)
-    return Evidence(cells.z, "cell means", None, found, "lag (cells)", each, cells, rest)
+    return Evidence(cells.z, None, found, "lag (cells)", each, cells, rest)
 
 
 def _near(view: View, z: Array, columns: Mapping[int, Array]) -> Neighbours:
@@ -181,71 +140,52 @@ def headline(found: list[Finding]) -> str:
 
 def _residuals(evidence: Evidence) -> list[Finding]:
     """Judge the bands and the structure left over, for the worst output."""
-    bands = "Are the bands as wide as they should be?"
-    structure = "Is there structure left in the residuals?"
-    why = (
-        "Single observations are not in the model: give the data (X and y) to have each of them "
-        "predicted without itself."
-    )
-    if evidence.left is not None:
-        why = "There are too few residuals."
+    why, basis = "There are too few residuals.", ""
+    if evidence.left is None:
+        why = (
+            "Single observations are not in the model: give the data (X and y) to have each of "
+            "them predicted without itself."
+        )
+        basis = (
+            " Judged by the means of cells, each predicted without itself from the statistics in "
+            f"the model. {why}"
+        )
     rows = [row[np.isfinite(row)] for row in evidence.z]
     if not rows or min(len(row) for row in rows) < 2:
-        return [Finding(NONE, bands, why), Finding(NONE, structure, why)]
-    judged = [calibration(row) for row in rows]
-    worst = max(range(len(rows)), key=lambda o: (_width_level(judged[o]), -o))
-    where = f" Output {worst} is the worst of {len(rows)}." if len(rows) > 1 else ""
-    cells = evidence.left is None
-    basis = (
-        f" Judged by the means of {len(rows[worst]):,} cells, each predicted without itself from "
-        f"the statistics in the model. {why}"
-        if cells
-        else ""
-    )
+        return [Finding(NONE, question, why) for question in (_BANDS, _STRUCTURE)]
+    what = "cell means" if evidence.left is None else "observations"
     return [
-        Finding(
-            _width_level(judged[worst]),
-            bands,
-            _of_bands(judged[worst], cells) + where + basis,
-            judged[worst].coverage[0.95],
-        ),
-        _structure(evidence, structure),
+        _worst([_of_bands(calibration(row), what, basis) for row in rows]),
+        _worst([_of_neighbours(near, evidence) for near in evidence.neighbours]),
     ]
 
 
-def _width_level(found: Calibration) -> int:
-    """Return the level for how far bands are from what they say, beyond chance."""
-    n = found.count
-    spread = 4.0 * (2.0 / n) ** 0.5
-    off95 = abs(found.coverage[0.95] - 0.95)
-    far = off95 > max(0.05, 4.0 * found.coverage_error[0.95])
-    wide = abs(np.log(max(found.variance, 1e-300))) > max(np.log(1.5), spread)
+def _worst(found: list[Finding]) -> Finding:
+    """Return the worst finding of several outputs, with its number."""
+    worst = max(range(len(found)), key=lambda output: (found[output].level, -output))
+    where = f" Output {worst} is the worst of {len(found)}." if len(found) > 1 else ""
+    return replace(found[worst], answer=found[worst].answer + where)
+
+
+def _of_bands(found: Calibration, what: str, basis: str) -> Finding:
+    """Judge how far bands are from what they say, beyond chance."""
+    n, inside = found.count, found.coverage[0.95]
+    notes = [note for note in found.notes if not note.startswith("neighbours")]
+    far = abs(inside - 0.95) > max(0.05, 4.0 * found.coverage_error[0.95])
+    wide = abs(np.log(max(found.variance, 1e-300))) > max(np.log(1.5), 4.0 * (2.0 / n) ** 0.5)
+    level = LOOK if notes else FINE
     if far or wide or abs(found.mean) > max(0.5, 4.0 * n**-0.5):
-        return PROBLEM
-    notes = [note for note in found.notes if not note.startswith("neighbours")]
-    return LOOK if notes else FINE
-
-
-def _of_bands(found: Calibration, cells: bool) -> str:
-    notes = [note for note in found.notes if not note.startswith("neighbours")]
+        level = PROBLEM
     text = f"{notes[0][0].upper()}{notes[0][1:]}. " if notes else ""
-    what = "cell means" if cells else "observations"
-    return (
-        f"{text}The 95 % band holds {100 * found.coverage[0.95]:.1f} % of {found.count:,} {what}, "
-        f"the 50 % band {100 * found.coverage[0.5]:.1f} %; standardised residuals have variance "
+    text += (
+        f"The 95 % band holds {100 * inside:.1f} % of {n:,} {what}, the 50 % band "
+        f"{100 * found.coverage[0.5]:.1f} %; standardised residuals have variance "
         f"{fixed(found.variance)} (1 is right) and mean {fixed(found.mean)}."
     )
+    return Finding(level, _BANDS, text + basis, inside)
 
 
-def _structure(evidence: Evidence, question: str) -> Finding:
-    """Judge the structure left in the residuals of the worst output."""
-    judged = [_of_neighbours(one, evidence, question) for one in evidence.neighbours]
-    worst = max(range(len(judged)), key=lambda o: (judged[o].level, -o))
-    where = f" Output {worst} is the worst of {len(judged)}." if len(judged) > 1 else ""
-    return replace(judged[worst], answer=judged[worst].answer + where)
-
-
-def _of_neighbours(near: Neighbours, evidence: Evidence, question: str) -> Finding:
+def _of_neighbours(near: Neighbours, evidence: Evidence) -> Finding:
     """Judge the correlation of neighbours, beyond what leaving out itself causes.
 
     Of a right model, left-out residuals at i and j have the correlation
@@ -254,7 +194,7 @@ def _of_neighbours(near: Neighbours, evidence: Evidence, question: str) -> Findi
     """
     (found, pairs), along = near
     if not len(found):
-        return Finding(NONE, question, "There are too few residuals.")
+        return Finding(NONE, _STRUCTURE, "There are too few residuals.")
     first, chance = float(found[0]), 2.0 * pairs**-0.5
     text = (
         f"The correlation of neighbouring residuals is {fixed(first)}; chance alone gives about "
@@ -276,9 +216,9 @@ def _of_neighbours(near: Neighbours, evidence: Evidence, question: str) -> Findi
         text += (
             " Leaving out makes neighbours negatively correlated, since each is predicted with "
             f"the help of the other; a model with {shown(evidence.leverage, 2)} degrees of freedom "
+            f"per {'cell' if evidence.left is None else 'observation'} has up to about "
+            f"{fixed(lowest)} from that."
         )
-        text += f"{'per cell' if evidence.left is None else 'per observation'} has "
-        text += f"up to about {fixed(lowest)} from that."
         # The leverages differ from place to place, and with them what leaving out does.
         if first < lowest - max(_SLACK, 2.0 * chance):
             level = LOOK
@@ -286,7 +226,7 @@ def _of_neighbours(near: Neighbours, evidence: Evidence, question: str) -> Findi
                 " This is more: errors of neighbours alternate, or the kernel is rougher than "
                 "what the data hold."
             )
-    return Finding(level, question, text, first)
+    return Finding(level, _STRUCTURE, text, first)
 
 
 def _explained(evidence: Evidence) -> Finding:
@@ -355,24 +295,20 @@ def _training(view: View, summary: Summary) -> Finding:
 def _determined(summary: Summary) -> Finding:
     """Judge whether the data determine the hyperparameters."""
     question = "Do the data determine the hyperparameters?"
-    rows = summary.hyperparameters
-    named = [f"{row['component']} {row['name']}" for row in rows]
-    lost = [n for n, row in zip(named, rows, strict=True) if row["note"] == "no maximum"]
-    off = [n for n, row in zip(named, rows, strict=True) if row["note"] == "off maximum"]
-    known = [(row["log_error"], n) for n, row in zip(named, rows, strict=True)]
-    known = [pair for pair in known if np.isfinite(pair[0])]
-    if lost:
-        text = f"Not all: the objective has no maximum in {_some(lost)}."
-        return Finding(LOOK, question, text)
-    if off:
-        text = f"Training ended more than half a standard error from the maximum in {_some(off)}."
-        return Finding(LOOK, question, text)
+    rows = [(f"{row['component']} {row['name']}", row) for row in summary.hyperparameters]
+    for note, text in (
+        ("no maximum", "Not all: the objective has no maximum in"),
+        ("off maximum", "Training ended more than half a standard error from the maximum in"),
+    ):
+        if names := [name for name, row in rows if row["note"] == note]:
+            return Finding(LOOK, question, f"{text} {_some(names)}.")
+    known = [(row["log_error"], name) for name, row in rows if np.isfinite(row["log_error"])]
     if not known:
         return Finding(FINE, question, "None were estimated.")
     most, name = max(known)
     factor = float(np.exp(1.96 * most))
-    told = shown(factor, 3 if most > 0.01 else 5)
-    text = f"The least certain is {name}, to within a factor of {told} (95 % interval)."
+    number = shown(factor, 3 if most > 0.01 else 5)
+    text = f"The least certain is {name}, to within a factor of {number} (95 % interval)."
     return Finding(LOOK if most > 0.7 else FINE, question, text, factor)
 
 

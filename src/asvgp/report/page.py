@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from importlib import resources
 from pathlib import Path
+from string import Template
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +13,8 @@ import numpy as np
 from asvgp import __version__, plot
 from asvgp.data.inputs import as_rows
 from asvgp.plot.bounds import draw_levels
-from asvgp.plot.calibrated import draw_coverage
 from asvgp.plot.maps import panel_size, sides
-from asvgp.plot.remainders import draw_correlation, draw_quantiles
+from asvgp.plot.remainders import draw_correlation, draw_coverage, draw_quantiles
 from asvgp.plot.terms import terms
 from asvgp.plot.view import View, view_of
 from asvgp.report import facts
@@ -31,29 +31,20 @@ from asvgp.report.checks import (
     headline,
 )
 from asvgp.report.pictures import can_draw, pictures
-from asvgp.report.text import Html, joined, listed, tag
+from asvgp.report.text import Html, joined, listed, safe, tag
 from asvgp.report.usage import usage
 from asvgp.saving.atomic import replacing
 
 _KINDS = {PROBLEM: "problem", LOOK: "look", FINE: "fine", NONE: "none"}
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _SIZE = (4.2, 3.1)  # inches, of small pictures
 _NO_PICTURES = "Pictures need matplotlib, which was not installed: pip install 'asvgp[plot]'."
 
 
 class Report(NamedTuple):
-    """A page and its findings.
+    """A page and its findings."""
 
-    Attributes
-    ----------
-    text : str
-        HTML.
-    findings : list of Finding
-        The worst first.
-    """
-
-    text: str
-    findings: list[Finding]
+    text: str  # HTML
+    findings: list[Finding]  # the worst first
 
     def write(self, path) -> None:
         """Write the page to a file, whole or not at all."""
@@ -129,54 +120,30 @@ def compose(
     evidence = gather(view, summary, left, {} if data is None else data.columns)
     found = findings(view, summary, evidence)
     name = title if title is not None else f"{target} over {facts.inputs_named(view)}"
+    fitted = [facts.hyperparameters(summary), facts.effects(summary), facts.fit(view, summary)]
     sections = [
         ("good", "Is it good?", [_verdicts(found), _residuals(view, evidence)]),
         ("explore", "The posterior", [_posterior(view, data, evidence, X, y)]),
-        (
-            "fitted",
-            "What was fitted",
-            [
-                facts.hyperparameters(summary),
-                facts.effects(summary),
-                facts.fit(view, summary),
-            ],
-        ),
+        ("fitted", "What was fitted", fitted),
         ("components", "Components", [_components(view, X)]),
         ("use", "How to use it", [usage(view)]),
     ]
-    links = [tag("a", heading, href=f"#{anchor}") for anchor, heading, _ in sections]
-    button = tag("button", "Dark", id="theme", type="button", hidden="hidden")
-    top = tag("div", tag("h1", name), button, class_="bar")
-    lead = facts.lead(view, summary, target)
-    header = tag("header", top, lead, tag("p", headline(found), class_="lead"), tag("nav", *links))
-    body = [
-        tag("section", tag("h2", heading), *content, id=anchor)
-        for anchor, heading, content in sections
-    ]
-    missing = tag("p", "Scripts are switched off: charts that can be zoomed into are not shown.")
-    footer = f"Written by asvgp {__version__}. This page is self-contained: it loads nothing."
-    text = "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            tag("title", name),
-            f"<style>{_style()}</style>",
-            "</head>",
-            "<body>",
-            header,
-            tag("main", tag("noscript", missing), *body),
-            tag("footer", tag("p", footer)),
-            f"<script>/*\n{_asset('uplot.LICENSE')}*/\n{_asset('uplot.min.js')}</script>",
-            f'<script type="module">{_asset("report.js")}</script>',
-            "</body>",
-            "</html>",
-            "",
-        ]
-    )
+    parts = {
+        "name": safe(name),
+        "style": _style(),
+        "lead": facts.lead(view, summary, target),
+        "headline": safe(headline(found)),
+        "links": joined(tag("a", heading, href=f"#{anchor}") for anchor, heading, _ in sections),
+        "sections": joined(
+            tag("section", tag("h2", heading), *content, id=anchor)
+            for anchor, heading, content in sections
+        ),
+        "version": __version__,
+        "licence": _asset("uplot.LICENSE"),
+        "charts": _asset("uplot.min.js"),
+        "script": _asset("report.js"),
+    }
+    text = Template(_asset("page.html")).substitute(parts)
     return Report(text, found)
 
 

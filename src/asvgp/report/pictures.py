@@ -37,16 +37,8 @@ def pictures(
 ) -> list[Html]:
     """Draw panels, each a picture of its own, so that a page can lay them out.
 
-    Parameters
-    ----------
-    name : str
-        Begins the identifiers inside the pictures; unique on a page.
-    count : int
-        Number of panels.
-    size : pair of float
-        Width and height of each in inches.
-    draw : callable
-        Draws into a list of Axes.
+    ``name``, unique on a page, begins the identifiers inside the pictures; each has a ``size`` in
+    inches, and ``draw`` draws into a list of Axes.
     """
     from matplotlib import style
     from matplotlib.figure import Figure

@@ -14,147 +14,117 @@ squares, and that is compared with the noise.
 
 from __future__ import annotations
 
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from asvgp.basis import Array, by_power
+from asvgp.model.chain_effects import input_power
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.grid import GridPosterior
+from asvgp.statistics import Statistics
 
 _LEAST_LEFT = 1e-9  # of 1 - h, below which a cell's mean determines f there
 
 
 class CellMeans(NamedTuple):
-    """Means of y in the cells that hold data.
+    """Means of y in the cells that hold data."""
 
-    Attributes
-    ----------
-    x : ndarray of shape (cells,)
-        Mean input of the data.
-    mean : ndarray of shape (outputs, cells)
-        Mean of y, as observed.
-    z : ndarray of shape (outputs, cells)
-        Difference to the prediction without this cell, in standard deviations.
-    covariates : ndarray of shape (cells, columns)
-        Means of the columns of linear effects.
-    """
-
-    x: Array
-    mean: Array
-    z: Array
-    covariates: Array
+    x: Array  # mean input of the data, (cells,)
+    mean: Array  # of y, as observed, (outputs, cells)
+    z: Array  # difference to the prediction without this cell, in standard deviations
+    covariates: Array  # means of the columns of linear effects, (cells, columns)
 
 
 def cell_means(posterior: ChainPosterior) -> CellMeans:
     """Compare the means of cells with what the rest of the statistics predicts for them."""
     stats, model, grid = posterior.stats, posterior.model, posterior.grid
-    seen = np.flatnonzero(stats.moments[:, 0] > 0.0)
-    weight = stats.moments[seen, 0]
-    powers = stats.moments[seen][:, stats.pair[0]] / weight[:, None]
+    held = np.flatnonzero(stats.moments[:, 0] > 0.0)
+    weight = stats.moments[held, 0]
+    powers = stats.moments[held][:, stats.pair[0]] / weight[:, None]
     phi = powers[:, model.power]
-    splines = np.einsum("oti,ti->ot", posterior.coefficients[:, seen], phi)
-    covariance = posterior.chain.marginals(keep=True)[2][seen]
-    own = np.einsum("ti,tij,tj->t", phi, covariance, phi)
-    x = grid.lower + grid.spacing * (seen + powers[:, 1])
-    covariates = (stats.columns[:, seen, 0] / weight).T + stats.column_centre
+    splines = np.einsum("oti,ti->ot", posterior.coefficients[:, held], phi)
+    covariance = posterior.chain.marginals(keep=True)[2][held]
+    variance = np.einsum("ti,tij,tj->t", phi, covariance, phi)
+    x = grid.lower + grid.spacing * (held + powers[:, 1])
+    covariates = (stats.columns[:, held, 0] / weight).T + stats.column_centre
     predicted = splines
     if posterior.effects is not None:
         design = posterior.effect_values(x, covariates)
-        own = own + posterior.effects.variance(posterior.effects.left(splines, design))
+        variance = variance + posterior.effects.variance(posterior.effects.left(splines, design))
         predicted, _ = posterior.with_effects(splines, np.empty(0), design)
-    mean = stats.targets[:, seen, 0] / weight + stats.centre[:, None]
-    left = 1.0 - weight * own / posterior.noise
+    mean = stats.targets[:, held, 0] / weight + stats.centre[:, None]
+    left = 1.0 - weight * variance / posterior.noise
     left[left < _LEAST_LEFT] = np.nan
     z = (mean - predicted) / np.sqrt(posterior.noise * left / weight)
     return CellMeans(x, mean, z, covariates)
 
 
 class Remainder(NamedTuple):
-    """Variance of y that the model explains, and the rest, per output.
+    """Variance of y that the model explains, and the rest, per output."""
 
-    Attributes
-    ----------
-    explained : ndarray
-        Share of the variance of y that the posterior mean accounts for, at the data.
-    noise_ratio : ndarray
-        Residual variance, allowing for the degrees of freedom spent, over that of the noise.
-    """
-
-    explained: Array
-    noise_ratio: Array
+    explained: Array  # share of the variance of y that the posterior mean accounts for, at the data
+    noise_ratio: Array  # residual variance, allowing for degrees of freedom, over that of the noise
 
 
 def remainder(posterior: ChainPosterior | GridPosterior, freedom: float) -> Remainder:
     """Compute the sums of squares of the residuals from the statistics.
 
-    Parameters
-    ----------
-    posterior : ChainPosterior or GridPosterior
-    freedom : float
-        Effective degrees of freedom.
+    ``freedom`` are the effective degrees of freedom of the model.
     """
     stats = posterior.stats
-    residual = (
-        _of_line(posterior) if isinstance(posterior, ChainPosterior) else _of_field(posterior)
-    )
+    parts = _of_line(posterior) if isinstance(posterior, ChainPosterior) else _of_field(posterior)
+    residual = np.maximum(_residual_squares(*parts), 0.0)
     total = stats.squares - stats.weight * (stats.sums / stats.weight - stats.centre) ** 2
     free = max(stats.count - freedom, 1.0)
-    residual = np.maximum(residual, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         explained = np.where(total > 0.0, 1.0 - residual / total, np.nan)
     return Remainder(explained, residual / (free * posterior.noise))
 
 
-def _of_line(posterior: ChainPosterior) -> Array:
-    """Return ``|y - mean|**2``, weighted: y less its effects of other columns, less polynomials."""
-    stats, model, effects = posterior.stats, posterior.model, posterior.effects
-    outputs, size = len(stats.squares), stats.degree + 1
-    polynomials = by_power(posterior.coefficients[:outputs], model.power, size)
-    targets, squares = stats.targets, stats.squares
-    if effects is not None:
-        design = effects.design
-        stats, beta = design.stats, effects.beta - design.centring.offset  # of centred y
-        polynomials = polynomials + np.einsum("po,pcj->ocj", beta, design.taylor)
-        targets = stats.targets - np.einsum("po,pcj->ocj", beta, design.sums)
-        squares = (
-            stats.squares
-            - 2.0 * np.einsum("po,po->o", beta, design.with_y)
-            + np.einsum("po,pq,qo->o", beta, design.products, beta)
-        )
-    pair = stats.pair
-    fitted = sum(
-        np.einsum(
-            "oc,oc,c->o", polynomials[:, :, i], polynomials[:, :, j], stats.moments[:, column]
-        )
-        for (i, j), column in np.ndenumerate(pair)
-    )
-    return squares - 2.0 * np.einsum("ocj,ocj->o", polynomials, targets) + fitted
+def _of_line(posterior: ChainPosterior) -> tuple[Statistics, Array, Array]:
+    """Return the statistics, the mean as polynomials per cell, and coefficients of covariates."""
+    stats, effects = posterior.stats, posterior.effects
+    outputs = len(stats.squares)
+    mean = by_power(posterior.coefficients[:outputs], posterior.model.power, stats.degree + 1)
+    if effects is None:
+        return stats, mean, np.empty((0, outputs))
+    kernel, design = posterior.kernel, effects.design
+    beta = effects.beta - design.centring.offset  # the sums are of centred y
+    covariates = [input_power(kernel, effect) is None for effect in kernel.effects]
+    return design.stats, mean + np.einsum("po,pcj->ocj", beta, design.taylor), beta[covariates]
 
 
-def _of_field(posterior: GridPosterior) -> Array:
-    """Return ``|y - mean|**2`` for several inputs: one polynomial per cell, with columns beside."""
-    stats, plan = posterior.stats, posterior.plan
-    beta = posterior.columns.copy()  # (columns, outputs); the sums are of centred y
-    beta[len(beta) - plan.effects :] -= posterior.engine.centring.offset
+def _of_field(posterior: GridPosterior) -> tuple[Statistics, Array, Array]:
+    """Return the statistics, the mean as polynomials per cell, and coefficients of columns."""
+    beta = posterior.columns.copy()
+    beta[len(beta) - posterior.plan.effects :] -= posterior.engine.centring.offset
+    mean = posterior.means if posterior.plan.inputs else np.empty((len(beta.T), 0, 0))
+    return posterior.stats, mean, beta
+
+
+def _residual_squares(stats: Statistics, mean: Array, beta: Array) -> Array:
+    """Return ``|y - mean|**2``, weighted, of every output.
+
+    The mean is a polynomial on every cell, (outputs, cells, powers), and columns times ``beta``.
+    """
     out = stats.squares - 2.0 * np.einsum("oc,co->o", stats.column_targets, beta)
     out = out + np.einsum("co,cd,do->o", beta, stats.column_gram, beta)
-    if not plan.inputs:
+    if not stats.grids:
         return out
-    sizes = [p + 1 for p in plan.powers]
-    cells = int(np.prod([grid.cells for grid in plan.grids]))
-    moments = stats.moments.reshape(cells, -1)
-    wide = [2 * p + 1 for p in plan.powers]
-    cross = stats.cross.reshape(cells, int(np.prod(sizes)), stats.cross.shape[-1])
-    powers = list(product(*(range(n) for n in sizes)))
-    for o, table in enumerate(posterior.means):
-        targets = stats.targets[o].reshape(cells, -1)
-        part = -2.0 * float(np.sum(table * targets))
-        part += 2.0 * float(np.einsum("cp,cpk,k->", table, cross, beta[:, o], optimize=True))
-        for i, first in enumerate(powers):
-            for j, second in enumerate(powers):
-                place = np.ravel_multi_index(np.add(first, second), wide)
-                part += float(np.sum(table[:, i] * table[:, j] * moments[:, place]))
-        out[o] += part
+    columns = stats.cross.reshape(*mean.shape[1:], len(beta))
+    targets = stats.targets.reshape(mean.shape) - np.einsum("cpk,ko->ocp", columns, beta)
+    out = out - 2.0 * np.einsum("ocp,ocp->o", mean, targets)
+    moments = stats.moments.reshape(mean.shape[1], -1)
+    for (i, j), place in np.ndenumerate(_pairs(stats)):
+        out = out + np.einsum("oc,oc,c->o", mean[:, :, i], mean[:, :, j], moments[:, place])
     return out
+
+
+def _pairs(stats: Statistics) -> Array:
+    """Return the places, among the moments of a cell, of the products of two powers."""
+    if len(stats.grids) == 1:
+        return stats.pair
+    powers = np.indices([k + 1 for k in stats.degrees]).reshape(len(stats.degrees), -1)
+    both = powers[:, :, None] + powers[:, None, :]
+    return np.asarray(np.ravel_multi_index(tuple(both), [2 * k + 1 for k in stats.degrees]))

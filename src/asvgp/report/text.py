@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from asvgp.plot.inputs import Input
-from asvgp.times import Duration
+from asvgp.times import Duration, in_short
 
 # Seconds to round times to, and the spans from which on that is fine enough.
 _FINEST = ((60.0, 86_400.0), (1.0, 600.0), (1e-3, 1.0))
@@ -73,10 +73,9 @@ def shown(value, digits: int = 5) -> str:
         number, _, unit = str(value).partition(" ")
         return f"{_rounded(float(number), digits)} {unit}"
     if isinstance(value, np.datetime64):
-        return _time(str(value.astype("M8[ns]")).replace("T", " "))
+        return in_short(value.astype("M8[ns]")).replace("T", " ")
     if isinstance(value, datetime):
-        zone = value.strftime("%Z")
-        return _time(value.replace(tzinfo=None).isoformat(sep=" ")) + (f" {zone}" if zone else "")
+        return f"{shown(np.datetime64(value.replace(tzinfo=None)))} {value:%Z}".rstrip()
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, float | np.floating):
@@ -111,15 +110,6 @@ def fixed(value: float, digits: int = 2) -> str:
     return text.replace("-", "−") if float(text) else text.lstrip("-")
 
 
-def _time(text: str) -> str:
-    """Return the text of a time without the zeros at its end."""
-    day, _, clock = text.partition(" ")
-    clock = clock.rstrip("0").rstrip(".") if "." in clock else clock
-    if clock in ("", "00:00:00"):
-        return day
-    return f"{day} {clock.removesuffix(':00') if clock.count(':') == 2 else clock}"
-
-
 def at(place: Input, value: float) -> str:
     """Return a place along an input, as people write it."""
     if place.axis is None:
@@ -141,7 +131,7 @@ def share(value: float) -> str:
     return f"{_rounded(100.0 * value, 2 if value < 0.5 else 4)} %"
 
 
-def counted(number: int, what: str, many: str | None = None) -> str:
+def counted(number: int, what: str) -> str:
     """Return a number of things.
 
     Examples
@@ -149,7 +139,7 @@ def counted(number: int, what: str, many: str | None = None) -> str:
     >>> counted(1, "output"), counted(12_000, "row")
     ('1 output', '12,000 rows')
     """
-    return f"{number:,} {what if number == 1 else many or what + 's'}"
+    return f"{number:,} {what if number == 1 else what + 's'}"
 
 
 def listed(parts: Sequence[str]) -> str:

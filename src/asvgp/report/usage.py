@@ -9,6 +9,9 @@ from asvgp.plot.view import View
 from asvgp.report.text import Html, joined, tag
 
 _FILE = "model.asvgp"
+_SHELL = f"""asvgp info {_FILE}
+asvgp predict {_FILE} new.csv -o out.parquet
+asvgp report {_FILE} -o report.html"""
 
 
 def usage(view: View) -> Html:
@@ -23,7 +26,7 @@ def usage(view: View) -> Html:
             ),
             _code(python(view)),
             tag("p", "From the shell, for a file whose columns are named as in the data:"),
-            _code(shell()),
+            _code(_SHELL),
         ]
     )
 
@@ -33,67 +36,42 @@ def _code(text: str) -> Html:
     return tag("div", tag("pre", tag("code", text)), button, class_="code")
 
 
-def shell() -> str:
-    """Return commands for the shell."""
-    return "\n".join(
-        [
-            f"asvgp info {_FILE}",
-            f"asvgp predict {_FILE} new.csv -o out.parquet",
-            f"asvgp report {_FILE} -o report.html",
-        ]
-    )
-
-
 def python(view: View) -> str:
     """Return lines that load the model and ask it something inside its domain."""
-    lines, X = _inputs(view)
-    numbers = view.gp.n_features_in_ == 1 and view.line.axis is None
-    more = ["import asvgp", "", f'gp = asvgp.load("{_FILE}")', *lines]
+    library, X = _inputs(view)
+    lines = [*sorted({"import asvgp", library}), "", f'gp = asvgp.load("{_FILE}")', f"X = {X}"]
     if view.target_names is None:
-        more += [
-            f"mean, std = gp.predict({X}, return_std=True)",
-            f"parts = gp.predict({X}, components=True)[1]  # every component's mean and std",
+        lines += [
+            "mean, std = gp.predict(X, return_std=True)",
+            "parts = gp.predict(X, components=True)[1]  # every component's mean and std",
         ]
     else:  # fitted to a source, the model answers in kind
-        more += [
-            f"answer = gp.predict({X}, components=True)  # a frame, a pair for every component",
+        lines += [
+            "answer = gp.predict(X, components=True)  # a frame, a pair for every component",
             'mean, std = answer["mean"], answer["std"]',
         ]
-    more += [
-        f"draws = gp.sample_y({X}, 10, random_state=0)  # joint samples of f",
-        "print(gp.summary())",
-    ]
-    if numbers:
+    lines.append("draws = gp.sample_y(X, 10, random_state=0)  # joint samples of f")
+    if view.gp.n_features_in_ == 1 and view.line.axis is None:
         low, high = view.line.lower, view.line.upper
-        more.insert(-1, f"total = gp.integrate({low!r}, {high!r})  # of f, over an interval")
-    imports = [line for line in more if line.startswith("import ")]
-    rest = [line for line in more if not line.startswith("import ")]
-    return "\n".join([*sorted(imports), *rest])
+        lines.append(f"total = gp.integrate({low!r}, {high!r})  # of f, over an interval")
+    return "\n".join([*lines, "print(gp.summary())"])
 
 
-def _inputs(view: View) -> tuple[list[str], str]:
-    """Return lines that make two rows of X, and its name."""
-    names = view.layout.names
-    width = view.gp.n_features_in_
-    columns = [view.inputs.get(column) for column in range(width)]
-    if names is not None:
-        body = ", ".join(
-            f"{name!r}: {_two(place, frame=True)}"
-            for name, place in zip(names, columns, strict=True)
-        )
-        return ["import pandas as pd", "", f"X = pd.DataFrame({{{body}}})"], "X"
+def _inputs(view: View) -> tuple[str, str]:
+    """Return the import that two rows of X need, and these as code."""
+    width, names = view.gp.n_features_in_, view.layout.names
+    places = [view.inputs.get(column) for column in range(width)]
+    zones = [place.axis.tz for place in places if place is not None and place.axis is not None]
+    if names is not None or (zones and width > 1):
+        pairs = zip(names or range(width), places, strict=True)
+        body = ", ".join(f"{key!r}: {_two(place, frame=True)}" for key, place in pairs)
+        return "import pandas as pd", f"pd.DataFrame({{{body}}})"
+    if zones:
+        library = "import pandas as pd" if zones[0] else "import numpy as np"
+        return library, _two(places[0], frame=bool(zones[0]))
     if width == 1:
-        if columns[0] is not None and columns[0].axis is not None:
-            timed = "pd." if columns[0].axis.tz else "np."
-            library = "import pandas as pd" if timed == "pd." else "import numpy as np"
-            return [library, "", f"X = {_two(columns[0], frame=timed == 'pd.')}"], "X"
-        return [f"X = {_two(columns[0])}"], "X"
-    if any(place is not None and place.axis is not None for place in columns):
-        body = ", ".join(f"{i}: {_two(place, frame=True)}" for i, place in enumerate(columns))
-        return ["import pandas as pd", "", f"X = pd.DataFrame({{{body}}})"], "X"
-    pairs = [_ends(place) for place in columns]
-    rows = [[pair[i] for pair in pairs] for i in (0, 1)]
-    return [f"X = {rows!r}"], "X"
+        return "import asvgp", _two(places[0])
+    return "import asvgp", repr([list(row) for row in zip(*map(_ends, places), strict=True)])
 
 
 def _ends(place: Input | None) -> tuple[float, float]:

@@ -34,11 +34,21 @@ def finite_range(x, name: str = "X") -> tuple[float, float]:
     lows, highs = zip(*each_share(len(x), share), strict=True)
     low, high = float(np.min(lows)), float(np.max(highs))
     if len(x) and not (np.isfinite(low) and np.isfinite(high)):
-        bad = np.flatnonzero(~np.isfinite(np.asarray(x, dtype=float)))
-        rows = ", ".join(str(row) for row in bad[:5])
-        more = ", ..." if len(bad) > 5 else ""
+        where = in_rows(~np.isfinite(np.asarray(x, dtype=float)))
         raise ValueError(
-            f"Input {name} contains NaN or infinity in {len(bad)} of {len(x)} rows "
-            f"({rows}{more}). Drop or fix those rows."
+            f"Input {name} contains NaN or infinity in {where}. Drop or fix those rows."
         )
     return low, high
+
+
+def in_rows(wrong) -> str:
+    """Say in how many rows something is wrong, and which are the first of them.
+
+    Examples
+    --------
+    >>> in_rows(np.array([False, True, True]))
+    '2 of 3 rows (1, 2)'
+    """
+    rows = np.flatnonzero(wrong)
+    more = ", ..." if len(rows) > 5 else ""
+    return f"{len(rows)} of {len(wrong)} rows ({', '.join(map(str, rows[:5]))}{more})"

@@ -14,12 +14,7 @@ class Progress(event.Listener):
     """One line that rewrites itself, from two seconds on.
 
     As a context it also reports that functions are being compiled, which takes a while on a new
-    machine, and it leaves a clean line.
-
-    Parameters
-    ----------
-    mode : {"auto", True, False}
-        "auto" shows progress only on a terminal.
+    machine, and it leaves a clean line. "auto" shows progress only on a terminal.
     """
 
     def __init__(self, mode: str | bool = "auto"):

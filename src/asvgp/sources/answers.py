@@ -10,7 +10,7 @@ import numpy as np
 from asvgp.data.columns import Columns
 from asvgp.runtime.progress import Progress
 from asvgp.sources.blocks import joined
-from asvgp.sources.convert import arrow
+from asvgp.sources.convert import arrow, library
 from asvgp.sources.source import Chunk, Predict, Source, open_source
 
 
@@ -33,13 +33,12 @@ def is_frame(X) -> bool:
 
 def is_lazy(X) -> bool:
     """Return True if X is read when needed, or is Arrow's, which scikit-learn does not know."""
-    kind = type(X)
-    origin = kind.__module__.partition(".")[0]
+    kind = type(X).__name__
     return (
         isinstance(X, Iterator)
-        or origin in ("pyarrow", "dask")
-        or (origin == "xarray" and kind.__name__ == "Dataset")
-        or kind.__name__ == "LazyFrame"
+        or library(X) in ("pyarrow", "dask")
+        or (library(X) == "xarray" and kind == "Dataset")
+        or kind == "LazyFrame"
         or (callable(X) and not hasattr(X, "shape"))
     )
 

@@ -1,4 +1,4 @@
-"""Arrays, memory-mapped or not, and iterables of chunks."""
+"""Arrays, in memory or memory-mapped, and iterables of chunks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from asvgp.data.columns import Columns, Table
+from asvgp.data.columns import Columns, Gridded, Table
 from asvgp.sources.blocks import joined
 from asvgp.sources.convert import as_inputs, as_numbers
+from asvgp.sources.frames import columns_of
 from asvgp.sources.paths import stamps
 from asvgp.sources.roles import Roles
-from asvgp.sources.source import Chunk, Source
+from asvgp.sources.source import Chunk, Reader, Source, Stream
 from asvgp.sources.table import TableSource, chunk_of
 
 ROWS = 1 << 18  # read from an array at once
@@ -23,12 +24,53 @@ ROWS = 1 << 18  # read from an array at once
 def open_source(data, roles: Roles) -> Source | None:
     """Return a source for arrays, dictionaries of them, iterables and functions."""
     if isinstance(data, np.ndarray):
-        return ArraySource(data, roles)
+        return array_source(data, roles)
     if isinstance(data, Mapping):
         return DictSource(data, roles)
-    if callable(data) or isinstance(data, Iterable):
-        return ChunkSource(data, roles)  # pyright: ignore[reportArgumentType]
-    return None
+    return ChunkSource(data, roles) if callable(data) or isinstance(data, Iterable) else None
+
+
+def array_source(data: np.ndarray, roles: Roles, paths: Sequence[str] = ()) -> Source:
+    """Return a source for an array, whose columns have names or numbers."""
+    return (DictSource if data.dtype.names else ArraySource)(data, roles, paths)
+
+
+class RowsSource(Source, Stream):
+    """Arguments of `GPRegressor.fit` that are arrays: one block, which is never copied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> stream = RowsSource(Chunk(np.arange(3.0), np.ones(3))).open()
+    >>> stream.whole, stream.head.rows
+    (True, 3)
+    """
+
+    whole = True
+
+    def __init__(self, block: Chunk):
+        self.head, self.roles = block, Roles()
+        self.gridded = isinstance(block.X, Gridded)
+
+    def prepared(self, kernel, inputs=None) -> Source:
+        """Return the source as it is: its columns were chosen by the user."""
+        return self
+
+    def stream(self) -> Stream:
+        """Return itself."""
+        return self
+
+    def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
+        """Yield the only block."""
+        yield self.head
+
+    def blocks(self) -> Iterator[Chunk]:
+        """Yield the only block."""
+        return self.chunks()
+
+    def statistics(self, reader: Reader, progress=None):
+        """Return the statistics of all rows."""
+        return reader.statistics((self.head,), progress)
 
 
 class DictSource(TableSource):
@@ -67,8 +109,6 @@ class ArraySource(Source):
 
     def prepared(self, kernel, inputs=None) -> Source:
         """Return the source with its columns chosen."""
-        if self.data.dtype.names:
-            return DictSource(self.data, self.roles, self.paths).prepared(kernel, inputs)
         new = copy(self)
         width = self.data.shape[1] if self.data.ndim == 2 else 1
         new.roles = self.roles.resolved(range(width))
@@ -106,7 +146,7 @@ class ArraySource(Source):
 class ChunkSource(Source):
     """Chunks from the user's code: an iterable, or a function that returns one."""
 
-    def __init__(self, data: Iterable | Callable[[], Iterable], roles: Roles):
+    def __init__(self, data: Iterable | Callable[..., Any], roles: Roles):
         self.data, self.roles, self.kernel = data, roles, None
         self.again = callable(data) or not isinstance(data, Iterator)
         self.names: tuple[str, ...] | None = None
@@ -172,14 +212,3 @@ class ChunkSource(Source):
         if weight is not None and np.ndim(weight):
             weight = as_numbers(weight, "weight", start)
         return Chunk(X, y, weight, None, self.roles.width)
-
-
-def columns_of(item) -> Mapping[str, Any]:
-    """Return the columns of a frame, a dictionary, a structured array or a table by name."""
-    if isinstance(item, Mapping):
-        return item
-    if isinstance(item, np.ndarray) and item.dtype.names:
-        return {name: item[name] for name in item.dtype.names}
-    from asvgp.sources.frames import frame_columns
-
-    return frame_columns(item)

@@ -39,7 +39,7 @@ def in_blocks(chunks: Iterable[Chunk], rows: int | None = None) -> Iterator[Chun
         begin = 0
         while begin < chunk.rows:
             block = _Block(rows, buffers.popleft()) if block is None else block
-            begin += block.add(chunk[begin : begin + rows - block.rows])
+            begin += block.add(chunk.part(slice(begin, begin + rows - block.rows)))
             if block.rows == rows:
                 buffers.append(block.parts)
                 yield block.chunk()
@@ -114,17 +114,11 @@ def _put(old, new, rows: slice):
         raise ValueError(
             f"Chunks differ in their number of columns: {_width(old)}, then {_width(new)}."
         )
-    if new.dtype != old.dtype and (kind := _common(old.dtype, new.dtype)) != old.dtype:
-        old = old.astype(kind)
+    if (old.dtype.kind == "M") != (new.dtype.kind == "M"):
+        raise TypeError("A column holds numbers in some chunks and times in others.")
+    old = old.astype(np.result_type(old, new), copy=False)
     old[rows] = new
     return old
-
-
-def _common(one: np.dtype, other: np.dtype) -> np.dtype:
-    """Return a type for the values of both."""
-    if "M" in (one.kind, other.kind) and one.kind != other.kind:
-        raise TypeError("A column holds numbers in some chunks and times in others.")
-    return np.result_type(one, other)
 
 
 def _width(values) -> int:
@@ -165,7 +159,7 @@ class BlockStream(Stream):
     """A source read block by block, in this process."""
 
     def __init__(self, source: Source):
-        blocks = in_blocks(source.chunks())
+        blocks = source.chunks() if source.gridded else in_blocks(source.chunks())
         blocks = read_ahead(blocks) if source.ahead else blocks
         first = next(blocks, None)
         if first is None:

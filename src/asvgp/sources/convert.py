@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import Any
 
 import numpy as np
@@ -189,14 +190,7 @@ def _cast(text, kind):
 
 def _first_wrong(text, kind) -> int:
     """Find the first row that cannot be converted, by bisection."""
-    good, bad = 0, len(text)  # text[:good] is fine, text[:bad] is not
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        if _cast(text[good:middle], kind) is None:
-            bad = middle
-        else:
-            good = middle
-    return good
+    return bisect_left(range(len(text)), True, key=lambda row: _cast(text[: row + 1], kind) is None)
 
 
 def _number(text: str) -> bool:

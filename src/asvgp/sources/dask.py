@@ -11,7 +11,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from functools import reduce
+from dataclasses import replace
+from functools import partial, reduce
 from operator import add
 from typing import Any, NamedTuple
 
@@ -21,11 +22,11 @@ from asvgp.data.columns import Columns
 from asvgp.policies import DATA
 from asvgp.sources.arrays import ArraySource
 from asvgp.sources.blocks import extremes, in_blocks, joined
-from asvgp.sources.convert import as_inputs, as_numbers
+from asvgp.sources.convert import as_numbers, library
 from asvgp.sources.frames import PandasSource
 from asvgp.sources.roles import Roles, listed
 from asvgp.sources.source import Chunk, Source, Stream
-from asvgp.sources.table import TableSource, chunk_of
+from asvgp.sources.table import chunk_of
 from asvgp.statistics.accumulator import block_rows
 
 FAN_IN = 8  # statistics that are added at once
@@ -39,9 +40,12 @@ NO_ROWS = "There are no data: 0 rows."
 
 def open_source(data, roles: Roles) -> Source | None:
     """Return a source for Dask frames and arrays, None for other data."""
-    if type(data).__module__.partition(".")[0] != "dask":
-        return None
-    return DaskFrame(data, roles) if is_frame(data) else DaskPieces(data, roles)
+    return dask_source(data, roles) if library(data) == "dask" else None
+
+
+def dask_source(X, roles: Roles, y=None, weight=None, noise_variance=None) -> Source:
+    """Return the source of a Dask frame or array; y and weights may come beside it."""
+    return (DaskFrame if is_frame(X) else DaskArray)(X, roles, (y, weight, noise_variance))
 
 
 def is_frame(data) -> bool:
@@ -103,11 +107,6 @@ def _run(work: Callable, options: Sequence, make: Callable[..., Chunk], argument
     return work(make(*arguments), *options)
 
 
-def itself(chunk: Chunk) -> Chunk:
-    """Return the chunk."""
-    return chunk
-
-
 def statistics_of(chunk: Chunk, reader, number: int):
     """Return the statistics of one partition; None where it has no rows."""
     if not chunk.rows:
@@ -117,12 +116,6 @@ def statistics_of(chunk: Chunk, reader, number: int):
         return reader.statistics(blocks)
 
 
-def add_statistics(parts: Sequence):
-    """Return the sum of statistics; None, which stands for no rows, where there are none."""
-    parts = [part for part in parts if part is not None]
-    return reduce(add, parts) if parts else None
-
-
 def ends_of(chunk: Chunk, along: int | None):
     """Return the outermost inputs of a partition and its number of rows."""
     return (extremes(chunk.X, chunk.width, along), chunk.rows) if chunk.rows else None
@@ -130,26 +123,28 @@ def ends_of(chunk: Chunk, along: int | None):
 
 def join_ends(parts: Sequence):
     """Return the outermost inputs of several partitions and their number of rows."""
-    parts = [part for part in parts if part is not None]
-    if not parts:
-        return None
     ends = extremes(joined([Chunk(ends) for ends, _ in parts]).X)
     return ends, sum(rows for _, rows in parts)
 
 
-def first_rows(chunk: Chunk, rows: int) -> Chunk:
-    """Return the first rows of a partition."""
-    return chunk[:rows] if chunk.rows > rows else chunk
+def first_rows(chunk: Chunk, rows: int | None = None) -> Chunk:
+    """Return the first rows of a partition, by default all."""
+    return chunk if rows is None or chunk.rows <= rows else chunk.part(slice(rows))
 
 
 def tree(parts: Sequence, join: Callable, fan_in: int = FAN_IN):
-    """Join delayed values, a few at a time, until one is left."""
+    """Join delayed values, a few at a time, until one is left; None stands for no rows."""
     from dask.delayed import delayed
 
-    parts, joins = list(parts), delayed(join, pure=False)
+    parts, joins = list(parts), delayed(_join, pure=False)
     while len(parts) > 1:
-        parts = [joins(parts[i : i + fan_in]) for i in range(0, len(parts), fan_in)]
+        parts = [joins(join, parts[i : i + fan_in]) for i in range(0, len(parts), fan_in)]
     return parts[0]
+
+
+def _join(join: Callable, parts: Sequence):
+    some = [part for part in parts if part is not None]
+    return join(some) if some else None
 
 
 def delayed_once(predict):
@@ -188,7 +183,7 @@ class DaskStream(Stream):
         fan_in = int(min(max(FAN_IN_BYTES // max(size, 1), 2), FAN_IN))
         once = delayed(reader, traverse=False, pure=False)  # the graph holds it by its key
         sums = [part.task(statistics_of, once, i) for i, part in enumerate(self.parts)]
-        (total,) = computed(tree(sums, add_statistics, fan_in))
+        (total,) = computed(tree(sums, partial(reduce, add), fan_in))
         if total is None:
             raise ValueError(NO_ROWS)
         if progress is not None:
@@ -198,7 +193,7 @@ class DaskStream(Stream):
     def blocks(self) -> Iterator[Chunk]:
         """Yield all rows, a partition at a time."""
         for part in self.parts:
-            (chunk,) = computed(part.task(itself))
+            (chunk,) = computed(part.task(first_rows))
             if chunk.rows:
                 yield chunk
 
@@ -223,14 +218,42 @@ def first_look(parts: Sequence[Part], rows: int | None, limit: int) -> tuple[Chu
 
 
 class DaskSource(Source):
-    """Base of sources that are partitions."""
+    """Base of sources that are partitions: X, and y and weights beside it, partitioned alike.
+
+    Without y beside X, columns of X are chosen for it.
+    """
+
+    make: Callable[..., Chunk]
+
+    def __init__(self, X, roles: Roles, beside: tuple):
+        self.X, self.roles, self.beside = X, roles, beside
 
     @abstractmethod
+    def pieces(self, inputs_only: bool) -> list:
+        """Return the delayed partitions of X."""
+
     def parts(self, inputs_only: bool = False) -> list[Part]:
         """Return all partitions."""
+        pieces = self.pieces(inputs_only)
+        chunks = getattr(self.X, "chunks", ((),))[0]
+        others = [
+            [None] * len(pieces)
+            if value is None or inputs_only
+            else _pieces(value, name, pieces, chunks)
+            for name, value in zip(BESIDE, self.beside, strict=True)
+        ]
+        return [
+            Part(self.make, (X, self.roles, inputs_only, number, *beside))
+            for number, (X, *beside) in enumerate(zip(pieces, *others, strict=True))
+        ]
 
-    def open(self) -> Stream:
-        """Start to read, on the workers."""
+    def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
+        """Yield all rows, a partition at a time."""
+        for part in self.parts(inputs_only):
+            yield computed(part.task(first_rows))[0]
+
+    def stream(self) -> Stream:
+        """Return a new reading, on the workers."""
         parts = self.parts()
         # Beyond that many rows, and one more, an automatic grid does not depend on their number.
         limit = DATA.many_rows + 2 if self.roles.width is None else block_rows(2)
@@ -250,42 +273,32 @@ class DaskSource(Source):
 # ---------------------------------------------------------------- frames
 
 
-class DaskFrame(DaskSource, TableSource):
+class DaskFrame(DaskSource):
     """A Dask data frame; its index is a column where it is named."""
 
-    def __init__(self, frame, roles: Roles):
-        super().__init__(roles)
-        self.frame = frame
+    def __init__(self, X, roles: Roles, beside: tuple):
+        super().__init__(X, roles, beside)
+        self.make, self.table = chunk_of_frame, PandasSource(X._meta, roles)
+        if beside[0] is not None and roles.inputs is None:
+            self.roles = replace(roles, inputs=tuple(self.table.names()))
 
-    def names(self) -> Sequence[str]:
-        """Return the names of all columns."""
-        return [str(name) for name in self.frame.columns]
-
-    def hidden(self) -> Sequence[str]:
-        """Return the name of the index."""
-        name = self.frame.index.name
-        return [] if name is None or str(name) in self.names() else [str(name)]
+    def prepared(self, kernel, inputs=None) -> Source:
+        """Return the source with its columns chosen."""
+        return self.with_roles(self.table.with_roles(self.roles).prepared(kernel, inputs).roles)
 
     def _chosen(self, names: Sequence[str]):
         """Return the frame with these columns alone, so that others are not even read."""
-        return self.frame[[name for name in self.frame.columns if str(name) in names]]
+        return self.X[[name for name in self.X.columns if str(name) in names]]
 
-    def parts(self, inputs_only: bool = False) -> list[Part]:
-        """Return all partitions."""
-        frames = self._chosen(self.roles.columns(inputs_only)).to_delayed()
-        roles = self.roles
-        return [Part(chunk_of_frame, (f, roles, inputs_only, i)) for i, f in enumerate(frames)]
-
-    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        """Yield all rows, a partition at a time."""
-        for number, part in enumerate(self._chosen(names).to_delayed()):
-            yield columns_of(computed(part)[0], names, number)
+    def pieces(self, inputs_only: bool) -> list:
+        """Return the delayed partitions of the columns that are used."""
+        return self._chosen(self.roles.columns(inputs_only)).to_delayed()
 
     def answer(self, predict):
         """Return a Dask data frame with the same index."""
-        meta = _predict_frame(self.frame._meta, self.inputs, predict)
-        chosen, once = self._chosen(self.inputs), delayed_once(predict)
-        return chosen.map_partitions(_predict_frame, self.inputs, once, meta=meta)
+        inputs, once = self.roles.inputs, delayed_once(predict)
+        meta = _predict_frame(self.X._meta, inputs, predict)
+        return self._chosen(inputs).map_partitions(_predict_frame, inputs, once, meta=meta)
 
 
 def columns_of(frame, names: Sequence[str], number: int) -> Mapping[str, Any]:
@@ -299,13 +312,29 @@ def columns_of(frame, names: Sequence[str], number: int) -> Mapping[str, Any]:
     return source.columns(names)
 
 
-def chunk_of_frame(frame, roles: Roles, inputs_only: bool, number: int) -> Chunk:
+def chunk_of_frame(frame, roles: Roles, inputs_only: bool, number: int, *beside) -> Chunk:
     """Return a partition as a chunk."""
     if not len(frame):
         return Chunk(np.empty(0))
     table = columns_of(frame, roles.columns(inputs_only), number)
     with naming_partition(number):
-        return chunk_of(table, roles, 0, inputs_only)
+        return with_targets(chunk_of(table, roles, 0, inputs_only), *beside)
+
+
+def with_targets(chunk: Chunk, y, weight, noise_variance) -> Chunk:
+    """Return a chunk with y and weights that came beside its inputs."""
+    if y is None:
+        return chunk
+    for name, part in zip(BESIDE, (y, weight, noise_variance), strict=True):
+        if part is not None and len(part) != chunk.rows:
+            raise ValueError(f"{chunk.rows} rows of X, but {len(part)} of {name}.")
+
+    def numbers(part, name: str):
+        return None if part is None else as_numbers(part, name)
+
+    values = np.asarray(y) if np.ndim(y) > 1 else numbers(y, "y")
+    weights = numbers(weight, "sample_weight")
+    return Chunk(chunk.X, values, weights, numbers(noise_variance, "noise_variance"), chunk.width)
 
 
 def _predict_frame(frame, inputs: Sequence[str], predict):
@@ -320,64 +349,34 @@ def _predict_frame(frame, inputs: Sequence[str], predict):
 # ---------------------------------------------------------------- arrays
 
 
-class DaskPieces(DaskSource):
-    """X, y and weights as Dask arrays, frames or series, partitioned alike.
+class DaskArray(DaskSource):
+    """A Dask array with columns by number."""
 
-    Without ``y`` columns of X are chosen by number.
-    """
-
-    def __init__(self, X, roles: Roles, y=None, weight=None, noise_variance=None):
-        self.X, self.roles = X, roles
-        self.beside = (y, weight, noise_variance)
-        self.columns: tuple[str, ...] | None = None
-        if is_frame(X):
-            self.columns = tuple(str(name) for name in X.columns)
-            return
+    def __init__(self, X, roles: Roles, beside: tuple):
         if X.ndim not in (1, 2):
             raise ValueError(f"An array of data must have rows and columns, not {X.shape}.")
-        self.X = X.rechunk({1: -1}) if X.ndim == 2 else X  # rows are never divided
-        self.rows = None if np.isnan(X.shape[0]) else int(X.shape[0])
+        super().__init__(X.rechunk({1: -1}) if X.ndim == 2 else X, roles, beside)  # whole rows
+        self.make, self.rows = chunk_of_rows, None if np.isnan(X.shape[0]) else int(X.shape[0])
 
-    def prepared(self, kernel, inputs=None) -> DaskPieces:
+    def prepared(self, kernel, inputs=None) -> DaskArray:
         """Return the source with its columns chosen."""
         new = copy(self)
-        if self.columns is not None:
-            names = self.columns if inputs is None else tuple(inputs)
-            new.roles = Roles(inputs=names, width=self.roles.width).resolved(self.columns)
-        elif self.roles.target is not None or self.roles.inputs is not None:
+        if self.roles.target is not None or self.roles.inputs is not None:
             width = self.X.shape[1] if self.X.ndim == 2 else 1
             new.roles = self.roles.resolved(range(int(width)))
         return new
 
     @property
-    def inputs(self) -> tuple[str, ...] | None:
-        """Names of the columns of a frame."""
-        return self.columns
+    def inputs(self) -> None:
+        """None: columns have no names."""
+        return None
 
-    def parts(self, inputs_only: bool = False) -> list[Part]:
-        """Return all partitions."""
-        pieces = list(np.ravel(self.X.to_delayed()))
-        chunks = self.X.chunks[0] if self.columns is None else ()
-        others = [
-            [None] * len(pieces)
-            if value is None or inputs_only
-            else _pieces(value, name, pieces, chunks)
-            for name, value in zip(BESIDE, self.beside, strict=True)
-        ]
-        return [
-            Part(chunk_of_pieces, (X, self.roles, inputs_only, number, *beside))
-            for number, (X, *beside) in enumerate(zip(pieces, *others, strict=True))
-        ]
-
-    def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
-        """Yield all rows, a partition at a time."""
-        for part in self.parts(inputs_only):
-            yield computed(part.task(itself))[0]
+    def pieces(self, inputs_only: bool) -> list:
+        """Return the delayed blocks."""
+        return list(np.ravel(self.X.to_delayed()))
 
     def answer(self, predict):
-        """Return Dask arrays by name, or a frame for a frame."""
-        if self.columns is not None:
-            return DaskFrame(self.X, Roles(inputs=self.inputs)).answer(predict)
+        """Return Dask arrays by name."""
         import dask.array as da
 
         names = list(predict(None))
@@ -422,28 +421,15 @@ def _pieces(value, name: str, pieces: Sequence, chunks: Sequence[int]) -> list:
     return parts
 
 
-def chunk_of_pieces(X, roles: Roles, inputs_only: bool, number: int, y, weight, noise) -> Chunk:
-    """Return blocks of arrays, or of frames, as a chunk."""
+def chunk_of_rows(X, roles: Roles, inputs_only: bool, number: int, *beside) -> Chunk:
+    """Return blocks of arrays as a chunk."""
     if not len(X):
         return Chunk(np.empty(0))
+    X = np.asarray(X)
     with naming_partition(number):
-        for name, part in zip(BESIDE, (y, weight, noise), strict=True):
-            if part is not None and len(part) != len(X):
-                raise ValueError(f"{len(X)} rows of X, but {len(part)} of {name}.")
-        if hasattr(X, "columns"):
-            table = columns_of(X, roles.inputs, number)
-            rows: Any = Columns(roles.inputs, [as_inputs(table[n], n) for n in roles.inputs])
-        elif roles.inputs is not None:
-            return joined(list(ArraySource(np.asarray(X), roles).chunks(inputs_only)))
-        else:
-            rows = np.asarray(X)
-
-        def numbers(part, name: str):
-            return None if part is None else as_numbers(part, name)
-
-        values = np.asarray(y) if np.ndim(y) > 1 else numbers(y, "y")
-        weights, noises = numbers(weight, "sample_weight"), numbers(noise, "noise_variance")
-        return Chunk(rows, values, weights, noises, roles.width)
+        if roles.inputs is not None:
+            return joined(list(ArraySource(X, roles).chunks(inputs_only)))
+        return with_targets(Chunk(X, width=roles.width), *beside)
 
 
 def _predict_rows(X, predict, count: int) -> np.ndarray:
@@ -457,19 +443,15 @@ def _predict_rows(X, predict, count: int) -> np.ndarray:
 def grid_stream(source) -> Stream:
     """Return the pass over a grid of Dask arrays, a box of chunks at a time."""
     rows = int(np.clip(source.rows // 64, DATA.many_rows, block_rows(2)))
+    chunk = source.blueprint.chunk
 
     def part(box) -> Part:
         parts, shape = source.arrays(box, inputs_only=False)
         arrays = {name: variable.data for name, variable in parts.items()}
-        return Part(chunk_of_box, (source.blueprint, arrays, shape))
+        return Part(chunk, (arrays, shape, False))
 
     boxes = source.boxes(rows)
     whole = len(boxes) == 1
     small = FIRST_ROWS if source.roles.width is None and not whole else rows
-    (head,) = computed(part(source.boxes(small)[0]).task(itself))
+    (head,) = computed(part(source.boxes(small)[0]).task(first_rows))
     return DaskStream([part(box) for box in boxes], head, whole)
-
-
-def chunk_of_box(blueprint, arrays: Mapping[str, Any], shape: Sequence[int]) -> Chunk:
-    """Return blocks of variables as a chunk."""
-    return blueprint.chunk(arrays, shape, inputs_only=False)

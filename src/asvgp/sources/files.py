@@ -16,7 +16,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from asvgp.sources.arrays import ArraySource, DictSource
+from asvgp.sources.arrays import DictSource, array_source
 from asvgp.sources.arrow import ArrowDataset
 from asvgp.sources.convert import arrow
 from asvgp.sources.paths import check_distinct, unreadable
@@ -106,7 +106,7 @@ def _numpy(paths: Sequence[str], kind: str, roles: Roles) -> Source:
         raise ValueError(f"There are {len(paths)} NumPy files: give one at a time, or use Parquet.")
     try:
         if kind == "npy":
-            return ArraySource(np.load(paths[0], mmap_mode="r"), roles, paths)
+            return array_source(np.load(paths[0], mmap_mode="r"), roles, paths)
         with open(paths[0], "rb") as file, np.load(file) as arrays:
             return DictSource(dict(arrays), roles, paths)
     except (ValueError, OSError, EOFError, BadZipFile, zlib.error) as error:

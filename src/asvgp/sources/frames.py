@@ -28,11 +28,15 @@ def open_source(data, roles: Roles) -> Source | None:
     return arrow_tables.open_source(data, roles)
 
 
-def frame_columns(frame) -> Mapping[str, Any]:
-    """Return the columns of a frame or a table by name."""
-    source = open_source(frame, Roles())
+def columns_of(item) -> Mapping[str, Any]:
+    """Return the columns of a frame, a dictionary, a structured array or a table by name."""
+    if isinstance(item, Mapping):
+        return item
+    if isinstance(item, np.ndarray) and item.dtype.names:
+        return {name: item[name] for name in item.dtype.names}
+    source = open_source(item, Roles())
     if not isinstance(source, TableSource):
-        raise TypeError(f"A chunk must be a frame, a dictionary or (X, y), not {type(frame)}.")
+        raise TypeError(f"A chunk must be a frame, a dictionary or (X, y), not {type(item)}.")
     names = source.names()
     check_distinct_names(names)
     if isinstance(source, PandasSource):
@@ -119,10 +123,11 @@ class PolarsSource(TableSource):
 
         if not self.lazy:
             return pl.DataFrame(collected(predict, self.chunks(inputs_only=True)))
-        inputs = self.frame.select(list(self.inputs))
+        roles = Roles(inputs=self.roles.inputs)
+        inputs = self.frame.select(list(roles.inputs))
 
         def answered(part):
-            return PolarsSource(part, Roles(inputs=self.inputs)).prepared(None).answer(predict)
+            return PolarsSource(part, roles).prepared(None).answer(predict)
 
         schema = answered(pl.DataFrame(schema=inputs.collect_schema())).schema
         return inputs.map_batches(answered, schema=schema, streamable=True)

@@ -53,7 +53,7 @@ def _whole(source: GridSource, predict, dims: Sequence[str], names: Sequence[str
     blueprint = source.blueprint
     for box in source.boxes(ROWS):
         parts, _ = source.arrays(box, inputs_only=True)
-        arrays = [parts[name].values for name in source.inputs]
+        arrays = [parts[name].values for name in source.roles.inputs]
         out[(slice(None), *(box[dim] for dim in dims))] = _predict_block(
             *arrays, blueprint=blueprint, predict=predict, dims=dims, count=len(names)
         )
@@ -68,7 +68,7 @@ def _lazy(source: GridSource, predict, dims: Sequence[str], names: Sequence[str]
 
     data, chunks = source.data, _chunks(source, dims)
     pairs: list[Any] = []
-    for name in source.inputs:
+    for name in source.roles.inputs:
         variable = data[name].variable
         lengths: Any = tuple(chunks[dim] for dim in variable.dims)
         array = variable.data if variable.chunks else da.from_array(variable.values)

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
-from math import prod
+from itertools import product
+from math import ceil, prod
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,9 @@ import numpy as np
 
 from asvgp.data.columns import Columns, Gridded
 from asvgp.kernels import Linear
-from asvgp.sources.blocks import BlockStream
-from asvgp.sources.boxes import box_lengths, boxes
-from asvgp.sources.convert import as_inputs
+from asvgp.sources.convert import as_inputs, library
 from asvgp.sources.paths import check_distinct, stamps, unreadable
-from asvgp.sources.roles import Roles, as_names, closest, listed, named_by
+from asvgp.sources.roles import Roles, as_names, check_roles, closest, listed, named_by
 from asvgp.sources.source import Chunk, Source, Stream
 from asvgp.sources.table import chunk_of
 from asvgp.statistics.accumulator import block_rows
@@ -33,7 +32,7 @@ ENDINGS = (".nc", ".nc4", ".cdf", ".zarr")
 
 def open_source(data, roles: Roles) -> Source | None:
     """Return a source for xarray objects, NetCDF files and Zarr stores; None for other data."""
-    if type(data).__module__.partition(".")[0] == "xarray":
+    if library(data) == "xarray":
         if hasattr(data, "data_vars"):
             return GridSource(data, roles)
         if hasattr(data, "to_dataset"):
@@ -112,23 +111,12 @@ def _from_files(paths: Sequence[str], roles: Roles) -> Source:
 
 @dataclass(frozen=True)
 class Blueprint:
-    """All that a worker needs to make a chunk of blocks of variables.
-
-    Attributes
-    ----------
-    roles : Roles
-    dims_of : dict
-        Dimensions of every variable.
-    dims : tuple of str
-        Dimensions of the block, in the order of its rows.
-    gridded : bool
-        True where inputs are axes of a grid.
-    """
+    """All that a worker needs to make a chunk of blocks of variables."""
 
     roles: Roles
-    dims_of: Mapping[str, tuple[str, ...]]
-    dims: tuple[str, ...]
-    gridded: bool
+    dims_of: Mapping[str, tuple[str, ...]]  # dimensions of every variable
+    dims: tuple[str, ...]  # of the block, in the order of its rows
+    gridded: bool  # True where inputs are axes of a grid
 
     def chunk(self, arrays: Mapping[str, Any], shape: Sequence[int], inputs_only: bool) -> Chunk:
         """Return blocks of variables as rows or as a grid."""
@@ -165,25 +153,11 @@ def _complete(columns: Sequence, y) -> list:
     return [filled(column) for column in columns]
 
 
-class GridStream(BlockStream):
-    """Blocks of a grid, one after the other."""
-
-    def __init__(self, chunks: Iterator[Chunk], count: int):
-        self.rest, self.whole = chunks, count == 1
-        self.head = next(chunks)
-
-
 class GridSource(Source):
     """Variables of a Dataset on one grid.
 
-    Parameters
-    ----------
-    data : xarray.Dataset
-    roles : Roles
-    dims : sequence of str
-        Order of the dimensions in answers, where that is known.
-    paths : sequence of str
-        Paths of the files that it was read from.
+    ``dims`` is the order of the dimensions in answers, where that is known; ``paths`` are those of
+    the files that it was read from.
     """
 
     def __init__(self, data, roles: Roles, dims: Sequence[str] = (), paths: Sequence[str] = ()):
@@ -193,17 +167,18 @@ class GridSource(Source):
         self.outer: tuple[str, ...] = ()  # in the order of the data
         self.gridded = False
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs."""
-        return self.roles.inputs
-
     def prepared(self, kernel, inputs=None) -> GridSource:
         """Return the source with variables chosen, without dimensions that nothing varies along."""
         new, data = copy(self), self.data
         inputs = self.roles.inputs if inputs is None else inputs
         for name in self.roles.targets:
-            self._check_target(name)
+            if name in data.coords:
+                raise ValueError(
+                    f"{name!r} is a coordinate, and cannot be the target; the variables are "
+                    f"{listed(data.data_vars)}."
+                )
+            if name not in data.data_vars:
+                raise ValueError(self._unknown(name))
         targets = [data[name] for name in self.roles.targets]
         dims = tuple(dict.fromkeys(dim for variable in targets for dim in variable.dims))
         chosen = self._inputs(kernel, dims) if inputs is None else as_names(inputs)
@@ -246,17 +221,6 @@ class GridSource(Source):
         orders = [self.preferred, *(v.dims for v in self.data.data_vars.values()), over]
         return next(tuple(d for d in order if d in over) for order in orders if {*over} <= {*order})
 
-    def _check_target(self, name) -> None:
-        """Check that the target is a variable."""
-        data = self.data
-        if name in data.coords:
-            raise ValueError(
-                f"{name!r} is a coordinate, and cannot be the target; the variables are "
-                f"{listed(data.data_vars)}."
-            )
-        if name not in data.data_vars:
-            raise ValueError(self._unknown(name))
-
     def _unknown(self, name, by_kernel: bool = False) -> str:
         """Say that no variable has a name, and which there are."""
         names = [str(n) for n in (*self.data.data_vars, *self.data.coords)]
@@ -277,15 +241,10 @@ class GridSource(Source):
         dims_of = {str(name): tuple(v.dims) for name, v in self.data.variables.items()}
         return Blueprint(self.roles, dims_of, self.dims, self.gridded)
 
-    @property
-    def is_dask(self) -> bool:
-        """True where Dask arrays are to be read."""
-        return any(self.data[name].chunks for name in self.roles.columns())
-
     def boxes(self, rows: int | None = None) -> list[dict[str, slice]]:
         """Return slices of the dimensions, of at most ``rows`` points together."""
         if rows is None:
-            rows = block_rows(len(self.inputs) + max(1, len(self.roles.targets)))
+            rows = block_rows(len(self.roles.inputs) + max(1, len(self.roles.targets)))
         # In the order and the chunks of a variable, whatever the order of the inputs is.
         names = (*self.roles.targets, *self.dataset.data_vars)
         like = next((v for v in map(self.dataset.get, names) if {*self.dims} <= {*v.dims}), None)
@@ -308,30 +267,28 @@ class GridSource(Source):
             parts, shape = self.arrays(box, inputs_only)
             yield blueprint.chunk({n: v.values for n, v in parts.items()}, shape, inputs_only)
 
-    def open(self) -> Stream:
-        """Start to read, on Dask's workers where there are Dask arrays."""
+    def stream(self) -> Stream:
+        """Return a new reading, on Dask's workers where there are Dask arrays."""
         if not self.rows:
             raise ValueError("There are no data: 0 rows.")
-        if self.is_dask:
-            from asvgp.sources.dask import grid_stream
+        if not any(self.data[name].chunks for name in self.roles.columns()):
+            return super().stream()
+        from asvgp.sources.dask import grid_stream
 
-            return grid_stream(self)
-        if not self.gridded:
-            return super().open()
-        return GridStream(self.chunks(), len(self.boxes()))
+        return grid_stream(self)
 
     def ranges(self):
         """Return the ends of coordinates, and of variables that Dask can reduce."""
         import xarray as xr
 
-        variables = [self.data[name].variable for name in self.inputs]
-        if not all(variable.ndim <= 1 or variable.chunks for variable in variables):
+        variables = {name: self.data[name].variable for name in self.roles.inputs}
+        if not all(variable.ndim <= 1 or variable.chunks for variable in variables.values()):
             return None
-        ends = {f"min {i}": v.min() for i, v in enumerate(variables)}
-        ends |= {f"max {i}": v.max() for i, v in enumerate(variables)}
-        ends = xr.Dataset(ends).compute()
-        pairs = [(ends[f"min {i}"], ends[f"max {i}"]) for i in range(len(variables))]
-        return Columns(self.inputs, [np.array([low.values, high.values]) for low, high in pairs])
+        low = {f"min {name}": variable.min() for name, variable in variables.items()}
+        high = {f"max {name}": variable.max() for name, variable in variables.items()}
+        ends = xr.Dataset(low | high).compute()  # both at once, where it takes work
+        pairs = [[ends[f"{end} {name}"].values for end in ("min", "max")] for name in variables]
+        return Columns(variables, map(np.array, pairs))
 
     def fingerprint(self) -> object:
         """Return the sizes, and when files were written."""
@@ -354,13 +311,8 @@ def _chunk(variable, dim: str) -> int:
 
 def _check_inputs(data, inputs: Sequence[str], targets: Sequence[str]) -> None:
     """Check that inputs are numbers or times of the common calendar."""
-    if len({*inputs}) < len(inputs):
-        raise ValueError(f"An input is named twice: {listed(inputs)}.")
+    check_roles(inputs, targets)
     for name in inputs:
-        if name in targets:
-            raise ValueError(
-                f"{name!r} is the target and an input: a target cannot explain itself."
-            )
         variable = data[name]
         if variable.dtype.kind != "O":
             continue
@@ -391,3 +343,43 @@ def _check_idle(idle, sizes, dims, target) -> None:
             f"{sizes[dim]}). Choose one, data.isel({dim}=0), average over it, "
             f"data.mean({dim!r}), or give the kernel a factor, * Matern32(dim={dim!r})."
         )
+
+
+def box_lengths(shape: Sequence[int], chunks: Sequence[int], size: int) -> tuple[int, ...]:
+    """Return the lengths of boxes of at most ``size`` values: whole chunks where these fit.
+
+    They grow from the last dimension on, which lies together in memory; without chunks they
+    are slabs along the first.
+
+    Examples
+    --------
+    >>> box_lengths((744, 33, 49), (1, 1, 1), 100_000)
+    (61, 33, 49)
+    >>> box_lengths((8760, 720, 1440), (8760, 10, 10), 4_000_000)
+    (8760, 10, 40)
+    >>> box_lengths((4, 1000, 1000), (1, 1000, 1000), 500_000)
+    (1, 500, 1000)
+    """
+    lengths = [max(1, min(chunk, n)) for chunk, n in zip(chunks, shape, strict=True)]
+    for d in range(len(lengths)):
+        while prod(lengths) > size and lengths[d] > 1:
+            lengths[d] = ceil(lengths[d] / 2)
+    for d in reversed(range(len(lengths))):
+        times = max(1, size // prod(lengths))
+        lengths[d] = max(1, min(shape[d], lengths[d] * times))
+    return tuple(lengths)
+
+
+def boxes(shape: Sequence[int], lengths: Sequence[int]) -> Iterator[tuple[slice, ...]]:
+    """Yield all boxes; the last dimension varies fastest.
+
+    Examples
+    --------
+    >>> len(list(boxes((10, 4), (3, 4))))
+    4
+    """
+    along = (
+        [slice(begin, min(begin + length, n)) for begin in range(0, n, length)]
+        for n, length in zip(shape, lengths, strict=True)
+    )
+    yield from product(*along)

@@ -72,11 +72,7 @@ class Roles:
             for name in wanted:
                 if name not in there:
                     raise ValueError(f"The kernel is over {name!r}. " + _no_column(name, names))
-                if name in self.targets:
-                    raise ValueError(
-                        f"{name!r} is the target and, by the kernel, an input: a target cannot "
-                        "explain itself."
-                    )
+            check_roles(wanted, self.targets, ", by the kernel,")
             inputs = tuple(name for name in names if name in wanted and name not in others)
         used = {*inputs, *others}
         check_distinct_names([name for name in names if name in used])
@@ -90,14 +86,18 @@ class Roles:
                 f"is {self.target!r}."
                 + (f" Name the index, {hidden[0]!r}, in inputs." if hidden else "")
             )
-        if len({*inputs}) < len(inputs):
-            raise ValueError(f"An input is named twice: {listed(inputs)}.")
-        if both := [name for name in inputs if name in self.targets]:
-            raise ValueError(
-                f"{both[0]!r} is the target and an input: a target cannot explain itself. Leave it "
-                "out of inputs."
-            )
+        check_roles(inputs, self.targets)
         return roles
+
+
+def check_roles(inputs: Sequence, targets: Sequence, by: str = "") -> None:
+    """Check that every input is named once, and is not a target; ``by`` says who named it."""
+    if len({*inputs}) < len(inputs):
+        raise ValueError(f"An input is named twice: {listed(inputs)}.")
+    if both := [name for name in inputs if name in targets]:
+        raise ValueError(
+            f"{both[0]!r} is the target and{by} an input: a target cannot explain itself."
+        )
 
 
 def check_distinct_names(names: Sequence, where: str = "") -> None:

@@ -2,7 +2,8 @@
 
 To add a kind of data, write a file with a function ``open_source(data, roles)`` that returns a
 `Source`, or None where the data are not of its kind, and add it to `KINDS`. A source of columns
-derives from `asvgp.sources.table.TableSource`; one that counts on workers overrides `Source.open`.
+derives from `asvgp.sources.table.TableSource`; one that counts on workers overrides
+`Source.stream`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from asvgp.data.columns import Columns
 from asvgp.data.inputs import as_rows
 from asvgp.kernels import Kernel
+from asvgp.sources.convert import library
 from asvgp.sources.roles import Roles
 from asvgp.statistics import Statistics
 
@@ -33,20 +35,11 @@ KINDS = (
 
 
 class Chunk(NamedTuple):
-    """Rows of X, with what belongs to them.
+    """Rows of X, with what belongs to them as `GPRegressor.fit` has it."""
 
-    Attributes
-    ----------
-    X : Columns or ndarray
-        Inputs: named columns, or an array of shape (n,) or (n, columns).
-    y : ndarray of shape (n,) or (n, outputs), or None where only inputs are read
-    sample_weight, noise_variance, width : ndarray of shape (n,), a number or None
-        As `GPRegressor.fit` has them.
-    """
-
-    X: Any
-    y: Any = None
-    sample_weight: Any = None
+    X: Any  # named `Columns`, or an array of shape (n,) or (n, columns)
+    y: Any = None  # of shape (n,) or (n, outputs); None where only inputs are read
+    sample_weight: Any = None  # of shape (n,), a number or None, as those below
     noise_variance: Any = None
     width: Any = None
 
@@ -55,9 +48,8 @@ class Chunk(NamedTuple):
         """Number of rows."""
         return len(self.X)
 
-    def __getitem__(self, rows):  # pyright: ignore[reportIncompatibleMethodOverride]
-        if not isinstance(rows, slice):
-            return tuple(self)[rows]
+    def part(self, rows: slice) -> Chunk:
+        """Return some of the rows."""
         return Chunk(*(part[rows] if len_of(part) else part for part in self))
 
 
@@ -82,18 +74,10 @@ class Reader(Protocol):
 
 
 class Stream(ABC):
-    """One reading of a source: its first block, and then the sums over all of it.
+    """One reading of a source: its first block, and then the sums over all of it."""
 
-    Attributes
-    ----------
-    head : Chunk
-        The first rows, ``block_rows`` of them where there are as many.
-    whole : bool
-        True where those are all.
-    """
-
-    head: Chunk
-    whole: bool
+    head: Chunk  # the first rows, ``block_rows`` of them where there are as many
+    whole: bool  # True where those are all
 
     @abstractmethod
     def statistics(
@@ -125,27 +109,14 @@ class Predict(Protocol):
 
 
 class Source(ABC):
-    """Rows that can be read in chunks.
+    """Rows that can be read in chunks."""
 
-    Attributes
-    ----------
-    roles : Roles
-        Names of columns by their use.
-    rows : int or None
-        Their number, where it is known without reading them.
-    again : bool
-        True where they can be read more than once.
-    ahead : bool
-        True where another thread may read the next block while one is in work.
-    gridded : bool
-        True where the rows are the points of a grid, on which gaps are nothing unusual.
-    """
-
-    roles: Roles
-    rows: int | None = None
-    again: bool = True
-    ahead: bool = False
-    gridded: bool = False
+    roles: Roles  # names of columns by their use
+    rows: int | None = None  # their number, where it is known without reading them
+    again: bool = True  # True where they can be read more than once
+    ahead: bool = False  # True where another thread may read the next block while one is in work
+    gridded: bool = False  # True where rows are points of a grid, on which gaps are nothing unusual
+    watch: Callable[[Stream], Stream] | None = None  # changes every stream that is opened
 
     def with_roles(self, roles: Roles) -> Source:
         """Return the same data with columns for other uses."""
@@ -163,19 +134,14 @@ class Source(ABC):
         return self.with_roles(roles).prepared(None, inputs)
 
     @property
-    @abstractmethod
     def inputs(self) -> tuple[str, ...] | None:
-        """Names of the inputs; None where columns have none."""
+        """Names of the inputs, once columns are chosen; None where these have none."""
+        return self.roles.inputs
 
     @property
     def target_names(self) -> tuple[str, ...] | None:
         """Names of the targets, none for arrays; None where inputs have no names."""
         return None if self.inputs is None else tuple(map(str, self.roles.targets))
-
-    @property
-    def target(self):
-        """Name of the target, or names of several; None where there is none."""
-        return self.roles.target
 
     @abstractmethod
     def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
@@ -191,6 +157,11 @@ class Source(ABC):
 
     def open(self) -> Stream:
         """Start to read."""
+        stream = self.stream()
+        return stream if self.watch is None else self.watch(stream)
+
+    def stream(self) -> Stream:
+        """Return a new reading, in this process."""
         from asvgp.sources.blocks import BlockStream
 
         return BlockStream(self)
@@ -288,11 +259,11 @@ def source_for(X, y=None, sample_weight=None, noise_variance=None, width=None) -
         return X.with_roles(X.roles.with_(**names, width=width))
     if _has_columns(X, y):
         return scan(X, y, weight=sample_weight, noise_variance=noise_variance, width=width)
-    if _is_dask(X):
-        from asvgp.sources.dask import DaskPieces
+    if library(X) == "dask":
+        from asvgp.sources.dask import dask_source
 
-        return DaskPieces(X, Roles(width=width), y, sample_weight, noise_variance)
-    from asvgp.sources.rows import RowsSource
+        return dask_source(X, Roles(width=width), y, sample_weight, noise_variance)
+    from asvgp.sources.arrays import RowsSource
 
     X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
     return RowsSource(Chunk(X, y, sample_weight, noise_variance, width))
@@ -300,11 +271,7 @@ def source_for(X, y=None, sample_weight=None, noise_variance=None, width=None) -
 
 def is_source(X, y=None) -> bool:
     """Return True if X is read in chunks: a source, a path, of Dask, or with y among columns."""
-    return isinstance(X, Source) or _has_columns(X, y) or _is_dask(X)
-
-
-def _is_dask(X) -> bool:
-    return type(X).__module__.partition(".")[0] == "dask"
+    return isinstance(X, Source) or _has_columns(X, y) or library(X) == "dask"
 
 
 def _has_columns(X, y) -> bool:

@@ -42,11 +42,6 @@ class TableSource(Source):
         new.roles = roles.resolved(self.names(), kernel, self.hidden())
         return new
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs."""
-        return self.roles.inputs
-
     def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
         """Yield all rows."""
         start = 0

@@ -56,7 +56,7 @@ class Field(Structure[GridPosterior]):
         columns = {number: column.values for number, column in read.items()}
         shape = table.values.shape if isinstance(table.values, Gridded) else None
         if shape and (layout.smooths or layout.linear):
-            columns = dict(enumerate(spread([columns[d] for d in range(len(shape))], shape)))
+            columns = dict(enumerate(spread([columns[d] for d in range(len(shape))])))
             shape = None
         rows = prod(shape) if shape else len(columns[layout.used[0]])
         effects = [

@@ -88,7 +88,7 @@ class Points:
         """Return the same points with the coordinates of a grid written out."""
         if self.shape is None:
             return self
-        return replace(self, main=spread(self.main, self.shape), shape=None)
+        return replace(self, main=spread(self.main), shape=None)
 
     def sampled(self, y: Array) -> tuple[Sequence[Array], Array, Sequence[Array]]:
         """Return columns of the main block, y and effects; of a large grid at random points."""
