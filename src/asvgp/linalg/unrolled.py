@@ -15,6 +15,7 @@ second. With ``NUMBA_DISABLE_JIT=1`` the function is called as it is.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -121,12 +122,34 @@ class Memory:
         self.builder.store(_value_of(value), self._address(index))
 
 
+def choose(left, right, yes, no) -> Any:
+    """Return ``yes`` where ``left > right``, and ``no`` otherwise."""
+    numbers = [each for each in (left, right) if isinstance(each, Number)]
+    if not numbers:
+        return yes if left > right else no
+    builder = numbers[0].builder
+    greater = builder.fcmp_ordered(">", _value_of(left), _value_of(right))
+    return Number(builder, builder.select(greater, _value_of(yes), _value_of(no)))
+
+
 def maximum(left, right) -> Any:
     """Return the greater of two numbers, or the first if they cannot be compared."""
-    if not isinstance(right, Number):
-        return max(left, right)
-    builder, values = right.builder, (_value_of(right), _value_of(left))
-    return Number(builder, builder.select(builder.fcmp_ordered(">", *values), *values))
+    return choose(right, left, right, left)
+
+
+def magnitude(value) -> Any:
+    """Return a number without its sign."""
+    return maximum(value, 0.0 - value)
+
+
+def square_root(value) -> Any:
+    """Return the square root."""
+    if not isinstance(value, Number):
+        return math.sqrt(value)
+    kind = ir.FunctionType(_DOUBLE, [_DOUBLE])
+    builder = value.builder
+    routine = cgutils.get_or_insert_function(builder.module, kind, "llvm.sqrt.f64")
+    return Number(builder, builder.call(routine, [value.value]))
 
 
 def unrolled(function: Callable) -> Any:

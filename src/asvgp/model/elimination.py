@@ -78,7 +78,7 @@ class Elimination:
             start = self.start_covariance
             trace = elimination.marginals(prior.markers, *sums, start, total, cov)
         else:
-            trace = square_root.marginals(prior.shift, *sums, self.start_root, total, cov)
+            trace = square_root.marginals(prior.markers, *sums, self.start_root, total, cov)
         return trace, total, cov
 
     @property

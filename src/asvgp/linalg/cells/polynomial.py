@@ -3,7 +3,7 @@
 import numba
 
 from asvgp.basis import Array
-from asvgp.linalg.unrolled import markers_of, maximum, unrolled
+from asvgp.linalg.unrolled import magnitude, markers_of, unrolled
 
 # Degrees as lengths of tuples. The usual ones are compiled together, others one by one.
 _ONE, _TWO, _THREE, _FOUR = (markers_of((k,)) for k in (1, 2, 3, 4))
@@ -111,7 +111,7 @@ def _terms(markers, n, c, s, polynomials, values, magnitudes):
     for j in range(degree, -1, -1):
         entry = polynomials[c, j]
         value = value * s + entry
-        terms = terms * s + maximum(entry, 0.0 - entry)
+        terms = terms * s + magnitude(entry)
     values[n] = value
     magnitudes[n] = terms
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.linalg.chain.cell import Cell, cell_of
-from asvgp.linalg.unrolled import Markers, maximum, unrolled
+from asvgp.linalg.unrolled import Markers, magnitude, maximum, unrolled
 
 FORGOTTEN = 1e-200  # nothing, and slow to compute with a little further down
 
@@ -118,5 +118,5 @@ def _write(vectors, v, values: list):
     largest = 0.0
     for i, value in enumerate(values):
         vectors[v, i] = value
-        largest = maximum(largest, maximum(value, 0.0 - value))
+        largest = maximum(largest, magnitude(value))
     return largest

@@ -12,6 +12,10 @@ Layout and letters: `asvgp.linalg`.
 import numba
 import numpy as np
 
+from asvgp.basis import Array
+from asvgp.linalg.chain.cell import cell_of, mirror
+from asvgp.linalg.unrolled import Markers, choose, magnitude, square_root, unrolled
+
 # Below this fraction of a monomial's own moment, what the other monomials leave unexplained
 # is rounding of the sums, not information: points nearer than 1e-6 cells count as one.
 RANK_TOLERANCE = 1e-12
@@ -100,8 +104,17 @@ def data_roots(pair, moments, targets, tolerance, roots, scores):
                 scores[p, c, step] = total / root
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def factor(shift, power, element_root, roots, scores, scale, gain, rho, offset):
+def factor(
+    shift: Array,
+    power: Array,
+    element_root: Array,
+    roots: Array,
+    scores: Array,
+    scale: float,
+    gain: Array,
+    rho: Array,
+    offset: Array,
+) -> tuple[Array, Array]:
     """Eliminate the innovations of prior element plus data, right-hand sides included.
 
     ``element_root`` is (rows, n + S); ``scale`` is the square root of the noise precision.
@@ -109,19 +122,35 @@ def factor(shift, power, element_root, roots, scores, scale, gain, rho, offset):
     array, the root of the form that is left on the first state beside its right-hand
     sides, and the explained part of ``b' P^-1 b`` per output.
     """
-    n, size = shift.shape
-    s = size - n
-    outputs = scores.shape[0]
-    degree = roots.shape[1]
-    inner = element_root.shape[0]
-    rows = n + inner + degree
-    work = np.zeros((rows, size + outputs))
-    carried = np.zeros((n, n + outputs))
-    explained = np.zeros(outputs)
+    (n, size), outputs = shift.shape, len(scores)
+    work = np.zeros((n + len(element_root) + roots.shape[1], size + outputs))
+    carried, explained = np.zeros((n, n + outputs)), np.zeros(outputs)
     # Columns in the order of elimination: the last innovation first, the state last.
-    column = np.empty(size, np.int64)
-    for i in range(size):
-        column[i] = s + i if i < n else size - 1 - i
+    column = np.append(np.arange(size - n, size), np.arange(size - n - 1, -1, -1))
+    data, filled = (roots, scores, scale), (gain, rho, offset, carried, explained)
+    _factor(shift, power, element_root, *data, column, work, *filled)
+    return carried, explained
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _factor(
+    shift,
+    power,
+    element_root,
+    roots,
+    scores,
+    scale,
+    column,
+    work,
+    gain,
+    rho,
+    offset,
+    carried,
+    explained,
+):
+    n, size = shift.shape
+    s, outputs, degree = size - n, scores.shape[0], roots.shape[1]
+    inner, rows = element_root.shape[0], work.shape[0]
     for c in range(rho.shape[0] - 1, -1, -1):
         for r in range(n):
             for j in range(size):
@@ -155,54 +184,89 @@ def factor(shift, power, element_root, roots, scores, scale, gain, rho, offset):
         for r in range(n):
             for j in range(n + outputs):
                 carried[r, j] = work[s + r, s + j]
-    return carried, explained
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def marginals(shift, pair, gain, rho, moments, start, total, cov):
+def marginals(
+    markers: Markers,
+    pair: Array,
+    gain: Array,
+    rho: Array,
+    moments: Array,
+    start: Array,
+    total: Array,
+    cov: Array,
+) -> float:
     """`asvgp.linalg.chain.elimination.marginals`, propagating a root of the covariance.
 
     ``start`` is a root of the first state's covariance, ``start @ start.T``.
     """
-    n, size = shift.shape
-    keep = cov.shape[0] > 0
-    root = start.copy()
-    cell_root = np.zeros((size, size))
-    cell = np.zeros((size, size))
-    work = np.zeros((size, n))
+    kept = cov if len(cov) else np.empty((1, *total.shape))
+    deviations, root = rho**-0.5, np.ascontiguousarray(start).copy()
+    return _marginals(markers, pair, gain, deviations, moments, root, total, kept)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _marginals(markers, pair, gain, deviations, moments, root, total, cov):
+    keep = cov.shape[0] == deviations.shape[0]
     trace = 0.0
-    for c in range(rho.shape[0]):
-        for i in range(n):
-            for j in range(n):
-                cell_root[i, j] = root[i, j]
-        for e in range(n, size):
-            for j in range(e):
-                below = 0.0
-                for i in range(e):
-                    below -= gain[c, e - n, i] * cell_root[i, j]
-                cell_root[e, j] = below
-            cell_root[e, e] = 1.0 / np.sqrt(rho[c, e - n])
-        for i in range(size):
-            for j in range(i, size):
-                value = 0.0
-                for m in range(size):
-                    value += cell_root[i, m] * cell_root[j, m]
-                cell[i, j] = value
-                cell[j, i] = value
-        for i in range(size):
-            for j in range(size):
-                trace += cell[i, j] * moments[c, pair[i, j]]
-                total[i, j] += cell[i, j]
-                if keep:
-                    cov[c, i, j] = cell[i, j]
-        for i in range(n):
-            for j in range(size):
-                value = 0.0
-                for m in range(size):
-                    value += shift[i, m] * cell_root[m, j]
-                work[j, i] = value
-        triangularise(work, size, n)
-        for i in range(n):
-            for j in range(n):
-                root[i, j] = work[j, i]
+    for c in range(deviations.shape[0]):
+        row = c if keep else 0
+        trace += _marginals_cell(markers, c, row, pair, gain, deviations, moments, root, total, cov)
+    mirror(markers, total)
     return trace
+
+
+@unrolled
+def _marginals_cell(markers, c, row, pair, gain, deviations, moments, root, total, cov) -> float:
+    cell = cell_of(markers)
+    n, trace = cell.n, 0.0
+    roots = [[root[i, j] for j in range(n)] for i in range(n)]
+    for e in range(n, cell.size):
+        below = [0.0] * e
+        for i in range(e):
+            for j, value in enumerate(roots[i]):
+                below[j] -= gain[c, e - n, i] * value
+        roots.append([*below, deviations[c, e - n]])
+    for i, j in cell.upper:
+        value = sum(left * right for left, right in zip(roots[i], roots[j], strict=False))
+        trace += (value if i == j else 2.0 * value) * moments[c, pair[i, j]]
+        total[i, j] += value
+        cov[row, i, j] = value
+        cov[row, j, i] = value
+    work = [[0.0] * n for _ in range(cell.size)]
+    for i, entries in enumerate(cell.shift):
+        for m, entry in entries.items():
+            for j, value in enumerate(roots[m]):
+                work[j][i] += entry * value
+    _reflect(work, n)
+    for i in range(n):
+        for j in range(n):
+            root[i, j] = work[j][i]
+    return trace
+
+
+def _reflect(work: list[list], columns: int) -> None:
+    """`triangularise` as straight-line code, rows exchanged by turns until the largest is first."""
+    for j in range(columns):
+        for r in range(j + 1, len(work)):
+            left, right = magnitude(work[r][j]), magnitude(work[j][j])
+            for c in range(j, columns):
+                here, there = work[j][c], work[r][c]
+                work[j][c] = choose(left, right, there, here)
+                work[r][c] = choose(left, right, here, there)
+        head = work[j][j]
+        inverse = choose(magnitude(head), 0.0, 1.0 / choose(magnitude(head), 0.0, head, 1.0), 0.0)
+        ratios = [work[r][j] * inverse for r in range(j + 1, len(work))]
+        norm = square_root(1.0 + sum(ratio * ratio for ratio in ratios))
+        tau = 1.0 / (norm * (1.0 + norm))
+        for c in range(j + 1, columns):
+            product = (1.0 + norm) * work[j][c]
+            for r, ratio in enumerate(ratios, j + 1):
+                product += ratio * work[r][c]
+            product *= tau
+            work[j][c] -= product * (1.0 + norm)
+            for r, ratio in enumerate(ratios, j + 1):
+                work[r][c] -= product * ratio
+        work[j][j] = 0.0 - head * norm
+        for r in range(j + 1, len(work)):
+            work[r][j] = 0.0
