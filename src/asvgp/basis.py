@@ -44,13 +44,13 @@ class Grid:
         return np.linspace(self.lower, self.upper, self.cells + 1)
 
     def locate(self, x) -> tuple[NDArray[np.int64], Array]:
-        """Cell index and local coordinate in [0, 1] of points inside the domain."""
+        """Return cell index and local coordinate in [0, 1] of points inside the domain."""
         t = (np.asarray(x, dtype=float) - self.lower) * (self.cells / (self.upper - self.lower))
         cell = np.clip(t.astype(np.int64), 0, self.cells - 1)
         return cell, t - cell
 
     def locate_intervals(self, x, width) -> tuple[NDArray[np.int64], Array, Array]:
-        """Cell index and local coordinates of both ends, of intervals inside one cell each.
+        """Return cell index and local coordinates of both ends, of intervals inside one cell each.
 
         The cell is that of the middle: rounding may move an end out of it, not the middle.
         """
@@ -80,7 +80,7 @@ class Grid:
         return longer, (before, after)
 
     def coarsen(self, factor: int = 2) -> "Grid":
-        """Cells ``factor`` times as wide, from the same lower end."""
+        """Return a grid of cells ``factor`` times as wide, from the same lower end."""
         cells = -(-self.cells // factor)
         if cells * factor == self.cells:
             return Grid(self.lower, self.upper, cells)
@@ -88,7 +88,7 @@ class Grid:
 
 
 def occupied(weights: Array) -> tuple[slice, ...]:
-    """The smallest box of cells outside which all weights are zero.
+    """Return the smallest box of cells outside which all weights are zero.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def occupied(weights: Array) -> tuple[slice, ...]:
 
 
 def mean_powers(s: Array, t: Array, degree: int) -> Array:
-    """Means of ``u**j`` over u from s to t, (n, degree + 1), to all digits for s = t too.
+    """Return means of ``u**j`` over u from s to t, (n, degree + 1), to all digits for s = t too.
 
     Each is the mean of all products ``s**i t**(j - i)``.
 
@@ -123,7 +123,7 @@ def mean_powers(s: Array, t: Array, degree: int) -> Array:
 
 @lru_cache
 def taylor_shift(degree: int) -> Array:
-    """``shift[i, j] = binomial(j, i)``: Taylor coefficients at the next knot."""
+    """Return ``shift[i, j] = binomial(j, i)``: Taylor coefficients at the next knot."""
     return np.array([[float(comb(j, i)) for j in range(degree + 1)] for i in range(degree)])
 
 
@@ -165,7 +165,7 @@ def bspline_coefficients(degree: int) -> Array:
 
 @lru_cache
 def log_jacobian(degree: int, cells: int) -> float:
-    """``log |K|`` in B-spline coefficients minus ``log |K|`` in chain coordinates."""
+    """Return ``log |K|`` in B-spline coefficients minus ``log |K|`` in chain coordinates."""
     first_state = bspline_coefficients(degree)[:degree, :degree]
     _, log_det = np.linalg.slogdet(first_state)
     return 2.0 * (log_det - cells * log(factorial(degree)))
@@ -173,7 +173,7 @@ def log_jacobian(degree: int, cells: int) -> float:
 
 @lru_cache
 def operator_gram(order: int, degree: int) -> Array:
-    """``H[i, m, j, l] = integral over [0, 1] of (s**j)^(i) (s**l)^(m)``, none of them negative.
+    """Return ``H[i, m, j, l] = integral over [0, 1] of (s**j)^(i) (s**l)^(m)``, none negative.
 
     For ``L = sum_i a_i d**i``, ``a a' : H`` is one cell's Gram matrix of ``L s**j``.
     """
@@ -189,7 +189,7 @@ def operator_gram(order: int, degree: int) -> Array:
 
 @lru_cache
 def operator_nodes(order: int, degree: int) -> Array:
-    """``D[q, i, j] = sqrt(weight_q) (s**j)^(i)`` at the Gauss nodes of a cell.
+    """Return ``D[q, i, j] = sqrt(weight_q) (s**j)^(i)`` at the Gauss nodes of a cell.
 
     ``a @ D`` has ``a a' : H`` as its Gram matrix, exactly, with ``degree + 1`` nodes.
     """
@@ -205,7 +205,7 @@ def operator_nodes(order: int, degree: int) -> Array:
 
 @lru_cache
 def rescaling(power: int, offset: int, factor: int) -> Array:
-    """Matrix of ``((s + offset) / factor)**j`` in powers of s."""
+    """Return the matrix of ``((s + offset) / factor)**j`` in powers of s."""
     matrix = np.zeros((power + 1, power + 1))
     for j in range(power + 1):
         for i in range(j + 1):

@@ -1,4 +1,4 @@
-"""How well a Matérn-3/2 field predicts single points from their neighbours."""
+"""Quality of a Matérn-3/2 field's predictions of single points from their neighbours."""
 
 import numba
 import numpy as np

@@ -7,21 +7,22 @@ setting belongs to the thread; threads that BLAS starts for itself do not have i
 """
 
 import platform
-from typing import Any
 
 import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+
+from asvgp.linalg.inner import instructions
 
 _X86 = platform.machine().lower() in ("x86_64", "amd64")  # others are fast anyway
 _ZERO = np.uint32(0x1F80 | 0x8000 | 0x0040)  # default, results and arguments flushed to zero
 
 
-def _define_exchange(typing_context, word):
-    """Set the control word of the floating point unit; its former value."""
+@instructions(lambda word: word)
+def _exchange(typing_context, word):
+    """Set the control word of the floating point unit; returns its former value."""
 
     def generate(context, builder, signature, arguments):
         if not _X86:
@@ -38,16 +39,13 @@ def _define_exchange(typing_context, word):
     return types.uint32(types.uint32), generate
 
 
-_exchange: Any = intrinsic(_define_exchange)
-
-
 @numba.njit(cache=True, nogil=True)
 def flush_denormals():
-    """Begin to take them as zero; returns what `restore` needs."""
+    """Begin to take denormal numbers as zero; returns what `restore` needs."""
     return _exchange(_ZERO)
 
 
 @numba.njit(cache=True, nogil=True)
 def restore(word):
-    """Back to the setting before `flush_denormals`."""
+    """Return to the setting before `flush_denormals`."""
     _exchange(np.uint32(word))

@@ -1,11 +1,11 @@
-"""What compiled functions that only compiled functions call are made with."""
+"""Tools for functions that only compiled functions call: no wrappers, and views without checks."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numba
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils, config, types
 from numba.extending import intrinsic
 
 _INTEGER = ir.IntType(64)
@@ -20,7 +20,24 @@ def inner(**options: Any) -> Callable:
     return numba.njit(cache=True, nogil=True, **wrappers, **options)
 
 
-def _define_segment(typing_context, array, start, count):
+def instructions(plain: Callable) -> Callable[[Callable], Any]:
+    """Decorate a function that generates instructions of compiled code.
+
+    ``plain`` takes its place where nothing is compiled (``NUMBA_DISABLE_JIT=1``).
+    """
+
+    def decorate(definition: Callable) -> Any:
+        return plain if getattr(config, "DISABLE_JIT", 0) else intrinsic(definition)
+
+    return decorate
+
+
+def _plain_copy(values, start, to, at, count):
+    to.reshape(-1)[at : at + count] = values.reshape(-1)[start : start + count]
+
+
+@instructions(lambda array, start, count: array.reshape(-1)[start : start + count])
+def segment(typing_context, array, start, count):
     """Return ``count`` entries of a C-contiguous array from its entry ``start`` on.
 
     Neither the start nor the count is checked, and nothing counts the references to the
@@ -29,18 +46,18 @@ def _define_segment(typing_context, array, start, count):
     return _view(array, 1)(array, start, count), _generate
 
 
-segment: Any = intrinsic(_define_segment)
-
-
-def _define_block(typing_context, array, start, rows, columns):
+@instructions(
+    lambda array, start, rows, columns: array.reshape(-1)[start : start + rows * columns].reshape(
+        rows, columns
+    )
+)
+def block(typing_context, array, start, rows, columns):
     """Return entries of a C-contiguous array from its entry ``start`` on as a matrix."""
     return _view(array, 2)(array, start, rows, columns), _generate
 
 
-block: Any = intrinsic(_define_block)
-
-
-def _define_copy(typing_context, values, start, to, at, count):
+@instructions(_plain_copy)
+def copy(typing_context, values, start, to, at, count):
     """Copy ``count`` entries from ``values[start]`` on to ``to[at]``, both C-contiguous."""
     for array in (values, to):
         _view(array, 1)  # or it is no C-contiguous array
@@ -57,9 +74,6 @@ def _define_copy(typing_context, values, start, to, at, count):
         return context.get_dummy_value()
 
     return types.void(values, start, to, at, count), generate
-
-
-copy: Any = intrinsic(_define_copy)
 
 
 def _view(array, ndim: int) -> types.Array:

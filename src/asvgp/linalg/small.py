@@ -1,4 +1,4 @@
-"""A few numbers: inverse and determinant of the forms left on a single state."""
+"""Inverse and determinant of the forms that are left on a single state."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from asvgp.basis import Array
 
 
 def inverse_and_log_det(matrix: Array) -> tuple[Array, float]:
-    """Inverse and log-determinant of a small positive definite matrix, equilibrated first."""
+    """Return inverse and log-determinant of a small positive definite matrix, after scaling it."""
     scale = 1.0 / np.sqrt(np.diag(matrix))
     root = np.linalg.cholesky(matrix * scale[:, None] * scale)
     log_det = 2.0 * float(np.log(np.diag(root) / scale).sum())

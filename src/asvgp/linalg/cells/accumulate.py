@@ -10,16 +10,13 @@ same cell, and each addition would wait for the one before; so four parts of the
 read in turn, which needs no ordering of the data and no special case for it.
 """
 
-from typing import Any
-
 import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from asvgp.basis import Array
-from asvgp.linalg.inner import inner
+from asvgp.linalg.inner import inner, instructions
 from asvgp.linalg.unrolled import Index, Memory, unrolled
 
 BLOCK = 256
@@ -30,11 +27,21 @@ _ONE, _TWO, _THREE, _FOUR = ((0,) * k for k in (1, 2, 3, 4))
 
 
 def row_width(degree: int) -> int:
-    """Entries of a row: ``3 * degree + 2`` sums, padded to whole vector registers."""
+    """Return the entries of a row: ``3 * degree + 2`` sums, padded to whole vector registers."""
     return -(-(3 * degree + 2) // 4) * 4
 
 
-def _define_add_points(typing_context, markers, table, cells, local, weights, values, i):
+def _plain_add_points(markers, table, cells, local, weights, values, i):
+    k = len(markers)
+    for stream in range(STREAMS):
+        powers = local[stream, i] ** np.arange(2 * k + 1)
+        row = table[cells[stream, i]]
+        row[: 2 * k + 1] += weights[stream, i] * powers
+        row[2 * k + 1 : 3 * k + 2] += values[stream, i] * powers[: k + 1]
+
+
+@instructions(_plain_add_points)
+def add_points(typing_context, markers, table, cells, local, weights, values, i):
     """Add entry ``i`` of every stream to the rows of the table, and fetch those of later ones.
 
     ``markers`` is a tuple as long as the degree.
@@ -62,11 +69,8 @@ def _define_add_points(typing_context, markers, table, cells, local, weights, va
     return types.void(markers, table, cells, local, weights, values, types.intp), codegen
 
 
-add_points: Any = intrinsic(_define_add_points)
-
-
 def _add_row(builder, k, pointer, s, weight, value):
-    """``row += (weight s**i, i <= 2k | value s**j, j <= k | 0)`` in one instruction."""
+    """Add ``(weight s**i, i <= 2k | value s**j, j <= k | 0)`` to a row in one instruction."""
     width = row_width(k)
     powers = [*range(2 * k + 1), *range(k + 1)]
     vector = ir.VectorType(ir.DoubleType(), width)
@@ -96,7 +100,8 @@ def _add_row(builder, k, pointer, s, weight, value):
     builder.store(builder.fadd(old, total), pointer, align=8)
 
 
-def _define_fetch_row(typing_context, table, row):
+@instructions(lambda table, row: None)
+def fetch_row(typing_context, table, row):
     """Ask the processor for a row that will be added to soon."""
 
     def codegen(context, builder, signature, arguments):
@@ -104,9 +109,6 @@ def _define_fetch_row(typing_context, table, row):
         return context.get_dummy_value()
 
     return types.void(table, types.intp), codegen
-
-
-fetch_row: Any = intrinsic(_define_fetch_row)
 
 
 def _fetch(builder, pointer):
@@ -272,12 +274,12 @@ def _add_average(markers, c, s, length, weight, value, table):
 
 
 def average_table(rows: int, degree: int):
-    """A table of zeros for `accumulate_averages`."""
+    """Return a table of zeros for `accumulate_averages`."""
     return np.zeros((rows, (degree + 1) * (degree + 4) // 2))
 
 
 def aligned_table(rows: int, degree: int):
-    """A table of zeros whose rows start at cache lines where their width allows."""
+    """Return a table of zeros whose rows start at cache lines where their width allows."""
     width = row_width(degree)
     return _aligned(rows * width).reshape(rows, width)
 

@@ -23,7 +23,7 @@ BLOCK = 1024  # points whose polynomials are evaluated together, in the nearest 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def spline_values(x, lower, scale, cells, begin, coefficients, start, first, values):
-    """The splines alive at every point: the first one's column, and the values of all.
+    """Evaluate the splines alive at every point: the first one's column, and the values of all.
 
     Point i of ``x`` is point ``start + i`` of the batch; the smooth's columns begin at
     ``begin``.

@@ -6,7 +6,7 @@ sorted by *blocks* of cells (`sort_blocks`, `gather`). A thread then adds whole 
 two threads write to one cell, memory is walked through in order, and the result does not
 depend on the number of threads.
 
-Layout of a batch, one column a point:
+Layout of a batch, one column per point:
 
 =========== ========================= ====================================================
 ``cell``    (rows,) int64             the cell, numbered in C order over the inputs
@@ -54,7 +54,7 @@ def looped_inputs(degrees: Sequence[int]) -> int:
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def locate(x, lower, scale, cells, cell, local):
-    """Local coordinates, and cell numbers continued by one more input."""
+    """Compute local coordinates, and continue cell numbers by one more input."""
     last = float(cells - 1)
     for i in range(x.shape[0]):
         t = (x[i] - lower) * scale
@@ -85,7 +85,7 @@ def _sort_blocks(cell, shift, order, place):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def gather(order, values, out):
-    """``out[p] = values[order[p]]``."""
+    """Set ``out[p] = values[order[p]]``."""
     for p in range(order.shape[0]):
         out[p] = values[np.uint64(order[p])]
 

@@ -145,7 +145,7 @@ def evaluate(coef, sizes, cells, s, work, out):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def bilinear(blocks, block, i, u, j, v, out):
-    """``u' Z v`` of rows with few weights, u on rows i and v on columns j of their blocks Z."""
+    """Compute ``u' Z v`` of few weights, u on rows i and v on columns j of their blocks Z."""
     for n in range(block.shape[0]):
         total = 0.0
         for a in range(i.shape[1]):

@@ -12,7 +12,7 @@ from asvgp.linalg.unrolled import Markers, unrolled
 
 
 class Cell(NamedTuple):
-    """The numbers of a cell that its markers fixes.
+    """The numbers of a cell that its markers fix.
 
     Attributes
     ----------

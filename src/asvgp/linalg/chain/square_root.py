@@ -59,7 +59,7 @@ def triangularise(work, rows, columns):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def data_roots(pair, moments, targets, tolerance, roots, scores):
-    """Per cell, ``roots' roots = G`` and ``roots' scores = targets``.
+    """Find per cell ``roots' roots = G`` and ``roots' scores = targets``.
 
     A Cholesky factorisation with pivoting on the relative size of what is left, stopped
     where that is rounding: a cell with one distinct x has one row.
@@ -196,7 +196,7 @@ def marginals(
     total: Array,
     cov: Array,
 ) -> float:
-    """`asvgp.linalg.chain.elimination.marginals`, propagating a root of the covariance.
+    """Compute what `asvgp.linalg.chain.elimination.marginals` does from a root of the covariance.
 
     ``start`` is a root of the first state's covariance, ``start @ start.T``.
     """
@@ -246,7 +246,7 @@ def _marginals_cell(markers, c, row, pair, gain, deviations, moments, root, tota
 
 
 def _reflect(work: list[list], columns: int) -> None:
-    """`triangularise` as straight-line code, rows exchanged by turns until the largest is first."""
+    """Do what `triangularise` does, rows exchanged by turns until the largest is first."""
     for j in range(columns):
         for r in range(j + 1, len(work)):
             left, right = magnitude(work[r][j]), magnitude(work[j][j])

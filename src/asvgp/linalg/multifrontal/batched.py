@@ -116,7 +116,7 @@ class BatchedFactor:
         self._log_dets[chunk] = log_dets.masked_fill_(info != 0, torch.nan)
 
     def _below(self, chunk: Chunk) -> Tensor:
-        """What a chunk's fronts are made of: leaf elements, or the children's updates."""
+        """Return the parts of a chunk's fronts: leaf elements, or the children's updates."""
         if chunk.level == 0:
             elements = self._elements(chunk.start, chunk.stop)
             s = self.tree.leaf_index.shape[1]

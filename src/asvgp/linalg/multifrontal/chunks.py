@@ -47,7 +47,7 @@ class Chunk:
         return self.stop - self.start
 
     def __iter__(self) -> Iterator["Chunk"]:
-        """All chunks below and this one, children before their parents."""
+        """Yield the chunks below and this one, children before their parents."""
         for part in self.parts:
             yield from part
         yield self
@@ -130,7 +130,7 @@ def _pick(array: Index, columns: Index) -> Index:
 
 
 def _invert(places: Index, size: int) -> Index:
-    """Which entry of a map (last axis) goes to each of ``size`` places; -1 where none does."""
+    """Return the entry of a map (last axis) that goes to each of ``size`` places, or -1."""
     inverse = np.full((*places.shape[:-1], size + 1), -1, dtype=np.int32)
     entries = np.arange(places.shape[-1], dtype=np.int32)
     np.put_along_axis(inverse, np.where(places < 0, size, places), entries, axis=-1)

@@ -257,7 +257,7 @@ class CpuFactor:
         return slots, own_size, int(ends[-1]) - own_size
 
     def _columns(self, values: Array) -> Array:
-        """The same as contiguous doubles (size, r)."""
+        """Return values as contiguous doubles (size, r)."""
         if np.ndim(values) not in (1, 2) or len(values) != self.tree.size:
             shape, size = np.shape(values), self.tree.size
             raise ValueError(f"expected shape ({size},) or ({size}, r), got {shape}")

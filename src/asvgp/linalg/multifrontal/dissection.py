@@ -78,7 +78,7 @@ class Line:
         return Range(first.astype(np.int32), (stop - first).astype(np.int32))
 
     def halvings(self, nested: list[Index]) -> Index:
-        """How often the input can be halved with each function still inside one interval."""
+        """Number of times the input can be halved with each function still inside one interval."""
         i = np.arange(self.count)
         first = np.maximum(i - self.degree, 0) * self.width
         stop = np.minimum((i + 1) * self.width, self.cells)

@@ -1,4 +1,4 @@
-"""What can go wrong in the numeric phases of `asvgp.linalg.multifrontal`."""
+"""Errors of the numeric phases of `asvgp.linalg.multifrontal`."""
 
 import numpy as np
 from numpy.typing import NDArray

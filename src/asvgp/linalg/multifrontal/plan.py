@@ -26,7 +26,7 @@ P, Q, PIVOTS, PANEL, RUNS, PIECES, ROWS = range(7)  # columns of `Fronts.table`
 
 
 class Fronts(NamedTuple):
-    """What compiled code needs of a `Plan`, in few arrays: each takes long to hand over."""
+    """The part of a `Plan` that compiled code needs, in few arrays: handing over takes long."""
 
     table: Offset  # (fronts + 1, 7): p, q, starts of pivots, panel, runs, pieces and rows
     level_start: Offset
@@ -64,7 +64,7 @@ _plans: dict[int, Plan] = {}
 
 
 def plan(tree: Tree) -> Plan:
-    """The bare fronts of a tree: laid out once, and kept as long as the tree is."""
+    """Return the bare fronts of a tree: laid out once, and kept as long as the tree is."""
     key = id(tree)
     if key not in _plans:
         _plans[key] = _lay_out(tree)

@@ -92,7 +92,7 @@ def factor(fronts, slots, level, start, stop, limit, elements, panels, logs, own
 
 @inner(error_model="numpy")
 def _log_det(panel):
-    """Of L_pp, while it is in a cache: later every pivot would be a journey to memory."""
+    """Return log |L_pp| while it is in a cache: later every pivot would be a journey to memory."""
     total = 0.0
     for k in range(len(panel)):
         total += np.log(panel[k, k])

@@ -52,7 +52,7 @@ class Level:
 
 
 class Cost(NamedTuple):
-    """What the numeric phases take: floating point operations, and doubles held at once.
+    """Costs of the numeric phases: floating point operations, and doubles held at once.
 
     A multiplication and an addition are two operations; of symmetric results one half is
     counted. The peaks are those of phases that go level by level, keep the factor with
