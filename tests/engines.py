@@ -38,7 +38,10 @@ def upper_bound(kernel: Kernel, noise: float, stats, degree) -> float:
 
 def both_bounds(kernel: Kernel, noise: float, stats, degree) -> tuple[Bound, float]:
     """Both bounds of one input."""
-    return bound.both_bounds(factored(kernel, noise, stats, degree))
+    solved = factored(kernel, noise, stats, degree)
+    lower = bound.lower_bound(solved)
+    # With next to no noise the two meet, and only rounding could exchange them.
+    return lower, max(lower.elbo, bound.upper_bound(solved))
 
 
 def engine_bound(engine: Engine, kernel: Kernel, noise: float, objective: str = "elbo") -> Bound:

@@ -65,17 +65,10 @@ def lower_bound(factored: Factored, objective: str = "elbo") -> Bound:
 def upper_bound(factored: Factored) -> float:
     """Return an upper bound on the log evidence, from one more factorisation."""
     engine, noise = factored.engine, factored.noise
-    wide = noise + max(float(factored.missed()[0].sum()), 0.0)
+    wide = noise + max(float(factored.missed(derivatives=False)[0].sum()), 0.0)
     wider = engine.factor(factored.kernel, factored.likelihood.with_noise(wide), remember=False)
     misfit = float(engine.statistics.squares.sum()) / wide - float(wider.explained.sum())
     return 0.5 * (_constant(factored) - max(misfit, 0.0))
-
-
-def both_bounds(factored: Factored, objective: str = "elbo") -> tuple[Bound, float]:
-    """Return the lower bound with its gradient, and the upper one."""
-    lower = lower_bound(factored, objective)
-    # With next to no noise the two meet, and only rounding could exchange them.
-    return lower, max(lower.elbo, upper_bound(factored))
 
 
 def _constant(factored: Factored) -> float:

@@ -88,8 +88,11 @@ class ChainFactored:
             self.gained += effects.log_det
             self.explained = self.explained + effects.explained
 
-    def missed(self) -> tuple[Array, Array]:
-        """Return the variance that the splines miss at the data per component, and derivatives."""
+    def missed(self, derivatives: bool = True) -> tuple[Array, Array]:
+        """Return the variance that the splines miss at the data per component, and derivatives.
+
+        The latter cost next to nothing here, so that they are always computed.
+        """
         return self.prior.missed(self.engine.statistics)
 
     def forms(self) -> Forms:
@@ -169,28 +172,6 @@ class ChainFactored:
     def covariances(self) -> Array:
         """P^-1 of every cell's coefficients given the effects, (cells, n + S, n + S)."""
         return self.chain.marginals(keep=True)[2]
-
-    def cell_means(self, component: int | None = None) -> Array:
-        """Return the mean of the splines as a polynomial per cell, (outputs, cells, powers)."""
-        where = self._where(component)
-        means = self.coefficients[: self.engine.outputs, :, where]
-        return by_power(means, self.prior.power[where])
-
-    def cell_squares(self, component: int | None = None) -> Array:
-        """Return ``phi' P^-1 phi`` as a polynomial per cell, (cells, powers)."""
-        where = self._where(component)
-        blocks = self.covariances[:, where][:, :, where]
-        if self.effects is not None:
-            columns = self.coefficients[self.engine.outputs :, :, where]
-            spread = np.einsum("pq,pci->cqi", self.effects.root, columns)
-            blocks = blocks + spread.transpose(0, 2, 1) @ spread
-        powers = np.add.outer(self.prior.power[where], self.prior.power[where]).ravel()
-        return by_power(blocks.reshape(len(blocks), -1), powers)
-
-    def _where(self, component: int | None) -> np.ndarray:
-        """Return the places of a component's coefficients in a cell, or of all."""
-        prior = self.prior
-        return np.arange(len(prior.power)) if component is None else prior.where[component]
 
     def solve(self, rows: Array) -> Array:
         """Return ``P^-1`` times functionals of the splines, given the effects.

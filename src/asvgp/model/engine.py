@@ -85,11 +85,12 @@ class Factored(Protocol):
         """The engine that made it."""
         ...
 
-    def missed(self) -> tuple[Array, Array]:
+    def missed(self, derivatives: bool = True) -> tuple[Array, Array]:
         """Return the prior variance that the splines miss, and its derivatives.
 
         Summed over the data with their weights: one number per component, and the derivatives of
-        their sum with respect to the logarithms of ``kernel.parameters``.
+        their sum with respect to the logarithms of ``kernel.parameters``. Without ``derivatives``
+        these may be anything, which can save time.
         """
         ...
 
@@ -99,17 +100,6 @@ class Factored(Protocol):
 
     def component_freedoms(self) -> Array:
         """Return the effective degrees of freedom of every component."""
-        ...
-
-    def cell_means(self, component: int | None = None) -> Array:
-        """Return the posterior mean as a polynomial per cell, (outputs, cells, powers).
-
-        Of the splines of all components, or of one; effects are not included.
-        """
-        ...
-
-    def cell_squares(self, component: int | None = None) -> Array:
-        """Return ``phi' P^-1 phi`` as a polynomial per cell, (cells, powers)."""
         ...
 
     def solve(self, rows: Array, /) -> Array:

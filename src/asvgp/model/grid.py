@@ -22,14 +22,8 @@ from asvgp.model.breakdown import not_positive_definite
 from asvgp.model.devices import Device, DeviceArray, Factor
 from asvgp.model.effects import Centring, mean_square, prior_precisions, without_centres
 from asvgp.model.engine import Forms, Likelihood, Remembered
-from asvgp.model.grid_inverse import (
-    CellInverse,
-    InverseSums,
-    cell_inverse,
-    inverse_sums,
-    term_squares,
-)
-from asvgp.model.grid_prior import GridPrior, SmoothPrior, TermForms
+from asvgp.model.grid_inverse import CellInverse, InverseSums, cell_inverse, inverse_sums
+from asvgp.model.grid_prior import GridPrior, TermForms
 from asvgp.model.grid_tables import GridTables, interleave
 from asvgp.model.plan import Plan
 from asvgp.statistics import Statistics
@@ -243,44 +237,6 @@ class GridFactored:
             columns = np.ascontiguousarray(factor.inverse())
             return CellInverse(np.empty((0, 0)), np.empty((0, 0, len(columns))), columns)
         return cell_inverse(self.engine.tables, factor)
-
-    def cell_means(self, component: int | None = None) -> Array:
-        """Return the mean of the splines as a polynomial per cell, (outputs, cells, powers).
-
-        Of the whole main block by default. A smooth has the cells of its own grid.
-        """
-        tables, plan = self.engine.tables, self.engine.plan
-        terms, columns = tables.split(self.mean)
-        if component is None:
-            return tables.polynomials(terms)
-        if component in plan.terms:
-            number = plan.terms.index(component)
-            return tables.polynomials([terms[number]], [number])
-        part, where = self._smooth(component)
-        along = np.asarray(part.axis.spline_matrix.T @ columns[where]).T
-        return along.reshape(self.engine.outputs, part.axis.grid.cells, -1)
-
-    def cell_squares(self, component: int | None = None) -> Array:
-        """Return ``phi' P^-1 phi`` as a polynomial per cell, (cells, powers)."""
-        engine, plan = self.engine, self.engine.plan
-        if component is None:
-            return self.cell_inverse.squares
-        if component in plan.terms:
-            factor, number = self.solution.factor, plan.terms.index(component)
-            return term_squares(engine.tables, factor, number)
-        part, where = self._smooth(component)
-        inverse, axis = self._inverse_sums.columns[where, where], part.axis
-        degree, out = axis.degree, np.zeros((axis.grid.cells, 2 * axis.degree + 1))
-        for c, pieces in enumerate(axis.pieces):
-            square = pieces.T @ inverse[c : c + degree + 1, c : c + degree + 1] @ pieces
-            for i in range(degree + 1):
-                out[c, i : i + degree + 1] += square[i]
-        return out
-
-    def _smooth(self, component: int) -> tuple[SmoothPrior, slice]:
-        """Return a smooth and its places among the global columns."""
-        place = self.engine.plan.smooths.index(component)
-        return self.prior.smooths[place], self.prior.columns[place]
 
     def solve(self, rows: Array) -> Array:
         """Return ``P^-1`` times right-hand sides, (size, n)."""

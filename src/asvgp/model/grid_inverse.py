@@ -78,9 +78,10 @@ def _window(tables: GridTables, number: int, d: int, sums: Array) -> Window:
 def cell_inverse(tables: GridTables, factor: Factor) -> CellInverse:
     """Turn P^-1 into polynomials per cell, by one selected inversion."""
     leaves, plan, device = tables.leaves, tables.plan, tables.device
-    squares, columns = _squares_on_cells(tables), plan.columns
-    thin = [grid.cells * (p + 1) for grid, p in zip(plan.grids, plan.powers, strict=True)]
-    cross = device.zeros((*thin, columns))
+    columns, cells = plan.columns, [grid.cells for grid in plan.grids]
+    once, twice = ([times * p + 1 for p in plan.powers] for times in (1, 2))
+    squares = device.zeros(tuple(n * size for n, size in zip(cells, twice, strict=True)))
+    cross = device.zeros((*(n * size for n, size in zip(cells, once, strict=True)), columns))
     of_columns = np.zeros((columns, columns))
 
     def consume(start: int, stop: int, blocks: DeviceArray) -> None:
@@ -88,36 +89,15 @@ def cell_inverse(tables: GridTables, factor: Factor) -> CellInverse:
         for i, j in leaves.pairs:
             part = leaves.polynomials(blocks, start, stop, (i, j))
             total = total + (part if i == j else 2.0 * part)
-        leaves.paste(total, start, stop, [2 * p + 1 for p in plan.powers], squares)
+        leaves.paste(total, start, stop, twice, squares)
         if columns:
             if start == 0:
                 of_columns[:] = device.back(blocks[0, -columns:, -columns:])
             part = leaves.expand(blocks[:, :, -columns:], leaves.values, start, stop)
-            leaves.paste(part, start, stop, [p + 1 for p in plan.powers], cross)
+            leaves.paste(part, start, stop, once, cross)
 
     factor.selected_inverse(consume)
     by_cell = tables.by_cell(device.back(squares), 2)
     if not columns:
         return CellInverse(by_cell, np.empty((len(by_cell), 0, 0)), of_columns)
-    wide = device.back(cross)
-    parts = [tables.by_cell(wide[..., c]) for c in range(columns)]
-    return CellInverse(by_cell, np.stack(parts, axis=-1), of_columns)
-
-
-def term_squares(tables: GridTables, factor: Factor, number: int) -> Array:
-    """Return ``phi' P^-1 phi`` of one term of the main block, a polynomial per cell."""
-    leaves, plan = tables.leaves, tables.plan
-    squares = _squares_on_cells(tables)
-
-    def consume(start: int, stop: int, blocks: DeviceArray) -> None:
-        part = leaves.polynomials(blocks, start, stop, (number, number))
-        leaves.paste(part, start, stop, [2 * p + 1 for p in plan.powers], squares)
-
-    factor.selected_inverse(consume)
-    return tables.by_cell(tables.device.back(squares), 2)
-
-
-def _squares_on_cells(tables: GridTables) -> DeviceArray:
-    """Return zeros for polynomials of twice the degrees, interleaved."""
-    pairs = zip(tables.plan.grids, tables.plan.powers, strict=True)
-    return tables.device.zeros(tuple(grid.cells * (2 * p + 1) for grid, p in pairs))
+    return CellInverse(by_cell, tables.by_cell(device.back(cross)), of_columns)

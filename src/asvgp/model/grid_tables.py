@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from math import prod
 
 import numpy as np
 
@@ -113,32 +114,37 @@ class GridTables:
         terms, first = [], 0
         for axes in self.axes if self.inputs else ():
             shape = tuple(axis.count for axis in axes)
-            last = first + int(np.prod(shape))
+            last = first + prod(shape)
             terms.append(coefficients[first:last].reshape(*shape, *coefficients.shape[1:]))
             first = last
         return terms, coefficients[first:]
 
-    def by_cell(self, tensor: Array, factor: int = 1) -> Array:
-        """Return an interleaved tensor as (cells, powers); ``factor`` is 2 for squares."""
-        sizes = [factor * p + 1 for p in self.plan.powers]
-        grids = zip(self.plan.grids, sizes, strict=True)
-        shape = [n for grid, size in grids for n in (grid.cells, size)]
-        order = [*range(0, 2 * self.inputs, 2), *range(1, 2 * self.inputs, 2)]
-        cells = int(np.prod([grid.cells for grid in self.plan.grids]))
-        return np.ascontiguousarray(tensor.reshape(shape).transpose(order)).reshape(cells, -1)
+    def by_cell(self, tensor: Array, factor: int = 1, leading: int = 0) -> Array:
+        """Return an interleaved tensor as (..., cells, powers, ...); ``factor`` is 2 for squares.
 
-    def polynomials(self, terms: Sequence[Array], numbers: Sequence[int] | None = None) -> Array:
+        The axes of the inputs follow ``leading`` others.
+        """
+        cells = [grid.cells for grid in self.plan.grids]
+        sizes = [factor * p + 1 for p in self.plan.powers]
+        before, after = tensor.shape[:leading], tensor.shape[leading + self.inputs :]
+        pairs = [n for pair in zip(cells, sizes, strict=True) for n in pair]
+        split = tensor.reshape(*before, *pairs, *after)
+        end = leading + len(pairs)
+        order = [*range(leading, end, 2), *range(leading + 1, end, 2)]
+        split = split.transpose(*range(leading), *order, *range(end, split.ndim))
+        return np.ascontiguousarray(split).reshape(*before, prod(cells), prod(sizes), *after)
+
+    def polynomials(self, terms: Sequence[Array], numbers: Sequence[int]) -> Array:
         """Return the sum of terms as a polynomial per cell, (r, cells, powers).
 
         ``terms`` are tensors of coefficients, (n_1, ..., n_D, r), of the terms ``numbers`` of the
-        main block; all of them by default.
+        main block.
         """
-        total: Array | float = 0.0
-        which = range(len(self.axes)) if numbers is None else numbers
-        for number, tensor in zip(which, terms, strict=True):
+        total = np.zeros(())
+        for number, tensor in zip(numbers, terms, strict=True):
             matrices = [axis.spline_matrix.T for axis in self.axes[number]]
             total = total + along(np.moveaxis(tensor, -1, 0), matrices)
-        return np.stack([self.by_cell(table) for table in np.asarray(total)])
+        return self.by_cell(total, leading=1)
 
 
 def interleave(sums: Array, inputs: int, leading: int = 0) -> Array:
