@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from asvgp import SHO, Matern12, Matern32, Matern52, Matern72
 from asvgp.basis import Grid, log_jacobian
 from asvgp.linalg.chain import square_root
-from asvgp.model.elimination import ACCEPTED_DEFECT, CERTAIN, eliminate, information
+from asvgp.model.elimination import eliminate, information
 from asvgp.model.prior import ChainPrior, Prior
+from asvgp.policies import LINE
 from asvgp.statistics import Statistics
 from tests.dense import KERNELS, design, gram, kernel_id, scatter_cells, spline_band
 
@@ -153,10 +154,10 @@ def test_the_automatic_choice_is_accurate(kernel, ratio, level, clusters, seed):
     stats = Statistics.from_data(x, y, model.grid, model.degrees[0])
     noise = 10.0**-level
     chosen = eliminate(model, stats, noise)
-    if information(model, stats, noise) <= CERTAIN:
+    if information(model, stats, noise) <= LINE.certain_information:
         assert chosen.path == "plain"
     elif chosen.path == "plain":
-        assert chosen.defect(noise) <= ACCEPTED_DEFECT
+        assert chosen.defect(noise) <= LINE.accepted_defect
     sure = eliminate(model, stats, noise, "square-root")
     assert abs(chosen.log_det - sure.log_det) < 1e-8 * cells
     size = np.sum(stats.squares) / noise
@@ -171,7 +172,7 @@ def test_plain_path_would_fail_where_it_is_not_chosen():
     model = ChainPrior(Matern52(3.0), Grid(0.0, 40.0, 40), 3)
     stats = Statistics.from_data(x, np.sin(x), model.grid, 3)
     noise = 1e-12
-    assert information(model, stats, noise) > CERTAIN
+    assert information(model, stats, noise) > LINE.certain_information
     assert eliminate(model, stats, noise).path == "square-root"
     plain = eliminate(model, stats, noise, "plain")
     sure = eliminate(model, stats, noise, "square-root")
@@ -186,7 +187,7 @@ def test_abundant_smooth_data_need_no_square_root():
     model = ChainPrior(Matern52(10.0), Grid(0.0, 40.0, 40), 3)
     stats = Statistics.from_data(x, np.sin(x), model.grid, 3)
     noise = 1e-5
-    assert information(model, stats, noise) > CERTAIN
+    assert information(model, stats, noise) > LINE.certain_information
     chosen = eliminate(model, stats, noise)
     assert chosen.path == "plain"
     sure = eliminate(model, stats, noise, "square-root")

@@ -6,11 +6,11 @@ than a lengthscale, so that this is
 
     information = variance * (largest weight in a cell) * max(1, lengthscale in cells) / noise.
 
-Up to `CERTAIN` the plain path is good to nine digits whatever the data. Beyond it, it
-usually still is, and it can be checked: with exact arithmetic tr(P^-1 K) + tr(P^-1 G) /
-noise is the number of basis functions, and what is missing is, to first order, the error
-of log|P| (`Elimination.defect`). Where that is too large, or beyond `HOPELESS`, the
-square-root path is taken, whose accuracy does not depend on it.
+Up to `LINE.certain_information` the plain path is good to nine digits whatever the data. Beyond
+it, it usually still is, and it can be checked: with exact arithmetic tr(P^-1 K) + tr(P^-1 G) /
+noise is the number of basis functions, and what is missing is, to first order, the error of
+log|P| (`Elimination.defect`). Where that is more than `LINE.accepted_defect`, or beyond
+`LINE.hopeless_information`, the square-root path is taken, whose accuracy does not depend on it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,8 @@ from asvgp.basis import Array
 from asvgp.linalg.chain import elimination, square_root
 from asvgp.linalg.small import inverse_and_log_det
 from asvgp.model.prior import ChainPrior
+from asvgp.policies import LINE
 from asvgp.statistics import Statistics
-
-CERTAIN = 1e6
-HOPELESS = 1e10
-ACCEPTED_DEFECT = 1e-10  # of log|P|, per basis function
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,13 +109,13 @@ def eliminate(
     if path is not None:
         return (_plain if path == "plain" else _square_root)(prior, stats, noise)
     informed = information(prior, stats, noise)
-    if informed <= CERTAIN:
+    if informed <= LINE.certain_information:
         return _plain(prior, stats, noise)
-    if informed <= HOPELESS:
+    if informed <= LINE.hopeless_information:
         try:
             with np.errstate(invalid="ignore"):
                 chain = _plain(prior, stats, noise)
-                if chain.defect(noise) <= ACCEPTED_DEFECT:
+                if chain.defect(noise) <= LINE.accepted_defect:
                     return chain
         except np.linalg.LinAlgError:
             pass
