@@ -42,48 +42,17 @@ def stretches(
     row j is what coefficient j of the first cell contributes to those expected of the last.
     """
     size, keep = len(whole), len(cross) > 0
-    own, carried = np.empty((len(begin), size)), cross if keep else np.empty((len(begin), size))
+    carried = cross if keep else np.empty((len(begin), size))
     carried[:] = weights[:] = 0.0
     bridges[:] = np.eye(size)
-    _stretches(
-        markers,
-        settled,
-        gain,
-        cov,
-        whole,
-        begin,
-        end,
-        head,
-        tail,
-        full,
-        own,
-        carried,
-        weights,
-        bridges.reshape(-1, size),
-        variance,
-    )
+    parts = np.stack([head, full[:, None] * whole, tail], axis=1).reshape(-1, size)
+    filled = carried, weights, bridges.reshape(-1, size), variance
+    _stretches(markers, settled, gain, cov, begin, end, parts, *filled)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _stretches(
-    markers,
-    settled,
-    gain,
-    cov,
-    whole,
-    begin,
-    end,
-    head,
-    tail,
-    full,
-    own,
-    carried,
-    weights,
-    bridges,
-    variance,
-):
-    size = whole.shape[0]
-    keep = weights.shape[0] > 0
+def _stretches(markers, settled, gain, cov, begin, end, parts, carried, weights, bridges, variance):
+    size, keep = parts.shape[1], weights.shape[0] > 0
     for a in range(begin.shape[0]):
         total = 0.0
         for c in range(begin[a], end[a] + 1):
@@ -94,38 +63,32 @@ def _stretches(
                     if advance(markers, row, gain, bridges, j) < FORGOTTEN:
                         for i in range(size):
                             bridges[j, i] = 0.0
-            for i in range(size):
-                if c == begin[a]:
-                    own[a, i] = head[a, i]
-                elif c == end[a]:
-                    own[a, i] = tail[a, i]
-                else:
-                    own[a, i] = full[a] * whole[i]
-            total += _observe(markers, c, cov, own, carried, a)
+            part = 3 * a + (0 if c == begin[a] else 2 if c == end[a] else 1)
+            total += _observe(markers, c, cov, parts, part, carried, a)
             if keep:
-                _expect(markers, a, a * size, own, bridges, weights)
+                _expect(markers, a, a * size, parts, part, bridges, weights)
         variance[a] = total
 
 
 @unrolled
-def _observe(markers, c, cov, own, carried, a) -> float:
+def _observe(markers, c, cov, parts, part, carried, a) -> float:
     """Add the functional's part on cell ``c``; returns what its variance gains."""
     cell = cell_of(markers)
-    part, gained = [own[a, i] for i in range(cell.size)], 0.0
+    weights, gained = [parts[part, i] for i in range(cell.size)], 0.0
     for i in range(cell.size):
-        spread = sum(cov[c, i, j] * part[j] for j in range(cell.size))
+        spread = sum(cov[c, i, j] * weights[j] for j in range(cell.size))
         before = carried[a, i]
-        gained += part[i] * (spread + 2.0 * before)
+        gained += weights[i] * (spread + 2.0 * before)
         carried[a, i] = before + spread
     return gained
 
 
 @unrolled
-def _expect(markers, a, bridge, own, bridges, weights):
+def _expect(markers, a, bridge, parts, part, bridges, weights):
     """Add the functional's part on a cell to what the first cell makes one expect."""
     cell = cell_of(markers)
     for j in range(cell.size):
-        weights[a, j] += sum(own[a, i] * bridges[bridge + j, i] for i in range(cell.size))
+        weights[a, j] += sum(parts[part, i] * bridges[bridge + j, i] for i in range(cell.size))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

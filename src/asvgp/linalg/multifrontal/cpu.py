@@ -31,7 +31,7 @@ from asvgp.basis import Array
 from asvgp.linalg.multifrontal import sweeps
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.linalg.multifrontal.fronts import MANY
-from asvgp.linalg.multifrontal.plan import Offset, plan
+from asvgp.linalg.multifrontal.plan import PANEL, PIVOTS, Offset, plan
 from asvgp.linalg.multifrontal.sweeps import Boxes, Slots
 from asvgp.linalg.multifrontal.symbolic import Tree
 from asvgp.runtime.parallel import cores, one_blas_thread
@@ -114,7 +114,7 @@ class CpuFactor:
         self._own_size, self._shared_size = map(max, updates, inverses)
         self._workspace = workspace or _Nothing()
         panels = panels or self._workspace
-        self._panels = panels.take(int(self._plan.panel_start[-1]))
+        self._panels = panels.take(int(self._plan.fronts.table[-1, PANEL]))
         weakref.finalize(self, panels.give, self._panels).atexit = False
         self.log_det = self._factor(elements)
 
@@ -163,7 +163,7 @@ class CpuFactor:
 
     def _factor(self, elements: Callable[[int, int], Array]) -> float:
         """Fill the panels; return the logarithm of the determinant."""
-        logs, nothing = np.empty(len(self._plan.p)), np.empty((0, 0, 0))
+        logs, nothing = np.empty(self._plan.fronts.level_start[-1]), np.empty((0, 0, 0))
 
         def step(boxes: Boxes, own: Array, shared: Array) -> None:
             for part in self._chunks(boxes):
@@ -180,10 +180,10 @@ class CpuFactor:
         front, pivot = failure
         if front < 0:
             return
-        level = int(np.searchsorted(self._plan.level_start, front, "right")) - 1
-        first, stop = self._plan.pivot_start[front : front + 2]
-        pivots = self._plan.order[first:stop]
-        box = front - int(self._plan.level_start[level])
+        level_start, table = self._plan.fronts.level_start, self._plan.fronts.table
+        level = int(np.searchsorted(level_start, front, "right")) - 1
+        pivots = self._plan.order[slice(*table[front : front + 2, PIVOTS])]
+        box = front - int(level_start[level])
         raise NotPositiveDefinite(level, box, pivots, int(pivots[pivot]))
 
     def _solve_half(self, sweep: Callable, up: bool, y: Array) -> None:
@@ -247,7 +247,7 @@ class CpuFactor:
 
         The sizes of a thread's own part and of the shared one are returned with the slots.
         """
-        counts = np.diff(self._plan.level_start)
+        counts = np.diff(self._plan.fronts.level_start)
         counts[: self._top] = kept
         ends = np.cumsum(counts * size)
         starts = ends - counts * size

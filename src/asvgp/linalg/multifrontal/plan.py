@@ -10,9 +10,9 @@ With this layout every row is contiguous, so are the runs of neighbouring rows t
 extend-add copies, and to BLAS both parts are lower halves of column-major matrices.
 """
 
-import weakref
 from itertools import pairwise
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,17 +26,7 @@ P, Q, PIVOTS, PANEL, RUNS, PIECES, ROWS = range(7)  # columns of `Fronts.table`
 
 
 class Fronts(NamedTuple):
-    """The part of a `Plan` that compiled code needs, in few arrays: handing over takes long."""
-
-    table: Offset  # (fronts + 1, 7): p, q, starts of pivots, panel, runs, pieces and rows
-    level_start: Offset
-    runs: Index
-    pieces: Index
-    leaf_places: NDArray[np.uint64]  # place in its element of every row of the leaves' fronts
-
-
-class Plan(NamedTuple):
-    """Index arrays of all fronts; "start" arrays have one entry more, the end.
+    """Index arrays of all fronts for compiled code: few, because handing them over takes long.
 
     A *run* are neighbouring boundary rows which are neighbours in the parent's front too: the
     first of them, its row there (0 .. p + q - 1 of the parent), and how many. A *piece* is the
@@ -45,31 +35,30 @@ class Plan(NamedTuple):
     and how many. Neither holds both pivots and boundary rows of the parent.
     """
 
-    p: Index  # (fronts,): pivots
-    q: Index  # (fronts,): boundary rows
-    pivot_start: Offset  # (fronts + 1,): a front's pivots in the order of elimination
-    panel_start: Offset  # (fronts + 1,): its panel among all panels
-    order: Index  # (size,): number of the function that is eliminated first, second, ...
-    runs: Index  # (runs, 3)
-    run_start: Offset  # (fronts + 1,)
-    pieces: Index  # (pieces, 4)
-    piece_start: Offset  # (fronts + 1,); leaves have none
+    table: Offset  # (fronts + 1, 7): p, q, starts of pivots, panel, runs, pieces and rows
     level_start: Offset  # (levels + 1,): first front of each level
+    runs: Index  # (runs, 3)
+    pieces: Index  # (pieces, 4); leaves have none
+    leaf_places: NDArray[np.uint64]  # place in its element of every row of the leaves' fronts
+
+
+class Plan(NamedTuple):
+    """The fronts, and what is known of them all."""
+
+    order: Index  # (size,): number of the function that is eliminated first, second, ...
     largest_q: Offset  # (levels,): most boundary rows of a level's fronts
     largest_m: Offset  # (levels,): most rows p + q
-    fronts: Fronts  # the same for compiled code
+    fronts: Fronts
 
 
-_plans: dict[int, Plan] = {}
+_plans: WeakKeyDictionary[Tree, Plan] = WeakKeyDictionary()
 
 
 def plan(tree: Tree) -> Plan:
     """Return the bare fronts of a tree: laid out once, and kept as long as the tree is."""
-    key = id(tree)
-    if key not in _plans:
-        _plans[key] = _lay_out(tree)
-        weakref.finalize(tree, _plans.pop, key, None)
-    return _plans[key]
+    if tree not in _plans:
+        _plans[tree] = _lay_out(tree)
+    return _plans[tree]
 
 
 def _lay_out(tree: Tree) -> Plan:
@@ -81,13 +70,8 @@ def _lay_out(tree: Tree) -> Plan:
     num_runs = np.concatenate([*(counts for _, counts in found), [0]])
     level_start = _starts([len(level.rows) for level in levels])
     pieces, num_pieces = _find_pieces(p, q, int(level_start[1]), runs, num_runs)
-    starts = {
-        "pivot_start": _starts(p),
-        "panel_start": _starts(p.astype(np.int64) * (p + q)),
-        "run_start": _starts(num_runs),
-        "piece_start": _starts(num_pieces),
-    }
-    table = np.stack([np.append(p, 0), np.append(q, 0), *starts.values(), _starts(p + q)], axis=1)
+    counts = p, p.astype(np.int64) * (p + q), num_runs, num_pieces, p + q
+    table = np.stack([np.append(p, 0), np.append(q, 0), *map(_starts, counts)], axis=1)
     leaves = np.arange(level_start[1])
     column = np.arange(levels[0].source.shape[1])
     is_row = (column < p[leaves, None]) | (
@@ -95,16 +79,10 @@ def _lay_out(tree: Tree) -> Plan:
     )
     places = levels[0].source[is_row].astype(np.uint64)
     return Plan(
-        p=p,
-        q=q,
         order=np.concatenate([level.pivots[level.pivots >= 0] for level in levels]),
-        runs=runs,
-        pieces=pieces,
-        level_start=level_start,
         largest_q=np.maximum.reduceat(q, level_start[:-1]).astype(np.int64),
         largest_m=np.maximum.reduceat(p + q, level_start[:-1]).astype(np.int64),
         fronts=Fronts(np.ascontiguousarray(table), level_start, runs, pieces, places),
-        **starts,
     )
 
 
