@@ -73,7 +73,7 @@ def test_prior_factor_trace_and_marginals_match_dense(kernel, extra):
     log_det = prior.log_det + log_jacobian(prior.degree, prior.grid.cells)
     assert log_det == pytest.approx(np.linalg.slogdet(K)[1], abs=1e-7)
     inverse = np.linalg.inv(K)
-    trace, _ = prior.trace(stats)
+    trace, _ = prior.trace(stats.pair, stats.cumulative)
     assert trace == pytest.approx(np.trace(inverse @ G), rel=1e-8)
     band = spline_band(prior.covariances(), prior.degree)
     size = prior.degree + 1

@@ -181,7 +181,8 @@ class ChainFactored:
         """
         prior, chain = self.prior, self.chain
         every, offset = np.arange(len(prior.power)), np.empty(chain.offset.shape[1:])
-        right, _ = loops.solve(prior.markers, every, rows, 1.0, chain.gain, chain.rho, offset)
+        right = np.zeros(prior.num_states)
+        loops.solve(prior.markers, every, rows, 1.0, chain.gain, chain.rho, offset, right)
         start = chain.start_covariance @ right
         out, total = np.empty_like(rows), np.zeros((len(every), len(every)))
         loops.means(prior.markers, chain.gain, offset, start, total, out)
@@ -197,7 +198,7 @@ class ChainFactored:
         start = normals[:, :n] @ chain.start_root.T
         coefficients = np.empty((len(normals), cells, len(prior.power)))
         coefficients[:, :, n:] = normals[:, n:].reshape(len(normals), cells, -1)
-        sweep.draw(prior.markers, chain.gain, chain.rho, start, coefficients)
+        sweep.draw(prior.markers, chain.gain, chain.rho**-0.5, start, coefficients)
         return coefficients
 
 

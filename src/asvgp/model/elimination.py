@@ -50,18 +50,16 @@ class Elimination:
     def means(self, keep: bool = False) -> tuple[Array, Array]:
         """Return the sum of ``v v'`` over cells and outputs, and the means v themselves.
 
-        The latter are (outputs, cells, n + S), or empty unless ``keep``.
+        The latter are (outputs, cells, n + S), and there only with ``keep``.
         """
         prior = self.prior
         outputs, cells, _ = self.offset.shape
         size = len(prior.power)
         total = np.zeros((size, size))
-        coef = np.empty((outputs, cells if keep else 0, size))
+        coef = np.empty((outputs, cells if keep else 1, size))
         for o in range(outputs):
-            part = np.zeros((size, size))
-            means = self.offset[o], self.start_mean[o]
-            elimination.means(prior.markers, self.gain, *means, part, coef[o])
-            total += part
+            start = self.start_mean[o].copy()
+            elimination.means(prior.markers, self.gain, self.offset[o], start, total, coef[o])
         return total, coef
 
     def marginals(self, keep: bool = False) -> tuple[float, Array, Array]:
@@ -69,13 +67,14 @@ class Elimination:
         prior = self.prior
         size = len(prior.power)
         total = np.zeros((size, size))
-        cov = np.empty((len(self.rho) if keep else 0, size, size))
-        sums = prior.pair(self.stats), self.gain, self.rho, self.stats.moments
+        cov = np.empty((len(self.rho) if keep else 1, size, size))
         if self.path == "plain":
-            start = self.start_covariance
-            trace = elimination.marginals(prior.markers, *sums, start, total, cov)
+            sweep, spread, start = elimination.marginals, self.rho, self.start_covariance
         else:
-            trace = square_root.marginals(prior.markers, *sums, self.start_root, total, cov)
+            sweep, spread = square_root.marginals, self.rho**-0.5
+            start = np.array(self.start_root, order="C")
+        sums = prior.pair(self.stats), self.gain, spread, self.stats.moments
+        trace = sweep(prior.markers, *sums, start, total, cov)
         return trace, total, cov
 
     @property
@@ -131,16 +130,14 @@ def _outputs(prior: ChainPrior, stats: Statistics) -> tuple[Array, Array, Array]
 
 def _plain(prior: ChainPrior, stats: Statistics, noise: float) -> Elimination:
     gain, rho, offset = _outputs(prior, stats)
-    left = prior.boundary + elimination.factor(
-        prior.markers, prior.pair(stats), prior.element, stats.moments, 1.0 / noise, gain, rho
-    )
-    covariance, log_det = inverse_and_log_det(left)
-    start_mean = np.empty((len(offset), prior.num_states))
-    explained = np.empty(len(offset))
-    for o in range(len(offset)):
-        right, part = elimination.solve(
-            prior.markers, prior.power, stats.targets[o], 1.0 / noise, gain, rho, offset[o]
-        )
+    left, pair = np.zeros_like(prior.boundary), prior.pair(stats)
+    sums = prior.element, stats.moments, 1.0 / noise
+    elimination.factor(prior.markers, pair, *sums, gain, rho, left)
+    covariance, log_det = inverse_and_log_det(prior.boundary + left)
+    start_mean, explained = np.zeros((len(offset), prior.num_states)), np.empty(len(offset))
+    for o, right in enumerate(np.zeros_like(start_mean)):
+        sums = prior.power, stats.targets[o], 1.0 / noise
+        part = elimination.solve(prior.markers, *sums, gain, rho, offset[o], right)
         start_mean[o] = covariance @ right
         explained[o] = part + right @ start_mean[o]
     determinant = log_det + float(np.log(rho).sum())
@@ -152,8 +149,14 @@ def _plain(prior: ChainPrior, stats: Statistics, noise: float) -> Elimination:
 
 def _square_root(prior: ChainPrior, stats: Statistics, noise: float) -> Elimination:
     gain, rho, offset = _outputs(prior, stats)
-    n, rows = prior.num_states, (prior.shift, prior.power, prior.element_root)
-    carried, explained = square_root.factor(*rows, *stats.roots, noise**-0.5, gain, rho, offset)
+    n, (size, outputs) = prior.num_states, (len(prior.power), len(offset))
+    order = np.append(np.arange(size - 1, n - 1, -1), np.arange(n))
+    roots, scores = stats.roots
+    rows = prior.shift[:, order], prior.power[order], prior.element_root[:, order]
+    work = np.zeros((n + len(rows[2]) + roots.shape[1], size + outputs))
+    carried, explained = np.zeros((n, n + outputs)), np.zeros(outputs)
+    data, filled = (roots, scores, noise**-0.5), (gain, rho, offset, carried, explained)
+    square_root.factor(*map(np.ascontiguousarray, rows), *data, work, *filled)
     work = np.zeros((2 * n, n + len(offset)))
     work[:n] = carried
     work[n:, :n] = prior.boundary_root

@@ -93,8 +93,9 @@ class Prior:
         self.gain, self.rho = np.empty((n, k)), np.empty(n)
         self.d_gain, self.d_rho = np.empty((parameters, n, k)), np.empty((parameters, n))
         out = self.gain, self.rho, self.d_gain, self.d_rho
-        factored = chain.factor(self.markers, self.element, self.d_element, *out)
-        self.first, carried, d_carried = factored
+        carried, d_carried = np.zeros((k, k)), np.zeros((parameters, k, k))
+        state = carried, d_carried, np.empty(k)
+        self.first = chain.factor(self.markers, self.element, self.d_element, *out, *state)
         start = self.boundary + carried
         d_start = self.d_boundary + d_carried
         self.start_covariance, log_det = inverse_and_log_det(start)
@@ -110,31 +111,39 @@ class Prior:
     def missed(self, stats: Statistics) -> tuple[float, Array]:
         """Return the prior variance that the splines miss at the data, summed, and derivatives."""
         variance, d_variance = data_variance(self.kernel, stats)
-        trace, d_trace = self.trace(stats)
+        trace, d_trace = self.trace(stats.pair, stats.cumulative)
         return variance - trace, d_variance - d_trace
 
-    def trace(self, stats: Statistics) -> tuple[float, Array]:
-        """Return ``tr(K^-1 G)`` and its derivatives."""
-        return self.trace_of(stats.pair, stats.cumulative)
+    def trace(self, pair: Array, cumulative: Array) -> tuple[float, Array]:
+        """Return ``tr(K^-1 G)`` and its derivatives.
 
-    def trace_of(self, pair: Array, cumulative: Array) -> tuple[float, Array]:
-        """Return `trace` of running sums of moments, laid out by ``pair``; see `Statistics`."""
-        d_trace = np.empty(len(self.kernel.parameters))
-        trace = self._marginals(pair, cumulative, d_trace, np.empty((0, 0, 0)))
-        return trace, d_trace
+        ``cumulative`` are running sums of moments, laid out by ``pair``; see `Statistics`.
+        """
+        traces = self._marginals(pair, cumulative, np.empty((0, 0, 0)))
+        return float(traces[0]), traces[1:]
+
+    def d_form(self, total: Array, start: Array) -> Array:
+        """Return the derivatives of ``tr(element total) + tr(boundary start)``."""
+        of_cells = np.sum(self.d_element * total, axis=(1, 2))
+        return of_cells + np.sum(self.d_boundary * start, axis=(1, 2))
 
     def covariances(self) -> Array:
         """Return the prior covariance of every cell's coefficients, (cells, k + 1, k + 1)."""
         n, k = self.grid.cells, self.degree
         cov = np.empty((n, k + 1, k + 1))
-        pair, nothing = np.zeros((k + 1, k + 1), dtype=np.uint32), np.zeros((n + 1, 1))
-        self._marginals(pair, nothing, np.empty(len(self.kernel.parameters)), cov)
+        self._marginals(np.zeros((k + 1, k + 1), dtype=np.uint32), np.zeros((n + 1, 1)), cov)
         return cov
 
-    def _marginals(self, pair: Array, cumulative: Array, d_trace: Array, cov: Array) -> float:
+    def _marginals(self, pair: Array, cumulative: Array, cov: Array) -> Array:
+        """Return ``tr(K^-1 G)``, followed by its derivatives."""
+        size, count = self.degree + 1, 1 + len(self.d_rho)
+        traces, scratch = np.zeros(count), (np.empty((count, size, size)), np.empty((size, size)))
         factor = self.gain, self.rho, self.d_gain, self.d_rho
-        start, sums = (self.start_covariance, self.d_start_covariance), (pair, cumulative)
-        return chain.marginals(self.markers, self.first, *factor, *start, *sums, d_trace, cov)
+        states = self.start_covariance.copy(), self.d_start_covariance.copy()
+        chain.marginals(
+            self.markers, self.first, factor, *states, pair, cumulative, *scratch, traces, cov
+        )
+        return traces
 
 
 class Layout(NamedTuple):
@@ -151,9 +160,6 @@ def layout(degrees: tuple[int, ...]) -> Layout:
     """Return the layout of components with these degrees."""
     n, size = sum(degrees), sum(degrees) + len(degrees)
     markers = markers_of(degrees)
-    if len(degrees) == 1:
-        power = np.arange(size)
-        return Layout(markers, power, taylor_shift(n), (power,))
     power, shift, where = np.zeros(size, dtype=np.int64), np.zeros((n, size)), []
     first = 0
     for number, k in enumerate(degrees):
@@ -220,9 +226,6 @@ class ChainPrior:
 
     def missed(self, stats: Statistics) -> tuple[Array, Array]:
         """Return the variance that the splines miss at the data per component, and derivatives."""
-        if len(self.priors) == 1:
-            missed, d_missed = self.priors[0].missed(stats)
-            return np.array([missed]), d_missed
         parts = [prior.missed(stats) for prior in self.priors]
         return np.array([t for t, _ in parts]), np.concatenate([d for _, d in parts])
 
@@ -238,10 +241,7 @@ class ChainPrior:
             if len(self.priors) > 1:
                 cells = total[np.ix_(where, where)]
                 first = start[np.ix_(where[:-1], where[:-1])]
-            parts.append(
-                np.sum(prior.d_element * cells, axis=(1, 2))
-                + np.sum(prior.d_boundary * first, axis=(1, 2))
-            )
+            parts.append(prior.d_form(cells, first))
         return np.concatenate(parts)
 
     def form(self, total: Array, start: Array) -> float:

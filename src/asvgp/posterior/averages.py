@@ -41,36 +41,30 @@ class Chain:
 
     def add_covariance(self, averages: Stretches, sign: float, out: Array) -> None:
         """Add ``sign`` times the covariance matrix of adjoining stretches to ``out``."""
-        assemble(*self._walk(averages, keep=True), sign, out)
+        scratch = np.empty((2, averages.head.shape[1]))
+        assemble(*self._walk(averages, keep=True), sign, scratch, out)
 
     def _walk(self, averages: Stretches, keep: bool) -> tuple[Array, Array, Array, Array]:
         """Return variances of stretches, and with ``keep`` what `assemble` needs besides."""
         count, size = averages.head.shape
         rows = count if keep else 0
-        variance, cross = np.empty(count), np.empty((rows, size))
-        weights, bridges = np.empty((rows, size)), np.empty((rows, size, size))
+        variance, carried, weights = (
+            np.empty(count),
+            np.zeros((count, size)),
+            np.zeros((rows, size)),
+        )
+        bridges = np.repeat(np.eye(size)[None], rows, axis=0).reshape(-1, size)
+        middle = averages.full[:, None] * averages.whole
+        parts = np.stack([averages.head, middle, averages.tail], axis=1).reshape(-1, size)
 
         def share(start: int, stop: int) -> None:
-            part = slice(start, stop)
-            stretches(
-                self.markers,
-                self.settled,
-                self.gain,
-                self.cov,
-                averages.whole,
-                averages.begin[part],
-                averages.end[part],
-                averages.head[part],
-                averages.tail[part],
-                averages.full[part],
-                variance[part],
-                cross[part],
-                weights[part],
-                bridges[part],
-            )
+            part, chain = slice(start, stop), (self.markers, self.settled, self.gain, self.cov)
+            span = averages.begin[part], averages.end[part], parts[3 * start : 3 * stop]
+            between = weights[part], bridges[start * size : stop * size]
+            stretches(*chain, *span, carried[part], *between, variance[part])
 
         each_share(count, share)
-        return variance, cross, weights, bridges
+        return variance, carried, weights, bridges.reshape(rows, size, size)
 
 
 class Pieces:
@@ -117,6 +111,7 @@ class Pieces:
             weights,
             np.ascontiguousarray(dynamics.matrices(self.length).transpose(0, 2, 1)),
             1.0,
+            np.empty((2, dynamics.size)),
             out,
         )
         return out

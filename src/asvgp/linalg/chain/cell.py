@@ -83,6 +83,25 @@ def push_forward(cell: Cell, covariance: dict) -> dict:
     return state
 
 
+def shift_forward(cell: Cell, values: list) -> list:
+    """Return the state at the right knot, or the covariance with it, from a cell's coefficients."""
+    return [sum(entry * values[j] for j, entry in row.items()) for row in cell.shift]
+
+
+def complete(cell: Cell, gain, c, state: list, offsets: list | None = None) -> list:
+    """Return the expected coefficients of cell ``c`` from its state, or covariances with them.
+
+    ``offsets`` are those of the innovations; zero by default.
+    """
+    values = list(state)
+    for e in range(cell.size - cell.n):
+        total = 0.0 if offsets is None else offsets[e]
+        for i, value in enumerate(values):
+            total -= gain[c, e, i] * value
+        values.append(total)
+    return values
+
+
 @unrolled
 def mirror(markers, matrix):
     """Copy the upper triangle of an (n + S, n + S) matrix below its diagonal."""

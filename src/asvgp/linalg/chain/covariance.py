@@ -9,26 +9,10 @@ import numba
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.linalg.chain.cell import Cell, cell_of
+from asvgp.linalg.chain.cell import cell_of, complete, shift_forward
 from asvgp.linalg.unrolled import Markers, magnitude, maximum, unrolled
 
 FORGOTTEN = 1e-200  # nothing, and slow to compute with a little further down
-
-
-def shift_forward(cell: Cell, values) -> list:
-    """Return the covariance with the state at the right knot from that with a cell's."""
-    return [sum(entry * values[j] for j, entry in row.items()) for row in cell.shift]
-
-
-def complete(cell: Cell, gain, c, state: list) -> list:
-    """Return the covariance with cell ``c``, innovations included, from that with its state."""
-    values = list(state)
-    for e in range(cell.size - cell.n):
-        total = 0.0
-        for i, value in enumerate(values):
-            total -= gain[c, e, i] * value
-        values.append(total)
-    return values
 
 
 @unrolled

@@ -8,38 +8,28 @@ chooses). Layout and letters: `asvgp.linalg`. What happens in a cell is straight
 """
 
 import numba
-import numpy as np
 
-from asvgp.basis import Array
-from asvgp.linalg.chain.cell import cell_of, mirror, pull_back, push_forward
-from asvgp.linalg.unrolled import Markers, unrolled
+from asvgp.linalg.chain.cell import (
+    cell_of,
+    complete,
+    mirror,
+    pull_back,
+    push_forward,
+    shift_forward,
+)
+from asvgp.linalg.unrolled import unrolled
 
 
-def factor(
-    markers: Markers,
-    pair: Array,
-    element: Array,
-    moments: Array,
-    precision: float,
-    gain: Array,
-    rho: Array,
-) -> Array:
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def factor(markers, pair, element, moments, precision, gain, rho, carried):
     """Eliminate the innovations of ``sum_c element + precision * G_c``.
 
-    Fills ``gain`` and ``rho`` and returns the (n, n) quadratic form that is left on the
-    state at the first knot, so that for every spline
+    Fills ``gain`` and ``rho``. ``carried`` (n, n), zero at first, becomes the quadratic form C
+    that is left on the state at the first knot, so that for every spline
 
         sum_c v_c' (element + precision * G_c) v_c
             = x_0' C x_0 + sum_{c, i} rho_ci (e_ci + gain_ci @ (x_c, e_c1, ..., e_c,i-1))**2.
     """
-    n = sum(map(len, markers))
-    carried = np.zeros((n, n))
-    _factor(markers, pair, element, moments, precision, gain, rho, carried)
-    return carried
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _factor(markers, pair, element, moments, precision, gain, rho, carried):
     for c in range(rho.shape[0] - 1, -1, -1):
         _factor_cell(markers, c, pair, element, moments, precision, gain, rho, carried)
 
@@ -64,26 +54,13 @@ def _factor_cell(markers, c, pair, element, moments, precision, gain, rho, carri
         carried[j, i] = joint[i, j]
 
 
-def solve(
-    markers: Markers,
-    power: Array,
-    targets: Array,
-    precision: float,
-    gain: Array,
-    rho: Array,
-    offset: Array,
-) -> tuple[Array, float]:
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def solve(markers, power, targets, precision, gain, rho, offset, carried):
     """Eliminate the innovations from the right-hand side ``precision * targets``.
 
-    Fills ``offset`` and returns what is left on the first state and the part of
-    ``b' P^-1 b`` that the innovations explain.
+    Fills ``offset``. ``carried`` (n,), zero at first, becomes what is left on the first state.
+    Returns the part of ``b' P^-1 b`` that the innovations explain.
     """
-    carried = np.zeros(sum(map(len, markers)))
-    return carried, _solve(markers, power, targets, precision, gain, rho, offset, carried)
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _solve(markers, power, targets, precision, gain, rho, offset, carried):
     explained = 0.0
     for c in range(rho.shape[0] - 1, -1, -1):
         explained += _solve_cell(markers, c, power, targets, precision, gain, rho, offset, carried)
@@ -109,20 +86,13 @@ def _solve_cell(markers, c, power, targets, precision, gain, rho, offset, carrie
     return explained
 
 
-def means(
-    markers: Markers, gain: Array, offset: Array, start: Array, total: Array, coef: Array
-) -> None:
-    """Run the chain forward from the state ``start`` at the first knot into ``coef``.
-
-    Adds the sum of the outer products ``v_c v_c'`` to ``total``. ``coef`` is filled where
-    it has a row per cell.
-    """
-    rows = coef if len(coef) else np.empty((1, len(total)))
-    _means(markers, gain, offset, start.copy(), total, rows)
-
-
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _means(markers, gain, offset, state, total, coef):
+def means(markers, gain, offset, state, total, coef):
+    """Run the chain forward from the ``state`` at the first knot, which is overwritten.
+
+    Adds the sum of the outer products ``v_c v_c'`` to ``total``. ``coef`` is filled where it
+    has a row per cell; otherwise it has one row, for all of them in turn.
+    """
     keep = coef.shape[0] == gain.shape[0]
     for c in range(gain.shape[0]):
         _means_cell(markers, c, c if keep else 0, gain, offset, state, total, coef)
@@ -132,42 +102,23 @@ def _means(markers, gain, offset, state, total, coef):
 @unrolled
 def _means_cell(markers, c, row, gain, offset, state, total, coef):
     cell = cell_of(markers)
-    n = cell.n
-    values = [state[i] for i in range(n)]
-    for e in range(n, cell.size):
-        innovation = offset[c, e - n]
-        for i in range(e):
-            innovation -= gain[c, e - n, i] * values[i]
-        values.append(innovation)
+    offsets = [offset[c, e] for e in range(cell.size - cell.n)]
+    values = complete(cell, gain, c, [state[i] for i in range(cell.n)], offsets)
     for i, j in cell.upper:
         total[i, j] += values[i] * values[j]
     for i in range(cell.size):
         coef[row, i] = values[i]
-    for i, entries in enumerate(cell.shift):
-        state[i] = sum(entry * values[j] for j, entry in entries.items())
-
-
-def marginals(
-    markers: Markers,
-    pair: Array,
-    gain: Array,
-    rho: Array,
-    moments: Array,
-    start: Array,
-    total: Array,
-    cov: Array,
-) -> float:
-    """Compute the covariance of every cell's coefficients from that of the first state.
-
-    Adds the sum of the cell covariances to ``total`` and returns its trace against the
-    data, ``tr(P^-1 G)``. ``cov`` is filled where it has a row per cell.
-    """
-    kept = cov if len(cov) else np.empty((1, *total.shape))
-    return _marginals(markers, pair, gain, rho, moments, start.copy(), total, kept)
+    for i, value in enumerate(shift_forward(cell, values)):
+        state[i] = value
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _marginals(markers, pair, gain, rho, moments, state, total, cov):
+def marginals(markers, pair, gain, rho, moments, state, total, cov):
+    """Compute the covariance of every cell's coefficients from that of the first state.
+
+    Adds the sum of the cell covariances to ``total`` and returns its trace against the data,
+    ``tr(P^-1 G)``. ``state`` is overwritten; ``cov`` as ``coef`` in `means`.
+    """
     keep = cov.shape[0] == rho.shape[0]
     trace = 0.0
     for c in range(rho.shape[0]):

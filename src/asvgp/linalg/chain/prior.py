@@ -13,9 +13,8 @@ runs over the kernel's hyperparameters.
 import numba
 import numpy as np
 
-from asvgp.basis import Array
 from asvgp.linalg.chain.cell import cell_of, pull_back, push_forward
-from asvgp.linalg.unrolled import Markers, maximum, unrolled
+from asvgp.linalg.unrolled import maximum, unrolled
 
 # A step that changes less than this, relative to the diagonal, changes nothing: what is
 # left to come is at most (lengthscale / h) times more, and far below rounding of K.
@@ -23,29 +22,14 @@ _SETTLED = (4.0 * np.finfo(np.float64).eps) ** 2
 _TANGENT_SETTLED = 8.0**2 * _SETTLED
 
 
-def factor(
-    markers: Markers,
-    element: Array,
-    d_element: Array,
-    gain: Array,
-    rho: Array,
-    d_gain: Array,
-    d_rho: Array,
-) -> tuple[int, Array, Array]:
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def factor(markers, element, d_element, gain, rho, d_gain, d_rho, carried, d_carried, scale):
     """Eliminate the innovations of ``sum_c element``, with tangents.
 
-    Fills rows ``first ..`` of the outputs, the rows before being equal to row ``first``;
-    returns ``first``, the form left on the first state, and its tangents.
+    Fills rows ``first ..`` of the outputs, the rows before being equal to row ``first``, which
+    is returned. ``carried`` and its tangents, zero at first, become the form left on the first
+    state; ``scale`` (k,) is scratch.
     """
-    k = len(element) - 1
-    carried, d_carried = np.zeros((k, k)), np.zeros((len(d_element), k, k))
-    inputs, outputs = (element, d_element), (gain, rho, d_gain, d_rho)
-    first = _factor(markers, *inputs, *outputs, carried, d_carried, np.empty(k))
-    return first, carried, d_carried
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _factor(markers, element, d_element, gain, rho, d_gain, d_rho, carried, d_carried, scale):
     first = 0
     for c in range(rho.shape[0] - 1, -1, -1):
         excess = _factor_cell(markers, c, element, gain, rho, carried, scale)
@@ -110,51 +94,18 @@ def _factor_tangent(markers, q, c, d_element, gain, rho, d_gain, d_rho, d_carrie
     return excess
 
 
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def marginals(
-    markers: Markers,
-    first: int,
-    gain: Array,
-    rho: Array,
-    d_gain: Array,
-    d_rho: Array,
-    start: Array,
-    d_start: Array,
-    pair: Array,
-    cumulative: Array,
-    d_trace: Array,
-    cov: Array,
-) -> float:
+    markers, first, factor, state, d_state, pair, cumulative, cells, weights, traces, cov
+):
     """Compute ``tr(K^-1 G)`` and its tangents, and the cell covariances where wanted.
 
-    ``cumulative`` holds the running sums of the moments, a row more than these. Fills
-    ``d_trace`` and, where it has a row per cell, ``cov``; returns the trace.
+    ``factor`` are gain, rho and their tangents; ``cumulative`` holds the running sums of the
+    moments, a row more than these. Adds to ``traces`` (1 + tangents,) and fills ``cov`` where it
+    has rows. The states are overwritten; ``cells`` (1 + tangents, k + 1, k + 1) and ``weights``
+    (k + 1, k + 1) are scratch.
     """
-    size = len(start) + 1
-    cells, weights = np.empty((1 + len(d_start), size, size)), np.empty((size, size))
-    traces = np.zeros(len(cells))
-    chain, states = (first, gain, rho, d_gain, d_rho), (start.copy(), d_start.copy())
-    _marginals(markers, *chain, *states, pair, cumulative, cells, weights, traces, cov)
-    d_trace[:] = traces[1:]
-    return float(traces[0])
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _marginals(
-    markers,
-    first,
-    gain,
-    rho,
-    d_gain,
-    d_rho,
-    state,
-    d_state,
-    pair,
-    cumulative,
-    cells,
-    weights,
-    traces,
-    cov,
-):
+    gain, rho, d_gain, d_rho = factor
     keep = cov.shape[0] > 0
     c = 0
     while c < cumulative.shape[0] - 1:

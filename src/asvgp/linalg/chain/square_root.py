@@ -12,9 +12,8 @@ Layout and letters: `asvgp.linalg`.
 import numba
 import numpy as np
 
-from asvgp.basis import Array
 from asvgp.linalg.chain.cell import cell_of, mirror
-from asvgp.linalg.unrolled import Markers, choose, magnitude, square_root, unrolled
+from asvgp.linalg.unrolled import choose, magnitude, square_root, unrolled
 
 # Below this fraction of a monomial's own moment, what the other monomials leave unexplained
 # is rounding of the sums, not information: points nearer than 1e-6 cells count as one.
@@ -104,50 +103,19 @@ def data_roots(pair, moments, targets, tolerance, roots, scores):
                 scores[p, c, step] = total / root
 
 
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def factor(
-    shift: Array,
-    power: Array,
-    element_root: Array,
-    roots: Array,
-    scores: Array,
-    scale: float,
-    gain: Array,
-    rho: Array,
-    offset: Array,
-) -> tuple[Array, Array]:
+    shift, power, element_root, roots, scores, scale, work, gain, rho, offset, carried, explained
+):
     """Eliminate the innovations of prior element plus data, right-hand sides included.
 
-    ``element_root`` is (rows, n + S); ``scale`` is the square root of the noise precision.
-    Fills ``gain``, ``rho`` and ``offset`` (outputs, cells, S); returns an (n, n + outputs)
-    array, the root of the form that is left on the first state beside its right-hand
-    sides, and the explained part of ``b' P^-1 b`` per output.
+    ``shift``, ``power`` and ``element_root`` (rows, n + S) have their columns in the order of
+    elimination, the last innovation first and the state last; ``scale`` is the square root of
+    the noise precision, ``work`` (n + rows + k + 1, n + S + outputs) scratch. Fills ``gain``,
+    ``rho`` and ``offset`` (outputs, cells, S). ``carried`` and ``explained`` (outputs,), zero at
+    first, become the root of the form that is left on the first state beside its right-hand
+    sides, and the explained part of ``b' P^-1 b``.
     """
-    (n, size), outputs = shift.shape, len(scores)
-    work = np.zeros((n + len(element_root) + roots.shape[1], size + outputs))
-    carried, explained = np.zeros((n, n + outputs)), np.zeros(outputs)
-    # Columns in the order of elimination: the last innovation first, the state last.
-    column = np.append(np.arange(size - n, size), np.arange(size - n - 1, -1, -1))
-    data, filled = (roots, scores, scale), (gain, rho, offset, carried, explained)
-    _factor(shift, power, element_root, *data, column, work, *filled)
-    return carried, explained
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _factor(
-    shift,
-    power,
-    element_root,
-    roots,
-    scores,
-    scale,
-    column,
-    work,
-    gain,
-    rho,
-    offset,
-    carried,
-    explained,
-):
     n, size = shift.shape
     s, outputs, degree = size - n, scores.shape[0], roots.shape[1]
     inner, rows = element_root.shape[0], work.shape[0]
@@ -157,17 +125,17 @@ def _factor(
                 total = 0.0
                 for m in range(n):
                     total += carried[r, m] * shift[m, j]
-                work[r, column[j]] = total
+                work[r, j] = total
             for p in range(outputs):
                 work[r, size + p] = carried[r, n + p]
         for r in range(inner):
             for j in range(size):
-                work[n + r, column[j]] = element_root[r, j]
+                work[n + r, j] = element_root[r, j]
             for p in range(outputs):
                 work[n + r, size + p] = 0.0
         for r in range(degree):
             for j in range(size):
-                work[n + inner + r, column[j]] = scale * roots[c, r, power[j]]
+                work[n + inner + r, j] = scale * roots[c, r, power[j]]
             for p in range(outputs):
                 work[n + inner + r, size + p] = scale * scores[p, c, r]
         triangularise(work, rows, size)
@@ -176,7 +144,7 @@ def _factor(
             head = work[row, row]
             rho[c, e] = head * head
             for i in range(n + e):
-                gain[c, e, i] = work[row, column[i]] / head
+                gain[c, e, i] = work[row, s + i if i < n else size - 1 - i] / head
             for p in range(outputs):
                 value = work[row, size + p]
                 offset[p, c, e] = value / head
@@ -186,27 +154,13 @@ def _factor(
                 carried[r, j] = work[s + r, s + j]
 
 
-def marginals(
-    markers: Markers,
-    pair: Array,
-    gain: Array,
-    rho: Array,
-    moments: Array,
-    start: Array,
-    total: Array,
-    cov: Array,
-) -> float:
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def marginals(markers, pair, gain, deviations, moments, root, total, cov):
     """Compute what `asvgp.linalg.chain.elimination.marginals` does from a root of the covariance.
 
-    ``start`` is a root of the first state's covariance, ``start @ start.T``.
+    ``root`` is that of the first state, ``root @ root.T``, and is overwritten; ``deviations``
+    are ``rho**-0.5``.
     """
-    kept = cov if len(cov) else np.empty((1, *total.shape))
-    deviations, root = rho**-0.5, np.ascontiguousarray(start).copy()
-    return _marginals(markers, pair, gain, deviations, moments, root, total, kept)
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _marginals(markers, pair, gain, deviations, moments, root, total, cov):
     keep = cov.shape[0] == deviations.shape[0]
     trace = 0.0
     for c in range(deviations.shape[0]):

@@ -1,57 +1,30 @@
 """Sweeps along a chain: functionals that span many cells, and draws. Layout: `asvgp.linalg`.
 
-A functional over a *stretch* of cells puts the weights ``head`` on the coefficients of its
-first cell, ``full * whole`` on those of every cell in between and ``tail`` on its last
-(nothing, where that is the first). One walk over its cells gives what the rest of the
-chain needs to know of it: nothing is a difference of running sums, so that short stretches
-keep their digits.
+A functional over a *stretch* of cells puts weights on the coefficients of its first cell, others
+on those of every cell in between, and others on its last (none, where that is the first). One
+walk over its cells gives what the rest of the chain needs to know of it: nothing is a difference
+of running sums, so that short stretches keep their digits.
 """
 
 import numba
-import numpy as np
 
-from asvgp.basis import Array
-from asvgp.linalg.chain.cell import cell_of
-from asvgp.linalg.chain.covariance import FORGOTTEN, advance, shift_forward
-from asvgp.linalg.unrolled import Markers, unrolled
-
-
-def stretches(
-    markers: Markers,
-    settled: int,
-    gain: Array,
-    cov: Array,
-    whole: Array,
-    begin: Array,
-    end: Array,
-    head: Array,
-    tail: Array,
-    full: Array,
-    variance: Array,
-    cross: Array,
-    weights: Array,
-    bridges: Array,
-) -> None:
-    """Compute variances of functionals over the cells ``begin[a] .. end[a]``, T of them.
-
-    ``head`` and ``tail`` are (T, n + S), ``whole`` (n + S,), ``full`` (T,); rows of ``gain``
-    before ``settled`` are taken to equal row ``settled``. Fills ``variance`` (T,) and, where
-    they have a row per functional, what `assemble` needs: ``cross`` (T, n + S), the
-    covariance with the coefficients of the last cell; ``weights`` (T, n + S), the expected
-    functional given the coefficients of the first cell; ``bridges`` (T, n + S, n + S), whose
-    row j is what coefficient j of the first cell contributes to those expected of the last.
-    """
-    size, keep = len(whole), len(cross) > 0
-    carried = cross if keep else np.empty((len(begin), size))
-    carried[:] = weights[:] = 0.0
-    bridges[:] = np.eye(size)
-    parts = np.stack([head, full[:, None] * whole, tail], axis=1).reshape(-1, size)
-    filled = carried, weights, bridges.reshape(-1, size), variance
-    _stretches(markers, settled, gain, cov, begin, end, parts, *filled)
+from asvgp.linalg.chain.cell import cell_of, complete, shift_forward
+from asvgp.linalg.chain.covariance import FORGOTTEN, advance
+from asvgp.linalg.unrolled import unrolled
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _stretches(markers, settled, gain, cov, begin, end, parts, carried, weights, bridges, variance):
+def stretches(markers, settled, gain, cov, begin, end, parts, carried, weights, bridges, variance):
+    """Compute variances of functionals over the cells ``begin[a] .. end[a]``, T of them.
+
+    ``parts`` (3 T, n + S) are the weights of each functional on its first cell, on every cell in
+    between and on its last; rows of ``gain`` before ``settled`` are taken to equal row
+    ``settled``. Fills ``variance`` (T,) and ``carried`` (T, n + S), zero at first: the covariance
+    with the coefficients of the last cell. Where they have rows, fills what `assemble` needs
+    besides: ``weights`` (T, n + S), zero at first, the expected functional given the coefficients
+    of the first cell; ``bridges`` (T (n + S), n + S), identities at first, whose row j is what
+    coefficient j of the first cell contributes to those expected of the last.
+    """
     size, keep = parts.shape[1], weights.shape[0] > 0
     for a in range(begin.shape[0]):
         total = 0.0
@@ -92,7 +65,12 @@ def _expect(markers, a, bridge, parts, part, bridges, weights):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _assemble(variance, cross, weights, bridges, sign, scratch, out):
+def assemble(variance, cross, weights, bridges, sign, scratch, out):
+    """Add ``sign`` times the covariance matrix of adjoining functionals to ``out`` (T, T).
+
+    Each begins where the one before it ends; ``cross`` is ``carried`` of `stretches`, ``bridges``
+    is (T, n + S, n + S), and ``scratch`` (2, n + S).
+    """
     count, width = weights.shape
     for a in range(count):
         out[a, a] += sign * variance[a]
@@ -118,28 +96,14 @@ def _assemble(variance, cross, weights, bridges, sign, scratch, out):
                 scratch[0, i] = scratch[1, i]
 
 
-def assemble(
-    variance: Array, cross: Array, weights: Array, bridges: Array, sign: float, out: Array
-) -> None:
-    """Add ``sign`` times the covariance matrix of adjoining functionals to ``out`` (T, T).
-
-    Each begins where the one before it ends; arguments as `stretches` fills them.
-    """
-    scratch = np.empty((2, weights.shape[1]))
-    _assemble(variance, cross, weights, bridges, sign, scratch, out)
-
-
-def draw(markers: Markers, gain: Array, rho: Array, start: Array, coef: Array) -> None:
-    """Run the chain forward from the states ``start`` (samples, n), in place.
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def draw(markers, gain, deviation, state, coef):
+    """Run the chain forward from states (samples, n), which are overwritten.
 
     ``coef`` (samples, cells, n + S) comes with standard normal numbers in the innovations'
-    places and leaves as Taylor coefficients of zero-mean draws, distributed as the chain.
+    places and leaves as Taylor coefficients of zero-mean draws, distributed as the chain;
+    ``deviation`` is ``rho**-0.5``.
     """
-    _draw(markers, gain, rho**-0.5, start.copy(), coef)
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _draw(markers, gain, deviation, state, coef):
     for a in range(coef.shape[0]):
         for c in range(coef.shape[1]):
             _draw_cell(markers, a, c, gain, deviation, state, coef)
@@ -148,13 +112,8 @@ def _draw(markers, gain, deviation, state, coef):
 @unrolled
 def _draw_cell(markers, a, c, gain, deviation, state, coef):
     cell = cell_of(markers)
-    n = cell.n
-    values = [state[a, i] for i in range(n)]
-    for e in range(n, cell.size):
-        value = coef[a, c, e] * deviation[c, e - n]
-        for i in range(e):
-            value -= gain[c, e - n, i] * values[i]
-        values.append(value)
+    offsets = [coef[a, c, cell.n + e] * deviation[c, e] for e in range(cell.size - cell.n)]
+    values = complete(cell, gain, c, [state[a, i] for i in range(cell.n)], offsets)
     for i, value in enumerate(values):
         coef[a, c, i] = value
     for i, value in enumerate(shift_forward(cell, values)):
