@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from asvgp.basis import Array
 from asvgp.kernels.base import Component, Kernel
 from asvgp.kernels.effects import Effect
 from asvgp.kernels.product import Product
@@ -67,22 +66,22 @@ class Sum(Kernel):
         return {f"{i}{p}": pair for i, part in self.labelled for p, pair in part.bounds.items()}
 
     @property
-    def values(self) -> Array:
-        """The hyperparameters, in the order of ``parameters``."""
-        return np.concatenate([part.values for part in self.parts])
+    def listed(self) -> tuple[float, ...]:
+        """The hyperparameters as the user gave them: durations stay durations."""
+        return tuple(value for part in self.parts for value in part.listed)
 
     def replace_parts(self, parts) -> Sum:
         """Return a copy with other components."""
         return Sum(tuple(parts), self.fixed_effects)
 
-    def replace_free(self, changes: Mapping[str, float]) -> Sum:
-        """Return a copy with other hyperparameters, within bounds; fixed ones do not change."""
+    def replace(self, **changes) -> Sum:
+        """Return a copy with some hyperparameters changed."""
         by_part: list[dict[str, float]] = [{} for _ in self.parts]
         for name, value in changes.items():
             number, _, parameter = name.partition(".") if len(self.parts) > 1 else (1, "", name)
             by_part[int(number) - 1][parameter] = value
         pairs = zip(self.parts, by_part, strict=True)
-        return self.replace_parts(part.replace_free(values) for part, values in pairs)
+        return self.replace_parts(part.replace(**values) for part, values in pairs)
 
     def candidates(self, lengths, periods, variance: float) -> Sequence[Sum]:
         """Return sums to start training from.

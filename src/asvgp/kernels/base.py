@@ -56,9 +56,9 @@ class Kernel(ABC):
     bounds: Mapping[str, tuple[float, float]]
 
     @property
-    @abstractmethod
     def components(self) -> tuple[Any, ...]:
-        """The processes whose sum this kernel describes."""
+        """The processes whose sum this kernel describes: by default itself alone."""
+        return (self,)
 
     @property
     def effects(self) -> tuple[Effect, ...]:
@@ -67,12 +67,23 @@ class Kernel(ABC):
 
     @property
     @abstractmethod
+    def listed(self) -> tuple[float, ...]:
+        """The hyperparameters as the user gave them: durations stay durations."""
+
+    @property
     def values(self) -> Array:
         """The hyperparameters, in the order of ``parameters``."""
+        return np.array(self.listed, dtype=float)
 
     @abstractmethod
+    def replace(self, **changes) -> Self:
+        """Return a copy with some hyperparameters changed."""
+
     def replace_free(self, changes: Mapping[str, float]) -> Self:
         """Return a copy with other hyperparameters, within bounds; fixed ones do not change."""
+        ends = {name: self.bounds.get(name, (0.0, np.inf)) for name in changes}
+        free = {name: value for name, value in changes.items() if name not in self.fixed}
+        return self.replace(**{n: float(np.clip(v, *ends[n])) for n, v in free.items()})
 
     @abstractmethod
     def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
@@ -91,15 +102,6 @@ class Kernel(ABC):
 
         places = [i for i, effect in enumerate(self.effects) if isinstance(effect, Constant)]
         return places[0] if places else None
-
-    def _allowed(self, changes: Mapping[str, float]) -> dict[str, float]:
-        """Drop the changes of fixed hyperparameters and clip the others to their bounds."""
-        ends = {name: self.bounds.get(name, (0.0, np.inf)) for name in changes}
-        return {
-            name: float(np.clip(value, *ends[name]))
-            for name, value in changes.items()
-            if name not in self.fixed
-        }
 
     @property
     def prior_variance(self) -> float:
@@ -271,11 +273,6 @@ class Component(Kernel):
         """Names of the scales that the user has not set."""
         return tuple(name for name in self.scales if isinstance(getattr(self, name), Unset))
 
-    @property
-    def values(self) -> Array:
-        """The hyperparameters, in the order of ``parameters``."""
-        return np.array([getattr(self, parameter) for parameter in self.parameters])
-
     def replace(self, **changes) -> Self:
         """Return a copy with some hyperparameters, flags or bounds changed.
 
@@ -287,21 +284,12 @@ class Component(Kernel):
         """
         return dataclasses.replace(self, **changes)
 
-    def replace_free(self, changes: Mapping[str, float]) -> Self:
-        """Return a copy with other hyperparameters, within bounds; fixed ones do not change."""
-        return self.replace(**self._allowed(changes))
-
     def __repr__(self) -> str:
         parts = [f"{p}={_readable(getattr(self, p))}" for p in self.parameters]
         if self.dim is not None:
             parts.append(f"dim={self.dim!r}")
         parts += [f"{p}={getattr(self, p)!r}" for p in ("fixed", "bounds") if getattr(self, p)]
         return f"{type(self).__name__}({', '.join(parts)})"
-
-    @property
-    def components(self) -> tuple[Component, ...]:
-        """The kernel itself, as the only component."""
-        return (self,)
 
     @property
     def listed(self) -> tuple[float, ...]:

@@ -70,11 +70,6 @@ class Product(Kernel):
         return cls(factors, variance, tuple(fixed), bounds)
 
     @property
-    def components(self) -> tuple[Any, ...]:
-        """The kernel itself, as the only component."""
-        return (self,)
-
-    @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the hyperparameters of every factor, then the variance."""
         names = [_named(p, factor) for factor in self.factors for p in factor.parameters[:-1]]
@@ -90,12 +85,6 @@ class Product(Kernel):
         """The hyperparameters as the user gave them: durations stay durations."""
         return (*(v for factor in self.factors for v in factor.listed[:-1]), self.variance)
 
-    @property
-    def values(self) -> Array:
-        """The hyperparameters, in the order of ``parameters``."""
-        parts = [factor.values[:-1] for factor in self.factors]
-        return np.concatenate([*parts, [self.variance]])
-
     def with_factors(self, factors) -> Product:
         """Return a copy with other factors over the same inputs."""
         return Product(tuple(factors), self.variance, self.fixed, self.bounds)
@@ -109,10 +98,6 @@ class Product(Kernel):
         rest = {k: v for k, v in changes.items() if k in ("variance", "fixed", "bounds")}
         values = {"variance": self.variance, "fixed": self.fixed, "bounds": self.bounds} | rest
         return Product(tuple(factors), **values)
-
-    def replace_free(self, changes: Mapping[str, float]) -> Product:
-        """Return a copy with other hyperparameters, within bounds; fixed ones do not change."""
-        return self.replace(**self._allowed(changes))
 
     def limits(self, grid: Any, spread: float, power: float) -> dict[str, tuple[float, float]]:
         """Return the limits of every factor; ``grid`` maps inputs to grids."""
