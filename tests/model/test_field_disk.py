@@ -155,7 +155,7 @@ def test_automatic_grids_stay_in_memory(files):
     with pytest.warns(UserWarning, match="not refined further"):
         gp = GPRegressor(KERNEL, memory_limit=1e6).fit(X, y)
     assert not files
-    assert memory.plan_bytes(gp.posterior_.plan, gp._fit_now.kernel) <= 1e6  # pyright: ignore[reportAttributeAccessIssue]
+    assert memory.plan_need(gp.posterior_.plan, gp._fit_now.kernel).memory <= 1e6  # pyright: ignore[reportAttributeAccessIssue]
 
 
 # ---------------------------------------------------------------- files

@@ -150,7 +150,7 @@ def test_the_inverse_is_computed_once(case, monkeypatch):
     np.testing.assert_array_equal(first, again)
     if case.plan.inputs:
         kept = posterior._leaf_inverse.nbytes
-        assert memory.plan_bytes(case.plan, case.kernel) > kept + posterior.engine.gram.nbytes
+        assert memory.plan_need(case.plan, case.kernel).memory > kept + posterior.engine.gram.nbytes
 
 
 def test_covariances_some_columns_at_a_time(case, monkeypatch):

@@ -21,7 +21,7 @@ from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.model.axis import Axis
 from asvgp.model.devices import Cpu
 from asvgp.model.grid import GridEngine
-from asvgp.model.memory import MemoryBudget, plan_bytes
+from asvgp.model.memory import MemoryBudget, plan_need
 from asvgp.model.plan import Plan
 from asvgp.model.prior import Prior
 from asvgp.policies import MEMORY
@@ -308,7 +308,7 @@ def additive(cells: int) -> Plan:
 def test_memory_is_foretold(kernel, planned, cells, least):
     peak_of_bounds(kernel, planned(6))  # what is compiled is not counted
     peak = peak_of_bounds(kernel, planned(cells))
-    assert least * peak < plan_bytes(planned(cells), kernel) < 2.0 * peak
+    assert least * peak < plan_need(planned(cells), kernel).memory < 2.0 * peak
 
 
 def test_announced_seconds_are_the_operations_at_the_rate_of_the_device():

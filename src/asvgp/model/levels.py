@@ -177,7 +177,7 @@ def levels_by_data(
     return tuple(levels)
 
 
-def coarsened(plan: Plan, coarsening: tuple[int, ...]) -> Plan:
+def coarsened_plan(plan: Plan, coarsening: tuple[int, ...]) -> Plan:
     """Return the plan on cells so many times as wide, with levels zero."""
     grids = tuple(grid.coarsen(times) for grid, times in zip(plan.grids, coarsening, strict=True))
     return replace(plan, grids=grids, levels=tuple((0,) * len(grids) for _ in plan.terms))

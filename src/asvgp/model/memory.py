@@ -14,7 +14,7 @@ from asvgp.basis import Grid
 from asvgp.kernels import Kernel
 from asvgp.linalg.multifrontal.disk import free_disk
 from asvgp.model.devices import Batched, Cpu, Device
-from asvgp.model.levels import coarsened, first_coarsening
+from asvgp.model.levels import coarsened_plan, first_coarsening
 from asvgp.model.plan import Plan
 from asvgp.policies import MEMORY
 from asvgp.runtime.memory import in_words, physical_memory
@@ -34,13 +34,6 @@ class Need(NamedTuple):
     def spills(self, limit: float) -> bool:
         """Return whether the factors do not fit in ``limit`` bytes, while everything else does."""
         return self.disk > 0.0 and self.rest <= limit < self.memory
-
-
-def plan_bytes(
-    plan: Plan, kernel: Kernel, device: Device | None = None, limit: float = inf
-) -> float:
-    """Return the memory that bounds and a posterior on a plan take, all of it in memory."""
-    return plan_need(plan, kernel, device, limit).memory
 
 
 def plan_need(plan: Plan, kernel: Kernel, device: Device | None = None, limit: float = inf) -> Need:
@@ -143,7 +136,7 @@ class MemoryBudget:
 
     def fits(self, plan: Plan, kernel: Kernel) -> bool:
         """Return whether a plan fits with its factors in memory."""
-        return plan_bytes(plan, kernel, self.device, self.limit) <= self.limit
+        return plan_need(plan, kernel, self.device, self.limit).memory <= self.limit
 
     def stopped(self) -> None:
         """Note, once, that a finer grid was not tried."""
@@ -201,7 +194,7 @@ class MemoryBudget:
         """Return an automatic plan whose first stage fits, on wider cells where necessary."""
 
         def first(plan: Plan) -> Plan:
-            return coarsened(plan, first_coarsening(plan)) if plan.inputs else plan
+            return coarsened_plan(plan, first_coarsening(plan)) if plan.inputs else plan
 
         while not self.fits(first(plan), kernel):
             most = max((grid.cells for grid in plan.smooth_grids), default=0)

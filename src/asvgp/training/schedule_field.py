@@ -21,7 +21,7 @@ from asvgp.model.conditioning import check_digits, fewer_than_requested, wide_de
 from asvgp.model.devices import Cpu, Device
 from asvgp.model.grid import GridEngine
 from asvgp.model.levels import (
-    coarsened,
+    coarsened_plan,
     first_coarsening,
     levels_by_data,
     levels_by_digits,
@@ -176,7 +176,7 @@ class FieldSchedule:
 
     def _plan(self, coarsening: Coarsening, state: State | None) -> Plan:
         """Return the plan of a stage."""
-        plan = coarsened(self.plan, self._widths(coarsening, state))
+        plan = coarsened_plan(self.plan, self._widths(coarsening, state))
         if state is None or len(plan.terms) < 2:
             return plan
         doubled = [int(log2(width)) for width in coarsening]
@@ -252,7 +252,7 @@ class FieldSchedule:
         kernel, report = self.problem.kernel, Report()
         finest = levels_by_data(None, self.plan, self.marginals, self.stats.count)
         coarsening = tuple(2**level for level in finest)
-        plan = coarsened(self.plan, coarsening)
+        plan = coarsened_plan(self.plan, coarsening)
         parts = self._boxes(plan, coarsening)
         if not parts:
             return None, report, None
