@@ -38,10 +38,15 @@ class Axis:
         self.grid = grid.coarsen(2**self.level)
         self.count = 1 if process is None else self.grid.cells + self.degree
 
-    @property
+    @cached_property
     def pieces(self) -> Array:
         """Polynomials of the functions alive on each finest cell, (cells, k + 1, powers + 1)."""
-        return _pieces(self.fine.cells, self.degree, self.level, self.powers)
+        size, width, cells = self.degree + 1, 2**self.level, self.fine.cells
+        basis = bspline_coefficients(self.degree)
+        phases = np.stack([basis @ rescaling(self.degree, i, width) for i in range(width)])
+        out = np.zeros((cells, size, self.powers + 1))
+        out[:, :, :size] = phases[np.arange(cells) % width]
+        return out
 
     @property
     def first(self) -> np.ndarray:
@@ -49,11 +54,15 @@ class Axis:
         cells = np.arange(self.fine.cells)
         return np.zeros_like(cells) if self.process is None else cells >> self.level
 
-    @property
+    @cached_property
     def spline_matrix(self) -> sparse.csr_array:
         """Functions by interleaved powers: row m holds the polynomials of function m."""
-        key = (self.process is None, self.fine.cells, self.degree, self.level, self.powers)
-        return _spline_matrix(*key)
+        cells, size = self.fine.cells, self.powers + 1
+        rows = self.first[:, None, None] + np.arange(self.degree + 1)[:, None]
+        columns = np.arange(cells)[:, None, None] * size + np.arange(size)
+        where = tuple(np.broadcast_to(i, self.pieces.shape).ravel() for i in (rows, columns))
+        shape = (self.count, cells * size)
+        return sparse.coo_array((self.pieces.ravel(), where), shape=shape).tocsr()
 
     @cached_property
     def prior(self) -> Prior:
@@ -105,12 +114,7 @@ class Axis:
         assert self.process is not None
         basis = bspline_coefficients(self.degree)
         ends = basis[:, : self.degree]
-        total, start = basis.T @ total @ basis, ends.T @ start @ ends
-        prior = self.prior
-        return (
-            np.sum(prior.d_element * total, axis=(1, 2))
-            + np.sum(prior.d_boundary * start, axis=(1, 2))
-        )[:-1]
+        return self.prior.d_form(basis.T @ total @ basis, ends.T @ start @ ends)[:-1]
 
     @cached_property
     def variance_polynomials(self) -> Array:
@@ -143,7 +147,7 @@ class Axis:
             part = moments[i::width, :size] @ rescaling(2 * self.degree, i, width).T
             sums[1 : len(part) + 1] += part
         hankel, _ = pair_columns(self.degree)
-        trace, d_trace = self.prior.trace_of(hankel, np.cumsum(sums, axis=0))
+        trace, d_trace = self.prior.trace(hankel, np.cumsum(sums, axis=0))
         return trace, d_trace[:-1]
 
     def banded_trace(self, gram: Array) -> tuple[float, Array]:
@@ -165,7 +169,7 @@ class Axis:
         sums = np.zeros((cells + 1, len(upper[0])))
         sums[1:] = (turn @ pairs @ turn.T)[:, *upper]
         _, triangle = pair_columns(k)
-        trace, d_trace = self.prior.trace_of(triangle, np.cumsum(sums, axis=0))
+        trace, d_trace = self.prior.trace(triangle, np.cumsum(sums, axis=0))
         return trace, d_trace[:-1]
 
 
@@ -180,26 +184,3 @@ def _pattern(cells: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
     columns = np.arange(cells)[:, None, None] + np.arange(size)
     keys, place = np.unique((rows * count + columns).ravel(), return_inverse=True)
     return keys % count, np.searchsorted(keys, np.arange(count + 1) * count), place.ravel()
-
-
-@lru_cache(maxsize=64)
-def _pieces(cells: int, degree: int, level: int, powers: int) -> Array:
-    width = 2**level
-    basis = bspline_coefficients(degree)
-    phases = np.stack([basis @ rescaling(degree, i, width) for i in range(width)])
-    out = np.zeros((cells, degree + 1, powers + 1))
-    out[:, :, : degree + 1] = phases[np.arange(cells) % width]
-    return out
-
-
-@lru_cache(maxsize=64)
-def _spline_matrix(
-    constant: bool, cells: int, degree: int, level: int, powers: int
-) -> sparse.csr_array:
-    pieces = _pieces(cells, degree, level, powers)
-    first = np.zeros(cells, dtype=int) if constant else np.arange(cells) >> level
-    count = 1 if constant else -(-cells // 2**level) + degree
-    rows = first[:, None, None] + np.arange(degree + 1)[:, None]
-    columns = np.arange(cells)[:, None, None] * (powers + 1) + np.arange(powers + 1)
-    where = tuple(np.broadcast_to(i, pieces.shape).ravel() for i in (rows, columns))
-    return sparse.coo_array((pieces.ravel(), where), shape=(count, cells * (powers + 1))).tocsr()

@@ -69,8 +69,8 @@ class Design:
         which = np.flatnonzero(covariate >= 0)
         products, with_y = np.zeros((size, size)), np.zeros((size, outputs))
         numbers = covariate[which]
-        products[np.ix_(which, which)] = stats.products[outputs + numbers][:, numbers]
-        with_y[which] = stats.products[:outputs][:, numbers].T
+        products[np.ix_(which, which)] = stats.column_gram[np.ix_(numbers, numbers)]
+        with_y[which] = stats.column_targets[:, numbers].T
         centring = Centring(centres, stats.centre, intercept)
         bare = cls(stats, taylor, sums, products, with_y, np.ones(size), centring)
         return replace(bare, precision=bare._precisions(kernel))

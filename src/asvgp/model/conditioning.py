@@ -38,11 +38,10 @@ def relative_errors(factored: GridFactored) -> Array:
     right = np.random.default_rng(0).choice([-1.0, 1.0], (engine.size, 1))
     right[engine.size - plan.effects :] = 0.0
     solved = factored.solve(right)[:, 0]
-    parts = [(term.axes, term) for term in prior.terms]
-    parts += [([smooth.axis], smooth) for smooth in prior.smooths]
+    parts = (*prior.terms, *prior.smooths)
     out, first = np.empty(len(parts)), 0
-    for i, (axes, part) in enumerate(parts):
-        stiffest = np.prod([float(np.abs(axis.matrix.data).max()) for axis in axes])
+    for i, part in enumerate(parts):
+        stiffest = np.prod([float(np.abs(axis.matrix.data).max()) for axis in part.axes])
         softest = np.sqrt(np.mean(solved[first : first + part.size] ** 2))
         out[i] = _EPS * stiffest * softest / part.variance
         first += part.size

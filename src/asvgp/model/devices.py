@@ -26,15 +26,12 @@ class Factor(Protocol):
     @property
     def nbytes(self) -> int:
         """Bytes that the factorisation holds."""
-        ...
 
     def solve(self, b: DeviceArray, /) -> DeviceArray:
         """Return ``P^-1 b``."""
-        ...
 
     def sample(self, z: DeviceArray, /) -> DeviceArray:
         """Return draws with covariance ``P^-1``, made from standard normals."""
-        ...
 
     def selected_inverse(self, consume: Callable[[int, int, DeviceArray], None]) -> None:
         """Pass ``P^-1`` on the functions of each leaf to ``consume(start, stop, blocks)``."""
@@ -73,10 +70,6 @@ class Cpu:
         """Factor P, whose leaf elements come from ``elements(start, stop)``."""
         panels = self.disk if on_disk else None
         return CpuFactor(tree, elements, workspace=self.workspace, panels=panels)
-
-    def contract(self, tensor: DeviceArray, vector: DeviceArray, axis: int) -> DeviceArray:
-        """Sum an axis against a vector."""
-        return np.tensordot(tensor, vector, axes=(axis, 0))
 
     @property
     def memory(self) -> float:
@@ -127,10 +120,6 @@ class Batched:
         from asvgp.linalg.multifrontal.batched import BatchedFactor
 
         return BatchedFactor(tree, elements, device=self.name)
-
-    def contract(self, tensor: DeviceArray, vector: DeviceArray, axis: int) -> DeviceArray:
-        """Sum an axis against a vector."""
-        return self.torch.tensordot(tensor, vector, dims=([axis], [0]))
 
     @property
     def memory(self) -> float:

@@ -126,10 +126,26 @@ class Leaves:
         """Add G of leaves ``start`` to ``stop`` to ``out``, (leaves, s, s)."""
         local = self.cut(moments, start, stop, [2 * axis.powers + 1 for axis in self.terms[0]])
         for i, j in self.pairs:
-            value = local
-            for d, table in enumerate(self.grams[i, j]):
-                value = apply_table(table[self.intervals[d][start:stop]], value)
-            self._add(out, i, j, value)
+            self._add(out, i, j, self.apply(self.grams[i, j], local, start, stop))
+
+    def apply(
+        self,
+        tables: list[DeviceArray],
+        value: DeviceArray,
+        start: int,
+        stop: int,
+        turn: bool = False,
+    ) -> DeviceArray:
+        """Apply one table per input to the axes after the leaves', which become the last ones.
+
+        With ``turn``, tables are transposed.
+        """
+        for d, table in enumerate(tables):
+            part = table[self.intervals[d][start:stop]]
+            part = permute(part, [0, 2, 1]) if turn else part
+            flat = permute(value.reshape(*value.shape[:2], -1), [0, 2, 1]) @ part
+            value = flat.reshape(len(value), *value.shape[2:], part.shape[2])
+        return value
 
     def _add(self, out: DeviceArray, i: int, j: int, value: DeviceArray) -> None:
         """Add a block, from (leaves, n_1 m_1, n_2 m_2, ...) to functions by functions."""
@@ -148,20 +164,20 @@ class Leaves:
     ) -> None:
         """Add K of leaves ``start`` to ``stop``: products over inputs, times one scale per term."""
         for i, term in enumerate(tables):
-            value = None
-            for d, table in enumerate(term):
-                part = table[self.intervals[d][start:stop]].reshape(stop - start, -1)
-                value = part if value is None else value[..., None] * _widen(part, value.ndim)
+            first, *others = (
+                table[places[start:stop]].reshape(stop - start, -1)
+                for table, places in zip(term, self.intervals, strict=True)
+            )
+            value = first
+            for part in others:
+                value = value[..., None] * part.reshape(len(part), *[1] * (value.ndim - 1), -1)
             self._add(out, i, i, value * scales[i])
 
     def polynomials(
         self, blocks: DeviceArray, start: int, stop: int, pair: tuple[int, int]
     ) -> DeviceArray:
         """Return ``phi_i' Z phi_j`` on the cells of leaves, (leaves, cells x moments, ...)."""
-        value = self._pairs(blocks, *pair)
-        for d, table in enumerate(self.grams[pair]):
-            value = apply_table(permute(table[self.intervals[d][start:stop]], [0, 2, 1]), value)
-        return value
+        return self.apply(self.grams[pair], self._pairs(blocks, *pair), start, stop, turn=True)
 
     def _pairs(self, blocks: DeviceArray, i: int, j: int) -> DeviceArray:
         """Return a block of the inverse as (leaves, n_1 m_1, n_2 m_2, ...)."""
@@ -197,15 +213,8 @@ class Leaves:
         for i, term in enumerate(tables):
             a, b = self.offsets[i], self.offsets[i + 1]
             value = blocks[:, a:b].reshape(len(blocks), *self.shapes[i], -1)
-            value = permute(value, [0, self.inputs + 1, *range(1, self.inputs + 1)])
-            for d, table in enumerate(term):
-                rows = permute(table[self.intervals[d][start:stop]], [0, 2, 1])
-                leaves, columns = value.shape[:2]
-                rest = value.shape[3:]
-                flat = value.reshape(leaves, columns, value.shape[2], -1)
-                flat = permute(flat, [0, 1, 3, 2]) @ rows[:, None]
-                value = flat.reshape(leaves, columns, *rest, rows.shape[2])
-            total = total + value
+            # (leaves, C, cells x powers, ...)
+            total = total + self.apply(term, value, start, stop, turn=True)
         return permute(total, [0, *range(2, self.inputs + 2), 1])
 
     def paste(
@@ -250,22 +259,11 @@ class Leaves:
         return tuple(where), inside
 
 
-def apply_table(table: DeviceArray, value: DeviceArray) -> DeviceArray:
-    """Multiply along the first axis after the leaves' and move it to the end."""
-    flat = value.reshape(*value.shape[:2], -1)
-    out = permute(flat, [0, 2, 1]) @ table  # (leaves, rest, new)
-    return out.reshape(len(value), *value.shape[2:], table.shape[2])
-
-
 def _contract(value: DeviceArray, vector: DeviceArray, axis: int) -> DeviceArray:
     """Sum one axis against a vector per leaf."""
     shape = [len(vector), *([1] * (value.ndim - 1))]
     shape[axis] = vector.shape[1]
     return (value * vector.reshape(shape)).sum(axis)
-
-
-def _widen(part: DeviceArray, ndim: int) -> DeviceArray:
-    return part.reshape(part.shape[0], *([1] * (ndim - 1)), part.shape[1])
 
 
 def permute(array: DeviceArray, order: list[int]) -> DeviceArray:

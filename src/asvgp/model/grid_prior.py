@@ -18,6 +18,7 @@ from asvgp.basis import Array
 from asvgp.kernels import Kernel
 from asvgp.model.axis import Axis
 from asvgp.model.devices import Device, DeviceArray
+from asvgp.model.elements import permute
 from asvgp.model.plan import Plan
 
 Window = tuple[Array, Array]  # a form summed over the cells of a spline, and at its first cell
@@ -90,7 +91,8 @@ class TermPrior(ComponentPrior):
             along = moments
             for e in reversed(range(len(self.axes))):
                 if e != d:
-                    along = device.contract(along, polynomials[e], e)
+                    order = [*(i for i in range(along.ndim) if i != e), e]
+                    along = permute(along, order) @ polynomials[e]
             trace, d_trace = axis.trace(device.back(along))
             slopes.append(-self.variance * d_trace)
             if not derivatives:

@@ -16,7 +16,7 @@ from asvgp.basis import Array
 from asvgp.kernels import Kernel
 from asvgp.linalg.multifrontal import Tree
 from asvgp.model.devices import Cpu, Device, DeviceArray
-from asvgp.model.elements import Leaves, apply_table, permute
+from asvgp.model.elements import Leaves, permute
 from asvgp.model.memory import Need, plan_need
 from asvgp.model.plan import Plan
 from asvgp.policies import MEMORY
@@ -85,10 +85,7 @@ class GridTables:
         """Add the products of functions with the global columns."""
         leaves, columns = self.leaves, self.plan.columns
         for i, term in enumerate(leaves.values):
-            value = local
-            for d, table in enumerate(term):
-                value = apply_table(table[leaves.intervals[d][start:stop]], value)
-            # (leaves, columns, n_1, ..., n_D)
+            value = leaves.apply(term, local, start, stop)  # (leaves, columns, n_1, ..., n_D)
             value = value.reshape(len(value), columns, -1)
             a, b = leaves.offsets[i], leaves.offsets[i + 1]
             out[:, leaves.block - columns :, a:b] += value
