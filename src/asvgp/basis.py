@@ -137,7 +137,7 @@ def by_power(values: Array, powers: Array, size: int | None = None) -> Array:
 
 @lru_cache
 def bspline_coefficients(degree: int) -> Array:
-    """Row ``j``: monomial coefficients on a cell of the j-th B-spline alive there, its piece k - j.
+    """Return in row j the monomial coefficients of the j-th B-spline alive on a cell.
 
     From the recursion ``k B_k(x) = x B_{k-1}(x) + (k + 1 - x) B_{k-1}(x - 1)`` on [0, k + 1].
 
@@ -215,7 +215,7 @@ def rescaling(power: int, offset: int, factor: int) -> Array:
 
 @lru_cache
 def pair_columns(degree: int) -> tuple[Array, Array]:
-    """`Statistics.pair` of Hankel matrices, and of any: the upper triangle, row by row.
+    """Return `Statistics.pair` of Hankel matrices, and of any: the upper triangle, row by row.
 
     Unsigned, so that compiled loops need not look out for indices from the end.
     """

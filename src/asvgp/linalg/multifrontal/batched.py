@@ -134,7 +134,7 @@ class BatchedFactor:
         return updates
 
     def _failure(self) -> NotPositiveDefinite:
-        """The first front that failed: children come before their parents."""
+        """Return the first front that failed: children come before their parents."""
         for chunk, log_dets in self._log_dets.items():
             failed = (~log_dets.isfinite()).nonzero()
             if len(failed):
@@ -149,7 +149,7 @@ class BatchedFactor:
     # --- selected inversion ------------------------------------------------------------
 
     def _invert(self, chunk: Chunk, parents: Tensor) -> Tensor:
-        """Z on a chunk's fronts, from Z on the parents' fronts, the first box's first.
+        """Compute Z on a chunk's fronts, from Z on the parents' fronts, the first box's first.
 
         With W = L_bp L_pp^-1: Z_bp = -Z_bb W and Z_pp = L_pp^-T L_pp^-1 - W^T Z_bp. Missing
         pivots get ones, but no child and no leaf takes those.
@@ -175,7 +175,7 @@ class BatchedFactor:
     # --- vectors -----------------------------------------------------------------------
 
     def _backward(self, x: Tensor) -> Tensor:
-        """L^-T x in place, without the entry of the padding."""
+        """Return L^-T x, computed in place, without the entry of the padding."""
         for chunk, lower, below in reversed(list(self._blocks())):
             pivots, boundary = chunk.rows[:, : chunk.p], chunk.rows[:, chunk.p :]
             y = x[pivots] - below.mT @ x[boundary]
@@ -183,14 +183,14 @@ class BatchedFactor:
         return x[:-1]
 
     def _blocks(self) -> Iterator[tuple[Chunk, Tensor, Tensor]]:
-        """Chunks with their L_pp and L_bp, children before their parents."""
+        """Yield chunks with their L_pp and L_bp, children before their parents."""
         for chunk in self._root:
             if chunk.p:
                 panel = self._panels[chunk]
                 yield chunk, panel[:, : chunk.p], panel[:, chunk.p :]
 
     def _padded(self, b: Tensor) -> Tensor:
-        """A copy (size + 1, r): the padding reads and writes the last entry, always 0."""
+        """Return a copy (size + 1, r): the padding reads and writes the last entry, always 0."""
         b = b.reshape(self.tree.size, -1)
         return torch.cat([b, b.new_zeros(1, b.shape[1])])
 
@@ -199,7 +199,7 @@ class BatchedFactor:
 
 
 def factor_panel(panel: Tensor) -> Tensor:
-    """[F_pp; F_bp] (n, p + q, p) to [L_pp; L_bp] in place; not 0 where that failed, (n,).
+    """Turn [F_pp; F_bp] (n, p + q, p) into [L_pp; L_bp]; returns (n,), not 0 where that failed.
 
     The upper triangle of F_pp is not read; that of L_pp becomes zero. A single matrix is
     left to the libraries, whose batched routines are for small ones.
@@ -223,7 +223,7 @@ def factor_panel(panel: Tensor) -> Tensor:
 
 
 def invert_lower(lower: Tensor) -> Tensor:
-    """Inverses of lower triangular matrices (n, p, p)."""
+    """Return the inverses of lower triangular matrices (n, p, p)."""
     p = lower.shape[1]
     if p <= INVERSE_BASE:
         identity = torch.eye(p, dtype=lower.dtype, device=lower.device)
@@ -243,11 +243,11 @@ def subtract_square(block: Tensor, factor: Tensor) -> None:
 
 
 def strips(size: int) -> Iterator[tuple[int, int]]:
-    """Consecutive ranges (start, stop) of at most `STRIP` of ``size`` rows."""
+    """Yield consecutive ranges (start, stop) of at most `STRIP` of ``size`` rows."""
     for start in range(0, size, STRIP):
         yield start, min(start + STRIP, size)
 
 
 def _half(p: int, base: int) -> int:
-    """About one half, a multiple of the base."""
+    """Return about one half, a multiple of the base."""
     return -(-p // (2 * base)) * base

@@ -71,7 +71,7 @@ def chunks(tree: Tree, device: torch.device, limit: int | None = None) -> Chunk:
 def _cut(
     tree: Tree, device: torch.device, limit: int, number: int, start: int, stop: int, above: int
 ) -> tuple[Chunk, ...]:
-    """Chunks of the boxes from start to stop; ``above`` is the p of their parents' chunk."""
+    """Return chunks of the boxes from start to stop; ``above`` is the p of their parents' chunk."""
     level = tree.levels[number]
     boundary = _aligned(level.num_boundary[start:stop])
     entries = (level.p + boundary.size) ** 2 + (0 if number else tree.leaf_index.shape[1] ** 2)
@@ -94,7 +94,7 @@ def _cut(
 def _arrays(
     tree: Tree, number: int, boxes: slice, pivots: Index, boundary: Index, above: int
 ) -> dict[str, NDArray]:
-    """The arrays of a chunk with these of its level's pivots and boundary rows."""
+    """Return the arrays of a chunk with these of its level's pivots and boundary rows."""
     level, s = tree.levels[number], tree.leaf_index.shape[1]
     own = np.append(pivots, np.where(boundary < 0, -1, level.p + boundary))
     rows = _pick(level.rows[boxes], own)
@@ -118,14 +118,14 @@ def _arrays(
 
 
 def _aligned(counts: Index) -> Index:
-    """0, 1, ... for the largest of the counts, then -1 up to a multiple of `ALIGN`."""
+    """Return 0, 1, ... for the largest count, then -1 up to a multiple of `ALIGN`."""
     count = int(counts.max())
     numbers = np.arange(count, dtype=np.int32)
     return np.pad(numbers, (0, -count % ALIGN), constant_values=-1)
 
 
 def _pick(array: Index, columns: Index) -> Index:
-    """Columns of an array (last axis); -1 gives a column of -1."""
+    """Return columns of an array (last axis); -1 gives a column of -1."""
     return np.where(columns < 0, np.int32(-1), array[..., columns])
 
 

@@ -51,7 +51,7 @@ class Workspace:
         self._free: dict[int, list[Array]] = {}
 
     def take(self, size: int) -> Array:
-        """An array of that many doubles, of any value."""
+        """Return an array of that many doubles, of any value."""
         try:
             return self._free[size].pop()
         except (KeyError, IndexError):
@@ -66,19 +66,12 @@ class Workspace:
 
     @contextmanager
     def lend(self, size: int) -> Iterator[Array]:
-        """Context with an array that is given back in the end."""
+        """Yield an array that is given back in the end."""
         values = self.take(size)
         try:
             yield values
         finally:
             self.give(values)
-
-
-class _Nothing(Workspace):
-    """Keeps nothing."""
-
-    def give(self, values: Array) -> None:
-        pass
 
 
 class CpuFactor:
@@ -112,7 +105,7 @@ class CpuFactor:
         self._inverses, *inverses = self._slots(1, self._plan.largest_m**2)
         # The same arrays do for both: a workspace would keep those of either size.
         self._own_size, self._shared_size = map(max, updates, inverses)
-        self._workspace = workspace or _Nothing()
+        self._workspace = workspace or Workspace()
         panels = panels or self._workspace
         self._panels = panels.take(int(self._plan.fronts.table[-1, PANEL]))
         weakref.finalize(self, panels.give, self._panels).atexit = False
@@ -264,7 +257,7 @@ class CpuFactor:
         return np.ascontiguousarray(values, dtype=np.float64).reshape(self.tree.size, -1)
 
     def _numbered(self, y: Array, like: Array) -> Array:
-        """From the order of elimination to that of the functions' numbers."""
+        """Return rows in the order of elimination in that of the functions' numbers."""
         x = np.empty_like(y)
         x[self._plan.order] = y
         return x.reshape(np.shape(like))

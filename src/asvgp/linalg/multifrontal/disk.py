@@ -26,7 +26,7 @@ class DiskSpace(Workspace):
     """A workspace on disk. The files have no name: they go with the last array on them."""
 
     def take(self, size: int) -> Array:
-        """An array of that many doubles, of any value; those of other sizes are let go."""
+        """Return an array of that many doubles, of any value; those of other sizes are let go."""
         if size not in self._free:
             self._free.clear()
         return super().take(size)
@@ -36,7 +36,7 @@ class DiskSpace(Workspace):
 
 
 def mapped(size: int) -> Array:
-    """Doubles in a temporary file.
+    """Return doubles in a temporary file.
 
     All its room is taken now: a disk that fills up later would end the process without a word.
 
@@ -76,7 +76,7 @@ def _reserve(file: int, size: int) -> None:
 
 
 def free_disk(mounts: Path = Path("/proc/self/mountinfo")) -> float:
-    """Bytes free in the temporary folder; none where there is none, or one kept in memory."""
+    """Return the bytes free in the temporary folder; none if it is missing or in memory."""
     try:
         folder = tempfile.gettempdir()
     except FileNotFoundError:  # none that can be written to

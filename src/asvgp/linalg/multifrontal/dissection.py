@@ -28,14 +28,14 @@ class Space:
     levels: tuple[int, ...]  # without meaning where the degree is None
 
     def lines(self, cells: tuple[int, ...]) -> tuple["Line", ...]:
-        """The component's functions along each input."""
+        """Return the component's functions along each input."""
         return tuple(
             Line(0, n, n) if degree is None else Line(degree, 2**level, n)
             for degree, level, n in zip(self.degrees, self.levels, cells, strict=True)
         )
 
     def counts(self, cells: tuple[int, ...]) -> tuple[int, ...]:
-        """Number of functions in each input.
+        """Return the number of functions in each input.
 
         Examples
         --------
@@ -72,13 +72,13 @@ class Line:
         return -(-self.cells // self.width) + self.degree
 
     def alive(self, edges: Index) -> Range:
-        """Functions alive on each interval between the edges."""
+        """Return the functions alive on each interval between the edges."""
         first = edges[:-1] // self.width
         stop = (edges[1:] - 1) // self.width + self.degree + 1
         return Range(first.astype(np.int32), (stop - first).astype(np.int32))
 
     def halvings(self, nested: list[Index]) -> Index:
-        """Number of times the input can be halved with each function still inside one interval."""
+        """Count the halvings of the input that leave each function inside one interval."""
         i = np.arange(self.count)
         first = np.maximum(i - self.degree, 0) * self.width
         stop = np.minimum((i + 1) * self.width, self.cells)
@@ -95,13 +95,13 @@ class Dissection(NamedTuple):
     boxes: list[Index]  # (2**depth, D): interval number of every box in each input
 
     def alive(self, line: Line, d: int, depth: int) -> Range:
-        """Functions of a line along input d alive on each box of a depth."""
+        """Return the functions of a line along input d alive on each box of a depth."""
         ranges = line.alive(self.nested[d][self.halvings[depth, d]])
         interval = self.boxes[depth][:, d]
         return Range(ranges.first[interval], ranges.count[interval])
 
     def last_depth(self, line: Line, d: int) -> Index:
-        """The last depth at which one interval of input d contains each function."""
+        """Return the last depth at which one interval of input d contains each function."""
         halvings = line.halvings(self.nested[d])
         depth = np.searchsorted(self.halvings[:, d], halvings, "right") - 1
         return depth.astype(np.int32)
@@ -125,7 +125,7 @@ def dissect(cells: tuple[int, ...], leaf: tuple[int, ...], widths: list[set[int]
 
 
 def bisect(n: int, leaf: int, widths: set[int]) -> list[Index]:
-    """Edges of 1, 2, 4, ... intervals of n cells, down to intervals of at most ``leaf``.
+    """Return the edges of 1, 2, 4, ... intervals of n cells, down to ``leaf`` cells at most.
 
     Halving stops earlier where it would leave an interval empty. Without coarse cells in
     ``widths`` the lengths of the intervals differ by at most one.

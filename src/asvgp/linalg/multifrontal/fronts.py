@@ -73,7 +73,7 @@ def _eliminate_rows(panel, first, stop):
 
 @inner(error_model="numpy")
 def subtract_square(panel, update):
-    """U := F_bb - L_bp L_bp^T, the upper half (and, of small fronts, a bit more)."""
+    """Set U := F_bb - L_bp L_bp^T, the upper half (and, of small fronts, a bit more)."""
     p, m = panel.shape
     q = m - p
     if p == 0 or q == 0:
@@ -89,7 +89,7 @@ def subtract_square(panel, update):
 
 @inner(error_model="numpy")
 def invert(panel, z, work):
-    """P^-1 on the rows of a front, Z (m, m), of which the boundary's block is there.
+    """Compute P^-1 on the rows of a front, Z (m, m), of which the boundary's block is there.
 
     The upper half is used and filled. A few pivots K at a time, from the last, with J all
     the rows behind them,
@@ -137,7 +137,7 @@ def _mirror(z, first, stop):
 
 @inner(error_model="numpy", fastmath={"contract"})
 def back_substitute(panel, first, stop, right):
-    """B := R^-1 B in place, where R is the upper half of ``panel[first:stop, first:stop]``.
+    """Set B := R^-1 B in place, where R is the upper half of ``panel[first:stop, first:stop]``.
 
     B begins with ``right``, and its rows are as long as those of the panel from ``first`` on.
     """

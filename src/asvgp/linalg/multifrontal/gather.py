@@ -34,7 +34,7 @@ def gather(parts: Tensor, rows: Tensor, columns: Tensor, out: Tensor, share: int
 
 
 def plain_gather(parts: Tensor, rows: Tensor, columns: Tensor, out: Tensor, share: int = 1) -> None:
-    """`gather` in plain torch: on any device, with temporaries as large as all the parts."""
+    """Do `gather` in plain torch: on any device, with temporaries as large as all the parts."""
     n, num_parts = rows.shape[:2]
     box = torch.arange(n * num_parts, device=out.device).view(n, num_parts, 1, 1) // share
     i, j = rows[:, :, :, None].long(), columns[:, :, None, :].long()

@@ -12,7 +12,7 @@ TILE = 32
 
 
 def gather(parts: Tensor, rows: Tensor, columns: Tensor, out: Tensor, share: int) -> None:
-    """See `asvgp.linalg.multifrontal.gather.gather`."""
+    """Do what `asvgp.linalg.multifrontal.gather.gather` describes."""
     n, num_rows, num_columns = out.shape
     tiles = triton.cdiv(num_rows, TILE), triton.cdiv(num_columns, TILE)
     # the kernel knows no strides within rows

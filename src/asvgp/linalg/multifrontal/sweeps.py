@@ -101,7 +101,7 @@ def _log_det(panel):
 
 @inner(error_model="numpy")
 def _leaf_rows(fronts, leaf):
-    """Place in the leaf's element of every row of its front."""
+    """Return the place in the leaf's element of every row of its front."""
     start = fronts.table[leaf, ROWS]
     return segment(fronts.leaf_places, start, fronts.table[leaf + 1, ROWS] - start)
 
@@ -166,7 +166,7 @@ def _merge(fronts, slots, here, box, own, shared, rows, top):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def selected_inverse(fronts, slots, level, start, stop, limit, leaves, panels, own, shared, work):
-    """P^-1 on the fronts of boxes ``start .. stop - 1`` of a level.
+    """Compute P^-1 on the fronts of boxes ``start .. stop - 1`` of a level.
 
     A box above, up to level ``limit``, comes before the first of the boxes below it; what
     lies above ``limit`` has been done. Leaves are written to ``leaves``.
@@ -243,10 +243,8 @@ def forward(fronts, slots, level, start, stop, limit, y, panels, own, shared):
                 child = fronts.level_start[here - 1] + 2 * box + c
                 below = _slot(slots, here - 1, 2 * box + c, own, shared)
                 for r in range(fronts.table[child, RUNS], fronts.table[child + 1, RUNS]):
-                    count, first = (
-                        fronts.runs[r, 2] * width,
-                        fronts.table[child, P] + fronts.runs[r, 0],
-                    )
+                    count = fronts.runs[r, 2] * width
+                    first = fronts.table[child, P] + fronts.runs[r, 0]
                     to = segment(x, fronts.runs[r, 1] * width, count)
                     take = segment(below, first * width, count)
                     for j in range(to.shape[0]):
@@ -286,7 +284,7 @@ def backward(fronts, slots, level, start, stop, limit, y, panels, own, shared):
 
 @inner(error_model="numpy", fastmath={"contract", "reassoc"})
 def _forward(panel, x):
-    """x_p := L_pp^-1 x_p, then x_b := x_b - L_bp x_p."""
+    """Set x_p := L_pp^-1 x_p, then x_b := x_b - L_bp x_p."""
     (p, m), width = panel.shape, x.shape[1]
     if width == 1:
         for k in range(p):
@@ -305,7 +303,7 @@ def _forward(panel, x):
 
 @inner(error_model="numpy", fastmath={"contract", "reassoc"})
 def _backward(panel, x):
-    """x_p := L_pp^-T (x_p - L_bp^T x_b)."""
+    """Set x_p := L_pp^-T (x_p - L_bp^T x_b)."""
     (p, m), width = panel.shape, x.shape[1]
     if width == 1:
         for k in range(p - 1, -1, -1):

@@ -87,7 +87,7 @@ class Tree:
     levels: tuple[Level, ...]
 
     def cost(self, padded: bool = False) -> Cost:
-        """Operations and memory of the numeric phases, on padded fronts or on bare ones."""
+        """Return operations and memory of the numeric phases, on padded fronts or on bare ones."""
         nonzeros = factor_flops = inverse_flops = 0.0
         factor = update = inverse = factor_peak = inverse_peak = 0.0
         for level in self.levels:
@@ -202,7 +202,7 @@ def _number(cells: tuple[int, ...], spaces: tuple[Space, ...], columns: int) -> 
 
 
 def _leaf_index(numbering: _Numbering, dissection: Dissection) -> Index:
-    """Numbers of the functions alive on each leaf, as products of padded ranges."""
+    """Return the numbers of the functions alive on each leaf, as products of padded ranges."""
     depth = len(dissection.splits)
     num_leaves = 2**depth
     blocks = []
@@ -224,7 +224,7 @@ def _column_numbers(numbering: _Numbering) -> Index:
 
 
 def _levels(numbering: _Numbering, dissection: Dissection, leaf_index: Index) -> list[Level]:
-    """The fronts of all levels, from the leaves to the root."""
+    """Return the fronts of all levels, from the leaves to the root."""
     last_depth = [
         [dissection.last_depth(line, d) for d, line in enumerate(component)]
         for component in numbering.lines
@@ -248,7 +248,7 @@ def _levels(numbering: _Numbering, dissection: Dissection, leaf_index: Index) ->
 def _fronts(
     numbering: _Numbering, dissection: Dissection, last_depth: list[list[Index]], depth: int
 ) -> tuple[Index, int, Index, Index]:
-    """Rows of the fronts of one depth: padded, with p, and the counts of both parts.
+    """Return the rows of the fronts of one depth, padded, p, and the counts of both parts.
 
     A counting sort by the depth of elimination: functions are visited in the order of their
     numbers, once to count those of every depth, once to put them in their places.
@@ -265,16 +265,8 @@ def _fronts(
     lasts = np.concatenate([each for component in last_depth for each in component])
     stays = np.where(lasts <= depth, np.arange(lasts.size), lasts.size)
     following = np.append(np.minimum.accumulate(stays[::-1])[::-1], lasts.size)
-    functions = (
-        first,
-        count,
-        lasts,
-        following,
-        offsets,
-        numbering.starts,
-        numbering.strides,
-        depth,
-    )
+    lines = first, count, lasts, following, offsets
+    functions = *lines, numbering.starts, numbering.strides, depth
 
     counts = np.zeros((len(first), depth + 1), dtype=np.int32)
     _visit(counts, np.empty((0, 0), dtype=np.int32), *functions)
