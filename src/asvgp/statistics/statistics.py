@@ -187,7 +187,9 @@ class Statistics:
         n, outputs = y.shape
         linear = columns_of("covariates", covariates, n)
         empty = cls.empty(grid, degree, outputs, smooths=smooths, linear=len(linear))
-        empty = empty._described_as(like or empty)
+        if like is not None:
+            names = "centre", "column_centre", "convention"
+            empty = replace(empty, **{name: getattr(like, name) for name in names})
         if sample_weight is not None:
             (sample_weight,) = columns_of("sample_weight", sample_weight, n, 1)
         if width is not None:
@@ -273,15 +275,9 @@ class Statistics:
 
     def emptied(self) -> Statistics:
         """Return statistics of no data with the same grids, columns, centres and convention."""
-        empty = self.empty(
-            self.grids, self.degrees, self.outputs, smooths=self.smooths, linear=self.linear
-        )
-        return empty._described_as(self)
-
-    def _described_as(self, like: Statistics) -> Statistics:
-        """Return the statistics with the centres and the convention of others."""
-        y, columns = like.centre, like.column_centre
-        return replace(self, centre=y, column_centre=columns, convention=like.convention)
+        names = "smooths", "linear", "centre", "column_centre", "convention"
+        described = {name: getattr(self, name) for name in names}
+        return self.empty(self.grids, self.degrees, self.outputs, **described)
 
     def with_tables(
         self,

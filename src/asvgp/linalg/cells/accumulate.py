@@ -120,7 +120,7 @@ def _fetch(builder, pointer):
 
 
 def _row_pointer(context, builder, kind, table, row):
-    """Address of the first entry of a row."""
+    """Return the address of the first entry of a row."""
     array = context.make_array(kind)(context, builder, table)
     stride = cgutils.unpack_tuple(builder, array.strides)[0]
     start = builder.bitcast(array.data, ir.IntType(8).as_pointer())
@@ -280,12 +280,7 @@ def average_table(rows: int, degree: int):
 
 def aligned_table(rows: int, degree: int):
     """Return a table of zeros whose rows start at cache lines where their width allows."""
-    width = row_width(degree)
-    return _aligned(rows * width).reshape(rows, width)
-
-
-def _aligned(count: int) -> Array:
-    """Return zeros that start at a cache line."""
+    count = rows * row_width(degree)
     memory = np.zeros(count + 8)
     skip = (-memory.ctypes.data // memory.itemsize) % 8
-    return memory[skip : skip + count]
+    return memory[skip : skip + count].reshape(rows, -1)
