@@ -26,12 +26,15 @@ class Factor(Protocol):
     @property
     def nbytes(self) -> int:
         """Bytes that the factorisation holds."""
+        ...
 
     def solve(self, b: DeviceArray, /) -> DeviceArray:
         """Return ``P^-1 b``."""
+        ...
 
     def sample(self, z: DeviceArray, /) -> DeviceArray:
         """Return draws with covariance ``P^-1``, made from standard normals."""
+        ...
 
     def selected_inverse(self, consume: Callable[[int, int, DeviceArray], None]) -> None:
         """Pass ``P^-1`` on the functions of each leaf to ``consume(start, stop, blocks)``."""

@@ -152,11 +152,12 @@ def _square_root(prior: ChainPrior, stats: Statistics, noise: float) -> Eliminat
     n, (size, outputs) = prior.num_states, (len(prior.power), len(offset))
     order = np.append(np.arange(size - 1, n - 1, -1), np.arange(n))
     roots, scores = stats.roots
-    rows = prior.shift[:, order], prior.power[order], prior.element_root[:, order]
-    work = np.zeros((n + len(rows[2]) + roots.shape[1], size + outputs))
+    tables = prior.shift, prior.element_root
+    shift, rows = (np.ascontiguousarray(table[:, order]) for table in tables)
+    work = np.zeros((n + len(rows) + roots.shape[1], size + outputs))
     carried, explained = np.zeros((n, n + outputs)), np.zeros(outputs)
     data, filled = (roots, scores, noise**-0.5), (gain, rho, offset, carried, explained)
-    square_root.factor(*map(np.ascontiguousarray, rows), *data, work, *filled)
+    square_root.factor(shift, prior.power[order], rows, *data, work, *filled)
     work = np.zeros((2 * n, n + len(offset)))
     work[:n] = carried
     work[n:, :n] = prior.boundary_root

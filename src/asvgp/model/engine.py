@@ -31,9 +31,11 @@ class Likelihood(Protocol):
     @property
     def noise(self) -> float:
         """Noise variance of an observation of weight one."""
+        ...
 
     def with_noise(self, noise: float, /) -> Likelihood:
         """Return a copy with another noise variance."""
+        ...
 
 
 class Forms(NamedTuple):
@@ -58,6 +60,7 @@ class Engine(Protocol):
 
     def with_statistics(self, statistics: Statistics, /) -> Engine:
         """Return an engine for other sums on the same grids, sharing all tables with this one."""
+        ...
 
     def factor(self, kernel: Kernel, likelihood: Likelihood, remember: bool = True) -> Factored:
         """Factor P at the given hyperparameters.
@@ -65,6 +68,7 @@ class Engine(Protocol):
         With ``remember`` the engine keeps this factorisation until it makes the next one to
         remember, so that training can end where the posterior begins.
         """
+        ...
 
 
 class Factored(Protocol):
@@ -79,6 +83,7 @@ class Factored(Protocol):
     @property
     def engine(self) -> Engine:
         """The engine that made it."""
+        ...
 
     def missed(self, derivatives: bool = True) -> tuple[Array, Array]:
         """Return the prior variance that the splines miss, and its derivatives.
@@ -87,18 +92,23 @@ class Factored(Protocol):
         their sum with respect to the logarithms of ``kernel.parameters``. Without ``derivatives``
         these may be anything, which can save time.
         """
+        ...
 
     def forms(self) -> Forms:
         """Return what the gradient of the bound needs."""
+        ...
 
     def component_freedoms(self) -> Array:
         """Return the effective degrees of freedom of every component."""
+        ...
 
     def solve(self, rows: Array, /) -> Array:
         """Return ``P^-1`` times right-hand sides, in the coordinates of the engine."""
+        ...
 
     def draw(self, normals: Array, /) -> Array:
         """Return draws with covariance ``P^-1``, made from standard normals."""
+        ...
 
 
 class Remembered(Generic[Solution]):
