@@ -73,7 +73,7 @@ def square(device, points, functions):
             stats.coarsen(2)
         plan = Plan((0, 1), grids, (2, 2), (0,), ((2, 2),), ((0, 0),))
         kernel = Matern32(dim=0) * Matern32(dim=1)
-        problem = Problem(kernel, None, 2, "elbo", LBFGS())
+        problem = Problem(kernel, Gaussian(), 2, "elbo", LBFGS())
         fitted = fit(FieldSchedule(problem, stats, plan, False, engine))
         training = clock()
         new = rng.uniform(0.0, 1.0, (1000 if warm else 1_000_000, 2))

@@ -98,8 +98,8 @@ def test_where_training_ended_on_a_slope_nothing_is_said_of_a_maximum(slope, not
     across = np.array([-up[1], up[0], 0.0])
     hessian = 1.0 * np.outer(up, up) - 90.0 * np.outer(across, across) - np.diag([0.0, 0.0, 50.0])
 
-    def bound(kernel, noise):  # a ridge that curves upwards, with a slope along it
-        place = np.log(np.append(kernel.values, noise))
+    def bound(kernel, likelihood):  # a ridge that curves upwards, with a slope along it
+        place = np.log(np.append(kernel.values, likelihood.values))
         return Bound(0.0, 0.0, 0.0, hessian @ place + slope * up, np.zeros(3))
 
     errors = standard_errors(Matern32(1.0, 1.0), 1.0, stats, 2, bound=bound)

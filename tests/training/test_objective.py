@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pytest
 
 from asvgp import LBFGS, Matern32
-from asvgp.basis import Grid
+from asvgp.basis import Array, Grid
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
+from asvgp.model.bound import lower_bound
 from asvgp.model.chain import ChainEngine
 from asvgp.model.engine import Engine
 from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
 from asvgp.statistics import Statistics
 from asvgp.training.climb import climb, ranked
+from asvgp.training.fit import train
 from asvgp.training.nearby import Nearby, field_limits
 from asvgp.training.objective import Objective
 from asvgp.training.optimise import Report, maximise
 from asvgp.training.problem import Problem, State
-from asvgp.training.schedule_line import line_limits
+from asvgp.training.schedule_line import LineSchedule, line_limits
 
 CELLS = 12
 
@@ -46,7 +50,7 @@ def line(objective: str = "elbo"):
     """Problem, engine and limits of one input."""
     x = np.random.default_rng(0).uniform(0.0, 1.0, 200)
     y = np.sin(9.0 * x) + 0.1 * np.random.default_rng(1).standard_normal(200)
-    problem = Problem(Matern32(0.2), None, 2, objective, LBFGS())
+    problem = Problem(Matern32(0.2), Gaussian(), 2, objective, LBFGS())
     stats = Statistics.from_data(x, y, Grid(0.0, 1.0, CELLS), 2)
     return problem, ChainEngine(problem.kernel, stats, 2), line_limits(problem, stats, stats)
 
@@ -59,7 +63,7 @@ def field(objective: str = "elbo"):
     grids = (Grid(0.0, 1.0, CELLS),) * 2
     plan = Plan((0, 1), grids, (2, 2), (0,), ((2, 2),), ((0, 0),))
     kernel = Matern32(0.2, dim=0) * Matern32(0.2, dim=1)
-    problem = Problem(kernel, None, (2, 2), objective, LBFGS())
+    problem = Problem(kernel, Gaussian(), (2, 2), objective, LBFGS())
     stats = Statistics.from_data(X, y, grids, (2, 2))
     return problem, GridEngine(kernel, plan, stats), field_limits(problem, plan, stats)
 
@@ -129,3 +133,63 @@ def test_the_slope_is_the_derivative(model, kind, parts):
         shift = 1e-4 * np.eye(len(theta))[i]
         high, low = objective.slope(theta + shift)[0], objective.slope(theta - shift)[0]
         assert slope[i] == pytest.approx((high - low) / 2e-4, rel=1e-5, abs=1e-5)
+
+
+@dataclass(frozen=True)
+class Fixed(Gaussian):
+    """Noise that is no parameter."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def values(self) -> Array:
+        return np.empty(0)
+
+    def with_values(self, values: Array) -> Fixed:
+        assert not len(values)
+        return self
+
+    def limits(self, least: float, most: float) -> list[tuple[float, float]]:
+        return []
+
+
+@dataclass(frozen=True)
+class Scaled(Gaussian):
+    """Noise with a second parameter."""
+
+    scale: float = 1.0
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return "noise variance", "scale"
+
+    @property
+    def values(self) -> Array:
+        return np.array([self.noise, self.scale])
+
+    def with_values(self, values: Array) -> Scaled:
+        return Scaled(*values)
+
+    def limits(self, least: float, most: float) -> list[tuple[float, float]]:
+        return [(least, most), (0.1, 10.0)]
+
+
+def test_a_likelihood_without_parameters_stays_as_it_is():
+    problem, engine, _ = line()
+    problem = replace(problem, likelihood=Fixed(0.05), given=True)
+    trained = train(LineSchedule(problem, engine.statistics, auto=False))
+    assert trained.state.likelihood == Fixed(0.05)
+    assert trained.report.converged
+    assert trained.bound.elbo > lower_bound(engine.factor(problem.kernel, Fixed(0.05))).elbo
+
+
+def test_a_likelihood_may_have_several_parameters():
+    problem, engine, _ = line()
+    problem, stats = replace(problem, likelihood=Scaled(0.05, 2.0)), engine.statistics
+    objective = Objective(problem, [engine], line_limits(problem, stats, stats))
+    assert objective.names[-2:] == ["noise variance", "scale"]
+    theta = objective.encode(State(problem.kernel, problem.likelihood))
+    assert len(theta) == len(objective._failed().gradient) == len(problem.kernel.parameters) + 2
+    np.testing.assert_allclose(objective.decode(theta).likelihood.values, (0.05, 2.0))

@@ -63,7 +63,7 @@ def test_recovers_the_hyperparameters_without_being_told(truth):
     noise, degree = 0.1, truth.order + 1
     stats = simulate(truth, noise, 6000, 600.0, 6000)
     start = type(truth)()  # all ones
-    state, report = train(Problem(start, None, degree, "evidence", LBFGS()), stats)
+    state, report = train(Problem(start, Gaussian(), degree, "evidence", LBFGS()), stats)
     assert report.converged
     gain = report.objective - lower_bound(truth, noise, stats, degree, "evidence").fit
     assert 0.0 <= gain < 10.0
@@ -80,10 +80,10 @@ def test_units_do_not_matter(unit):
     plain = Statistics.from_data(x, y, Grid(0.0, 50.0, 500), 2)
     scaled = Statistics.from_data(unit * x, y / unit, Grid(0.0, unit * 50.0, 500), 2)
     (a, noise_a), _ = train(
-        Problem(Matern32(1.0, 1.0), None, 2, "elbo", LBFGS(tolerance=1e-6)), plain
+        Problem(Matern32(1.0, 1.0), Gaussian(), 2, "elbo", LBFGS(tolerance=1e-6)), plain
     )
     (b, noise_b), _ = train(
-        Problem(Matern32(unit, unit**-2), None, 2, "elbo", LBFGS(tolerance=1e-6)), scaled
+        Problem(Matern32(unit, unit**-2), Gaussian(), 2, "elbo", LBFGS(tolerance=1e-6)), scaled
     )
     assert b.lengthscale / unit == pytest.approx(a.lengthscale, rel=1e-3)
     assert b.variance * unit**2 == pytest.approx(a.variance, rel=1e-3)
@@ -96,7 +96,7 @@ def test_the_optimum_is_stationary_and_beats_its_neighbours():
     y = np.sin(x) + np.cos(3 * x) + 0.3 * rng.standard_normal(3000)
     stats = Statistics.from_data(x, y, Grid(0.0, 20.0, 200), 2)
     (kernel, noise), report = train(
-        Problem(Matern32(), None, 2, "elbo", LBFGS(tolerance=1e-8)), stats
+        Problem(Matern32(), Gaussian(), 2, "elbo", LBFGS(tolerance=1e-8)), stats
     )
     best = lower_bound(kernel, noise, stats, 2)
     assert report.objective == pytest.approx(best.elbo)
@@ -118,7 +118,9 @@ def test_agrees_with_the_exact_maximum_likelihood():
 
     exact = minimize(negative, np.log([0.4, 1.0, 0.05]), method="L-BFGS-B")
     stats = Statistics.from_data(x, y, Grid(0.0, 3.0, 1000), 3)
-    (kernel, noise), _ = train(Problem(Matern32(), None, 3, "elbo", LBFGS(tolerance=1e-8)), stats)
+    (kernel, noise), _ = train(
+        Problem(Matern32(), Gaussian(), 3, "elbo", LBFGS(tolerance=1e-8)), stats
+    )
     np.testing.assert_allclose(np.log([*kernel.values, noise]), exact.x, atol=0.01)
 
 
@@ -128,11 +130,11 @@ def test_fixed_and_bounded_hyperparameters_are_respected():
     y = 3 * np.sin(x) + 0.1 * rng.standard_normal(1000)
     stats = Statistics.from_data(x, y, Grid(0.0, 20.0, 100), 2)
     kernel = Matern32(2.0, 1.0, fixed="variance", bounds={"lengthscale": (0.5, 2.5)})
-    (found, _), report = train(Problem(kernel, None, 2, "elbo", LBFGS()), stats)
+    (found, _), report = train(Problem(kernel, Gaussian(), 2, "elbo", LBFGS()), stats)
     assert found.variance == 1.0
     assert 0.5 <= found.lengthscale <= 2.5
     tight = Matern32(0.2, 1.0, bounds={"lengthscale": (0.1, 0.3)})
-    (found, _), report = train(Problem(tight, None, 2, "elbo", LBFGS()), stats)
+    (found, _), report = train(Problem(tight, Gaussian(), 2, "elbo", LBFGS()), stats)
     assert found.lengthscale == pytest.approx(0.3)
     assert report.at_bounds == ["lengthscale"]
     assert "at a bound: lengthscale" in str(report)
@@ -144,7 +146,7 @@ def test_everything_fixed_but_the_noise():
     y = np.sin(x) + 0.1 * rng.standard_normal(1000)
     stats = Statistics.from_data(x, y, Grid(0.0, 20.0, 100), 2)
     kernel = Matern32(2.0, 1.0, fixed=("lengthscale", "variance"))
-    (found, noise), _ = train(Problem(kernel, None, 2, "elbo", LBFGS()), stats)
+    (found, noise), _ = train(Problem(kernel, Gaussian(), 2, "elbo", LBFGS()), stats)
     assert found == kernel
     assert noise == pytest.approx(0.01, rel=0.2)
 
@@ -165,7 +167,7 @@ def test_ctrl_c_keeps_the_best_state(monkeypatch):
 
     monkeypatch.setattr(objective, "lower_bound", interrupted)
     (kernel, noise), report = train(
-        Problem(Matern32(), None, 2, "elbo", LBFGS(tolerance=1e-12)), stats
+        Problem(Matern32(), Gaussian(), 2, "elbo", LBFGS(tolerance=1e-12)), stats
     )
     assert not report.converged
     assert "interrupted" in report.message
@@ -178,7 +180,7 @@ def test_iteration_limit_is_reported():
     rng = np.random.default_rng(7)
     x = rng.uniform(0, 20, 1000)
     stats = Statistics.from_data(x, np.sin(x) + rng.standard_normal(1000), Grid(0.0, 20.0, 50), 2)
-    problem = Problem(Matern32(), None, 2, "elbo", LBFGS())
+    problem = Problem(Matern32(), Gaussian(), 2, "elbo", LBFGS())
     engine = ChainEngine(problem.kernel, stats, 2)
     target = Objective(problem, [engine], line_limits(problem, stats, stats))
     start = State(Matern32(5.0, 9.0), Gaussian(9.0))
@@ -193,8 +195,8 @@ def test_restarts_never_hurt():
     x = rng.uniform(0, 20, 400)
     y = np.sin(x) + 0.5 * np.sin(17 * x) + 0.2 * rng.standard_normal(400)
     stats = Statistics.from_data(x, y, Grid(0.0, 20.0, 300), 2)
-    _, once = train(Problem(Matern32(), None, 2, "elbo", LBFGS()), stats)
-    _, more = train(Problem(Matern32(), None, 2, "elbo", LBFGS(restarts=4)), stats)
+    _, once = train(Problem(Matern32(), Gaussian(), 2, "elbo", LBFGS()), stats)
+    _, more = train(Problem(Matern32(), Gaussian(), 2, "elbo", LBFGS(restarts=4)), stats)
     assert more.objective >= once.objective - 1e-9
     assert more.evaluations > once.evaluations
 
@@ -220,9 +222,9 @@ def test_resolution_follows_the_data():
     chosen = {}
     for name, f in {"smooth": np.sin(6 * x), "rough": np.sin(2000 * x)}.items():
         stats = Statistics.from_data(x, f + noise, Grid(0.0, 1.0, 65536), 2)
-        choice = choose(Problem(Matern32(), None, 2, "elbo", LBFGS()), stats)
+        choice = choose(Problem(Matern32(), Gaussian(), 2, "elbo", LBFGS()), stats)
         chosen[name] = choice.engine.statistics.grid.cells
-        full, _ = train(Problem(Matern32(), None, 2, "elbo", LBFGS()), stats)
+        full, _ = train(Problem(Matern32(), Gaussian(), 2, "elbo", LBFGS()), stats)
         best = lower_bound(*full, stats, 2).elbo
         assert best - choice.report.objective < 0.01 * n
     assert chosen["smooth"] <= 1024
@@ -235,7 +237,7 @@ def test_white_noise_needs_no_resolution():
     stats = Statistics.from_data(
         rng.uniform(0, 1, n), rng.standard_normal(n), Grid(0.0, 1.0, 65536), 2
     )
-    choice = choose(Problem(Matern32(), None, 2, "elbo", LBFGS()), stats)
+    choice = choose(Problem(Matern32(), Gaussian(), 2, "elbo", LBFGS()), stats)
     assert choice.engine.statistics.grid.cells <= 2048
     assert choice.state.noise == pytest.approx(1.0, rel=0.05)
 
@@ -281,7 +283,7 @@ def test_data_without_noise_keep_the_bound_a_bound(kernel):
     degree = kernel.order + 1
     for y in (x, x**2 - 3 * x, np.exp(-x)):
         stats = Statistics.from_data(x, y, Grid(0.0, 10.0, 512), degree)
-        (found, noise), report = train(Problem(kernel, None, degree, "elbo", LBFGS()), stats)
+        (found, noise), report = train(Problem(kernel, Gaussian(), degree, "elbo", LBFGS()), stats)
         assert report.objective <= -100 * np.log(2 * np.pi * noise)
         assert report.objective <= upper_bound(found, noise, stats, degree) + 1e-3 * 200
 
@@ -292,7 +294,7 @@ def test_a_slow_trend_does_not_hide_the_season():
     t = np.sort(rng.uniform(0, 40, 2000))
     y = 300 + 0.1 * t**2 + 3 * np.sin(2 * np.pi * t) + 0.3 * rng.standard_normal(2000)
     stats = Statistics.from_data(t, y, Grid(0.0, 40.0, 1000), 3)
-    (_, noise), _ = train(Problem(Matern52(), None, 3, "elbo", LBFGS()), stats)
+    (_, noise), _ = train(Problem(Matern52(), Gaussian(), 3, "elbo", LBFGS()), stats)
     assert noise < 0.2  # the season's variance is 4.5
 
 
@@ -304,7 +306,7 @@ def test_equal_weights_only_rescale_the_noise(weight):
     grid = Grid(0.0, 20.0, 100)
     plain = Statistics.from_data(x, y, grid, 2)
     weighted = Statistics.from_data(x, y, grid, 2, np.full(500, weight))
-    problem = Problem(Matern32(), None, 2, "elbo", LBFGS(tolerance=1e-6))
+    problem = Problem(Matern32(), Gaussian(), 2, "elbo", LBFGS(tolerance=1e-6))
     (a, noise_a), _ = train(problem, plain)
     (b, noise_b), _ = train(problem, weighted)
     np.testing.assert_allclose(b.values, a.values, rtol=1e-3)
@@ -325,7 +327,7 @@ def test_ctrl_c_stops_all_levels(monkeypatch):
         return real(factored, *others)
 
     monkeypatch.setattr(objective, "lower_bound", interrupted)
-    _, report = train(Problem(Matern32(), None, 2, "elbo", LBFGS(tolerance=1e-12)), stats)
+    _, report = train(Problem(Matern32(), Gaussian(), 2, "elbo", LBFGS(tolerance=1e-12)), stats)
     assert report.interrupted
     assert len(cells) == 25
     assert set(cells) == {512}
@@ -336,7 +338,7 @@ def test_structure_that_only_fine_cells_show_is_not_missed():
     x = np.random.default_rng(4).uniform(0, 1, 60_000)
     y = np.sin(2 * np.pi * 4096 * x) + 0.1 * np.random.default_rng(5).standard_normal(60_000)
     stats = Statistics.from_data(x, y, Grid(0.0, 1.0, 65536), 2)
-    choice = choose(Problem(Matern32(), None, 2, "elbo", LBFGS()), stats)
+    choice = choose(Problem(Matern32(), Gaussian(), 2, "elbo", LBFGS()), stats)
     assert choice.state.noise < 0.05
 
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from math import exp
 
 import numpy as np
 
 from asvgp.basis import Array
 from asvgp.kernels import Kernel, Sum
-from asvgp.likelihoods import Gaussian
+from asvgp.likelihoods import Likelihood, likelihood_of
 from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.chain import ChainEngine
 from asvgp.policies import VERDICT
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.statistics import Statistics
 
-NOISE = "noise variance"  # as `asvgp.training.optimise` names it
 _STEP = 1e-3  # of a log-hyperparameter, in the differences of gradients
 
 
@@ -28,7 +26,7 @@ class StandardErrors:
     Attributes
     ----------
     names : tuple of str
-        The kernel's hyperparameters and ``"noise variance"``.
+        The kernel's hyperparameters and those of the likelihood, ``"noise variance"``.
     values : ndarray
     log_errors : ndarray
         Standard errors of the logarithms, which to first order are relative errors; NaN
@@ -55,13 +53,13 @@ class StandardErrors:
 
 def standard_errors(
     kernel: Kernel,
-    noise: float,
+    likelihood: Likelihood | float,
     stats: Statistics,
     degree: int | tuple[int, ...],
     objective: str = "elbo",
     free: Sequence[bool] | None = None,
     at_bounds: Collection[str] = (),
-    bound: Callable[[Kernel, float], Bound] | None = None,
+    bound: Callable[[Kernel, Likelihood], Bound] | None = None,
 ) -> StandardErrors:
     """Compute standard errors of log-hyperparameters.
 
@@ -70,16 +68,17 @@ def standard_errors(
 
     Parameters
     ----------
-    kernel, noise, stats, degree, objective
-        At the maximum of the objective, "elbo" or "evidence".
+    kernel, likelihood, stats, degree, objective
+        At the maximum of the objective, "elbo" or "evidence". A number in place of the
+        likelihood stands for Gaussian noise of that variance.
     free : sequence of bool, optional
-        Which hyperparameters were estimated, the noise variance last; by default all but
+        Which hyperparameters were estimated, the likelihood's last; by default all but
         the kernel's ``fixed`` ones.
     at_bounds : collection of str
         Names of those that training left on a bound. They are taken as known, as are those
         on one of the kernel's ``bounds``.
     bound : callable, optional
-        Another bound of kernel and noise than that of one input.
+        Another bound of kernel and likelihood than that of one input.
 
     Returns
     -------
@@ -99,8 +98,9 @@ def standard_errors(
     >>> bool(errors.lower[2] < 0.01 < errors.upper[2])
     True
     """
-    names = (*kernel.parameters, NOISE)
-    values = np.append(kernel.values, noise)
+    likelihood, first = likelihood_of(likelihood), len(kernel.parameters)
+    names = (*kernel.parameters, *likelihood.parameters)
+    values = np.append(kernel.values, likelihood.values)
     size = len(names)
     estimated = np.array([name not in kernel.fixed for name in names] if free is None else free)
     if estimated.shape != (size,):
@@ -113,23 +113,21 @@ def standard_errors(
             notes[i], estimated[i] = "at bound", False
     rows = np.flatnonzero(estimated).tolist()
     theta = np.log(values)
-    engine = None if bound is not None else ChainEngine(kernel, stats, degree)
-
-    def gradient(at: Kernel, own_noise: float) -> Array:
-        if engine is None or bound is not None:
-            assert bound is not None
-            return bound(at, own_noise).gradient[rows]
-        return lower_bound(engine.factor(at, Gaussian(own_noise)), objective).gradient[rows]
+    evaluate = bound or _bound_of_line(kernel, stats, degree, objective)
 
     def moved(row: int, step: float) -> Array:
         other = theta.copy()
         other[row] += step
-        return gradient(_with_values(kernel, np.exp(other[:-1])), exp(other[-1]))
+        there = np.exp(other)
+        state = _with_values(kernel, there[:first]), likelihood.with_values(there[first:])
+        return evaluate(*state).gradient[rows]
 
     covariance = np.full((size, size), np.nan)
     if len(rows):
         with one_blas_thread:
-            here = gradient(kernel, noise)  # just as given: a field has it factored
+            here = evaluate(kernel, likelihood).gradient[
+                rows
+            ]  # just as given: a field has it factored
             hessian = [(moved(r, _STEP) - moved(r, -_STEP)) / (2.0 * _STEP) for r in rows]
         curvature = -0.5 * (np.array(hessian) + np.transpose(hessian))
         # Those along which nothing is determined are taken as known by the others.
@@ -152,6 +150,14 @@ def standard_errors(
         reach = np.exp(1.959963984540054 * errors)
         lower, upper = values / reach, values * reach
     return StandardErrors(names, values, errors, lower, upper, tuple(notes), covariance)
+
+
+def _bound_of_line(
+    kernel: Kernel, stats: Statistics, degree: int | tuple[int, ...], objective: str
+) -> Callable[[Kernel, Likelihood], Bound]:
+    """Return the bound of a model of one input, as a function."""
+    engine = ChainEngine(kernel, stats, degree)
+    return lambda *state: lower_bound(engine.factor(*state), objective)
 
 
 def _with_values(kernel: Kernel, values: Array) -> Kernel:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from asvgp.diagnostics.verdict import BasisVerdict, field_verdict, line_verdict
 from asvgp.kernels import Kernel
-from asvgp.likelihoods import Gaussian
+from asvgp.likelihoods import Likelihood
 from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.memory import spilled
 from asvgp.posterior.chain import ChainPosterior
@@ -43,7 +41,7 @@ class Facts:
     freedom: float
     component_freedom: tuple[float, ...]
     verdict: BasisVerdict
-    bound: Callable[[Kernel, float], Bound] | None = None
+    bound: Callable[[Kernel, Likelihood], Bound] | None = None
 
 
 def line_facts(posterior: ChainPosterior) -> Facts:
@@ -63,7 +61,7 @@ def field_facts(posterior: GridPosterior, objective: str, stats: Statistics) -> 
     engine, plan = posterior.engine, posterior.plan
     factored = posterior.factored
     every = [k for degrees in plan.degrees for k in degrees if k] + list(plan.smooth_degrees)
-    prices = 0.0
+    price = None
     if objective == "evidence":
         finest = replace(
             plan,
@@ -72,14 +70,16 @@ def field_facts(posterior: GridPosterior, objective: str, stats: Statistics) -> 
             smooth_grids=tuple(grid for grid, _ in stats.smooths),
         )
         nearby = Nearby.of(posterior.kernel, finest, stats)
-        prices = nearby.price(posterior.kernel, plan, engine.outputs).prices
+        price = nearby.price(posterior.kernel, plan, engine.outputs)
 
-    def trained(kernel: Kernel, noise: float) -> Bound:
+    def trained(kernel: Kernel, likelihood: Likelihood) -> Bound:
         at = factored
-        if (kernel, noise) != (posterior.kernel, posterior.noise):
-            at = engine.factor(kernel, Gaussian(noise), remember=False)
+        if (kernel, likelihood) != (posterior.kernel, posterior.likelihood):
+            at = engine.factor(kernel, likelihood, remember=False)
         bound = lower_bound(at, objective)
-        return replace(bound, gradient=bound.gradient - prices * np.asarray(bound.d_missed))
+        if price is None:
+            return bound
+        return replace(bound, gradient=bound.gradient - price.slope(bound))
 
     return Facts(
         tuple(every),

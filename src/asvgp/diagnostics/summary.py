@@ -190,9 +190,11 @@ def summary(gp) -> Summary:
         for value in component.listed
     ]
     names = [name for component in kernel.components for name in component.parameters]
-    rows = []
-    for i, (name, owner) in enumerate(zip([*names, "variance"], [*owners, "noise"], strict=True)):
-        kind = float if owner == "noise" else kinds[i]  # times print as times
+    rows, count = [], len(names)
+    for parameter in gp.posterior_.likelihood.parameters:  # noise variance
+        owner, _, name = parameter.partition(" ")
+        owners, names, kinds = [*owners, owner], [*names, name], [*kinds, float]
+    for i, (name, owner, kind) in enumerate(zip(names, owners, kinds, strict=True)):
         rows.append(
             {
                 "component": owner,
@@ -202,11 +204,7 @@ def summary(gp) -> Summary:
                 "lower": kind(errors.lower[i]),
                 "upper": kind(errors.upper[i]),
                 "note": (
-                    "known"
-                    if owner == "noise" and known
-                    else "as given"
-                    if given
-                    else errors.notes[i]
+                    "known" if i >= count and known else "as given" if given else errors.notes[i]
                 ),
             }
         )
@@ -249,11 +247,11 @@ def _diagnosis(gp, given: bool, known: bool) -> _Diagnosis:
     if settings not in diagnoses:
         facts = gp._fit_data().structure.facts(posterior, gp.objective, gp.stats_)
         free = [name not in kernel.fixed and not given for name in kernel.parameters]
-        free.append(not given and not known)
+        free += [not given and not known] * len(posterior.likelihood.parameters)
         inside = dict(zip(kernel.parameters, posterior.kernel.parameters, strict=True))
         errors = standard_errors(
             posterior.kernel,
-            posterior.noise,
+            posterior.likelihood,
             posterior.stats,
             facts.degrees,
             gp.objective,

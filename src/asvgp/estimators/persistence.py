@@ -10,8 +10,9 @@ from sklearn.exceptions import NotFittedError
 from asvgp.data.features import Features
 from asvgp.estimators.regressor import GPRegressor
 from asvgp.saving.consistency import check_model
-from asvgp.saving.encoding import Decoder, Encoder
+from asvgp.saving.encoding import Decoder, Encoder, likelihood_from
 from asvgp.saving.model_file import ModelFileError, damage, read, write
+from asvgp.training.problem import State
 
 SETTINGS = tuple(signature(GPRegressor).parameters)
 STATE = ("_data", "_fit_now", "_warm", "n_features_in_")  # and the names of columns
@@ -30,6 +31,9 @@ def save(estimator: GPRegressor, path, **notes) -> None:
             f"This {type(estimator).__name__} has no data yet: there is nothing to save. Call fit "
             "or partial_fit first."
         )
+    if "_warm" in known:
+        kernel, likelihood = known["_warm"]
+        known = known | {"_warm": (kernel, likelihood.noise)}
     encode = Encoder()
     settings = {name: encode(known[name], name) for name in SETTINGS}
     state = {name: encode(known[name], name.strip("_")) for name in STATE if name in known}
@@ -85,6 +89,9 @@ def load(path) -> GPRegressor:
         state = {name: decode(node) for name, node in model["state"].items()}
         if unknown := set(state) - {*STATE, "feature_names_in_"}:
             raise ValueError(f"unknown parts {sorted(unknown)}")
+        if "_warm" in state:
+            kernel, noise = state["_warm"]
+            state["_warm"] = State(kernel, likelihood_from(noise))
         check_model(estimator.get_params(deep=False), state)
         names = state.pop("feature_names_in_", None)
         features = Features(state.pop("n_features_in_"), None if names is None else tuple(names))

@@ -49,11 +49,9 @@ class PortableModel:
     @cached_property
     def model(self) -> Any:
         """The model, ready to predict."""
-        data = self.data
+        data, state = self.data, (self.fit["kernel"], self.fit["likelihood"])
         model: Any = clone(self.estimator)
-        posterior: Any = data.structure.restored(
-            self.fit["kernel"], self.fit["noise"], data.stats, self.form, self.state, model.device
-        )
+        posterior = data.structure.restored(*state, data.stats, self.form, self.state, model.device)
         model._replace(data)
         model._fit_now = Fit(posterior=posterior, upper_bound=posterior.upper_bound, **self.fit)
         return model

@@ -15,7 +15,7 @@ from asvgp.data.settings import Settings
 from asvgp.diagnostics.summary import Summary, summary
 from asvgp.estimators.portable import Predictor
 from asvgp.kernels import Effect, Kernel
-from asvgp.likelihoods import Gaussian
+from asvgp.likelihoods import Gaussian, Likelihood
 from asvgp.posterior.leave_one_out import LeaveOneOut
 from asvgp.posterior.posterior import Posterior
 from asvgp.runtime.memory import as_bytes
@@ -249,7 +249,7 @@ class PredictMixin(ABC):
             results.append(parts)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _likelihood(self, noise_variance, rows: int) -> tuple[Gaussian, Array | float]:
+    def _likelihood(self, noise_variance, rows: int) -> tuple[Likelihood, Array | float]:
         """Return the likelihood of new observations, and their weights."""
         if noise_variance is not None:
             weights = read_weights(None, noise_variance, rows)
@@ -260,7 +260,7 @@ class PredictMixin(ABC):
                 "The data came with known noise variances, so the model cannot know that of a new "
                 "observation: give noise_variance."
             )
-        return Gaussian(self.noise_variance_), 1.0
+        return self._fitted().likelihood, 1.0
 
     def _shaped(self, values):
         """Return values of shape (outputs, n) in scikit-learn's shape."""

@@ -16,13 +16,14 @@ from asvgp.estimators.ingest import Addition, Forgetter, absorb
 from asvgp.estimators.predict import PredictMixin
 from asvgp.estimators.variation import check_variation
 from asvgp.kernels import Kernel, Matern32
+from asvgp.likelihoods import Gaussian
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
 from asvgp.sources.source import source_for
 from asvgp.structures.fit_data import FitData
 from asvgp.training.fit import Fit
 from asvgp.training.optimise import LBFGS
-from asvgp.training.problem import Problem
+from asvgp.training.problem import Problem, State
 
 
 class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -302,7 +303,7 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
         """Take new statistics: hyperparameters trained on the old ones are a start, no more."""
         fitted = vars(self).pop("_fit_now", None)
         if fitted is not None:
-            self._warm = (fitted.kernel, fitted.noise)
+            self._warm = State(fitted.kernel, fitted.likelihood)
         self._data = data
         self.n_features_in_ = data.features.count
         vars(self).pop("feature_names_in_", None)
@@ -331,15 +332,16 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
         if data.stats.count == 0:
             raise ValueError("There are no observations left to fit.")
         check_variation(settings, data.stats, sample, first, stacklevel=4)
-        progress = Progress(settings.progress)
+        progress, noise = Progress(settings.progress), settings.noise_variance
         problem = Problem(
             data.layout.kernel,
-            1.0 if data.known_noise else settings.noise_variance,
+            Gaussian(1.0 if data.known_noise or noise is None else noise),
             data.structure.degrees(settings),
             settings.objective,
             settings.optimizer or LBFGS(),
             progress.training,
-            data.known_noise,
+            given=noise is not None,
+            known=data.known_noise,
         )
         with progress, one_blas_thread:
             return data.structure.fit(settings, problem, data.stats, warm)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import log, pi
+from math import inf, log, pi
 
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.likelihoods.likelihood import Likelihood
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class Gaussian:
     noise: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.noise > 0.0:
-            raise ValueError(f"The noise variance must be positive, got {self.noise}.")
+        if not 0.0 < self.noise < inf:
+            raise ValueError(f"The noise variance must be positive and finite, got {self.noise}.")
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -50,6 +51,10 @@ class Gaussian:
         (noise,) = values
         return replace(self, noise=float(noise))
 
+    def limits(self, least: float, most: float) -> list[tuple[float, float]]:
+        """Return the range of every parameter, from that of the noise variance."""
+        return [(least, most)]
+
     def with_noise(self, noise: float) -> Gaussian:
         """Return a copy with another noise variance."""
         return replace(self, noise=noise)
@@ -64,3 +69,8 @@ class Gaussian:
         """Return the log density of new observations, given latent means and variances."""
         spread = self.observation_variance(variance, weight)
         return -0.5 * ((y - mean) ** 2 / spread + np.log(spread) + log(2.0 * pi))
+
+
+def likelihood_of(given: Likelihood | float) -> Likelihood:
+    """Return a likelihood as it is; a number stands for Gaussian noise of that variance."""
+    return Gaussian(float(given)) if isinstance(given, int | float) else given

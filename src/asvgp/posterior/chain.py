@@ -17,7 +17,7 @@ import numpy as np
 
 from asvgp.basis import Array, Grid, by_power
 from asvgp.kernels import Kernel
-from asvgp.likelihoods import Gaussian
+from asvgp.likelihoods import Likelihood, likelihood_of
 from asvgp.linalg.cells.polynomial import evaluate_line
 from asvgp.linalg.chain.covariance import add_covariance
 from asvgp.model.bound import upper_bound
@@ -30,7 +30,7 @@ from asvgp.posterior.chain_averages import ChainAverages
 from asvgp.posterior.chain_fitted import fitted_values
 from asvgp.posterior.checks import check_component, check_order, lift_diagonal
 from asvgp.posterior.points import LinePoints
-from asvgp.posterior.posterior import FittedValues
+from asvgp.posterior.posterior import FittedValues, Posterior
 from asvgp.posterior.samples import eigen_root
 from asvgp.posterior.tails import Splines
 from asvgp.runtime.parallel import as_doubles, each_chunk, each_share, one_blas_thread
@@ -40,14 +40,14 @@ _EPS = float(np.finfo(float).eps)
 _CHUNK = 1 << 13  # rows at a time where temporaries are a small matrix per row
 
 
-class ChainPosterior:
+class ChainPosterior(Posterior[Any]):
     """Mean and covariance of f given the data, for fixed hyperparameters.
 
     Parameters
     ----------
     kernel : Kernel
-    noise : float
-        Noise variance of an observation of weight one.
+    likelihood : Likelihood, or float
+        A number stands for Gaussian noise of that variance, at weight one.
     stats : Statistics
     degree : int or tuple of int
         Spline degree of all components, or one per component.
@@ -71,25 +71,28 @@ class ChainPosterior:
     def __init__(
         self,
         kernel: Kernel,
-        noise: float,
+        likelihood: Likelihood | float,
         stats: Statistics,
         degree: int | tuple[int, ...],
         engine: ChainEngine | None = None,
     ):
-        self._describe(kernel, noise, stats, degree, engine)
+        self._describe(kernel, likelihood, stats, degree, engine)
         self.coefficients  # noqa: B018 (factored now, so that what fails does so here)
 
-    def _describe(self, kernel, noise, stats, degree, engine=None) -> None:
-        self.kernel, self.noise, self.stats, self.degree = kernel, noise, stats, degree
+    def _describe(self, kernel, likelihood, stats, degree, engine=None) -> None:
+        self.kernel, self.likelihood = kernel, likelihood_of(likelihood)
+        self.stats, self.degree = stats, degree
         self.engine = engine or ChainEngine(kernel, stats, degree)
         self.grid: Grid = stats.grid
         self._known: Mapping[str, Any] = {}  # the state, where it was saved
 
     @classmethod
-    def restored(cls, kernel, noise, stats, degree, state: Mapping[str, Any]) -> ChainPosterior:
+    def restored(
+        cls, kernel, likelihood, stats, degree, state: Mapping[str, Any]
+    ) -> ChainPosterior:
         """Return a posterior whose `state` was saved; P is factored only when it is needed."""
         self = cls.__new__(cls)
-        self._describe(kernel, noise, stats, degree)
+        self._describe(kernel, likelihood, stats, degree)
         self._known = state
         return self
 
@@ -125,16 +128,12 @@ class ChainPosterior:
     def factored(self) -> ChainFactored:
         """P, factored."""
         with one_blas_thread:  # on several the last digits might differ
-            return self.engine.factor(self.kernel, Gaussian(self.noise))
+            return self.engine.factor(self.kernel, self.likelihood)
 
     @property
     def chain(self) -> Elimination:
         """P of the splines, factored."""
         return self.factored.chain
-
-    def upper_bound(self) -> float:
-        """Compute an upper bound on the log evidence, from one more factorisation."""
-        return upper_bound(self.factored)
 
     @cached_property
     def effects(self) -> Estimate | None:
@@ -182,6 +181,10 @@ class ChainPosterior:
             if len(model.where) == 1:  # the sum is its only component
                 return 2 * reductions
         return reductions
+
+    def upper_bound(self) -> float:
+        """Compute an upper bound on the log evidence, from one more factorisation."""
+        return upper_bound(self.factored)
 
     def __repr__(self) -> str:
         return (

@@ -16,7 +16,7 @@ import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.kernels import Kernel
-from asvgp.likelihoods import Gaussian
+from asvgp.likelihoods import Likelihood, likelihood_of
 from asvgp.linalg.cells.polynomial import bilinear, evaluate
 from asvgp.model.axis import Axis
 from asvgp.model.bound import upper_bound
@@ -25,7 +25,7 @@ from asvgp.model.grid_inverse import CellInverse
 from asvgp.posterior.boxes import BoxAverages
 from asvgp.posterior.grid_rows import Functionals, Rows, covariance, outer
 from asvgp.posterior.points import Points
-from asvgp.posterior.posterior import FittedValues
+from asvgp.posterior.posterior import FittedValues, Posterior
 from asvgp.posterior.samples import eigen_root
 from asvgp.runtime.parallel import each_chunk, each_share, one_blas_thread
 
@@ -33,24 +33,24 @@ _CHUNK = 1 << 12
 _EPS = float(np.finfo(float).eps)
 
 
-class GridPosterior:
+class GridPosterior(Posterior[Points]):
     """Mean and covariance of f given the data, for fixed hyperparameters.
 
     Parameters
     ----------
     kernel : Kernel
-    noise : float
-        Noise variance of an observation of weight one.
+    likelihood : Likelihood, or float
+        A number stands for Gaussian noise of that variance, at weight one.
     engine : GridEngine
     """
 
-    def __init__(self, kernel: Kernel, noise: float, engine: GridEngine):
-        self._describe(kernel, noise, engine)
+    def __init__(self, kernel: Kernel, likelihood: Likelihood | float, engine: GridEngine):
+        self._describe(kernel, likelihood, engine)
         self.mean = self.factored.mean.copy()  # of the coefficients; y as given
         self.mean[engine.size - self.plan.effects :] += engine.centring.offset
 
-    def _describe(self, kernel: Kernel, noise: float, engine: GridEngine) -> None:
-        self.kernel, self.noise, self.engine = kernel, noise, engine
+    def _describe(self, kernel: Kernel, likelihood: Likelihood | float, engine: GridEngine) -> None:
+        self.kernel, self.likelihood, self.engine = kernel, likelihood_of(likelihood), engine
         self.plan, self.stats = engine.plan, engine.statistics
         self.prior = engine.prior(kernel)
         self.outputs = engine.outputs
@@ -58,11 +58,11 @@ class GridPosterior:
 
     @classmethod
     def restored(
-        cls, kernel: Kernel, noise: float, engine: GridEngine, state: Mapping[str, Any]
+        cls, kernel: Kernel, likelihood: Likelihood, engine: GridEngine, state: Mapping[str, Any]
     ) -> GridPosterior:
         """Return a posterior whose `state` was saved; P is factored only when it is needed."""
         self = cls.__new__(cls)
-        self._describe(kernel, noise, engine)
+        self._describe(kernel, likelihood, engine)
         self.mean = state["mean"]
         inverse = state["inverse"]
         if not engine.inputs:  # the columns are all there is
@@ -80,11 +80,7 @@ class GridPosterior:
     def factored(self) -> GridFactored:
         """P, factored."""
         with one_blas_thread:  # on several the last digits might differ
-            return self.engine.factor(self.kernel, Gaussian(self.noise))
-
-    def upper_bound(self) -> float:
-        """Compute an upper bound on the log evidence, from one more factorisation."""
-        return upper_bound(self.factored)
+            return self.engine.factor(self.kernel, self.likelihood)
 
     @cached_property
     def terms(self) -> list[Array]:
@@ -95,6 +91,10 @@ class GridPosterior:
     def columns(self) -> Array:
         """Means of the coefficients of the global columns."""
         return self.engine.tables.split(self.mean)[1]
+
+    def upper_bound(self) -> float:
+        """Compute an upper bound on the log evidence, from one more factorisation."""
+        return upper_bound(self.factored)
 
     def __repr__(self) -> str:
         return (

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from asvgp.basis import Array
 from asvgp.kernels import Kernel
+from asvgp.likelihoods import Likelihood
+from asvgp.statistics import Statistics
 
 Places = TypeVar("Places", contravariant=True)
 
@@ -36,30 +38,25 @@ class FittedValues(NamedTuple):
     magnitude: Array
 
 
-class _Sums(Protocol):
-    """The part of the statistics that is the same for any inputs."""
-
-    @property
-    def count(self) -> int: ...
-
-    @property
-    def squares(self) -> Array: ...
-
-
 class Posterior(Protocol[Places]):
     """Mean and covariance of f given the data, for fixed hyperparameters."""
 
     kernel: Kernel
-    noise: float
+    likelihood: Likelihood
+    stats: Statistics  # that it was made from
 
     @property
-    def stats(self) -> _Sums:
-        """The statistics that it was made from."""
-        ...
+    def noise(self) -> float:
+        """Noise variance of an observation of weight one."""
+        return self.likelihood.noise
 
     @property
     def state(self) -> Mapping[str, Any]:
         """Arrays that predictions read, beside kernel, noise and statistics."""
+        ...
+
+    def upper_bound(self) -> float:
+        """Compute an upper bound on the log evidence, from one more factorisation."""
         ...
 
     def predict(
@@ -108,3 +105,6 @@ class Posterior(Protocol[Places]):
     def centred(self, component: int, x: Array) -> tuple[Array, Array]:
         """Return mean and variance of a component over one input, less its average."""
         ...
+
+
+AnyPosterior = TypeVar("AnyPosterior", bound=Posterior[Any])

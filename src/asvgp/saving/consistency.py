@@ -53,8 +53,7 @@ def check_model(settings: Mapping[str, Any], state: Mapping[str, Any]) -> None:
     if data.single and data.outputs != 1:
         raise ValueError("several outputs where there was one")
     if "_warm" in state:
-        kernel, noise = state["_warm"]
-        _state(kernel, noise, data.layout.kernel)
+        _trained(state["_warm"].kernel, data.layout.kernel)
     if "_fit_now" in state:
         _fit(state["_fit_now"], data)
 
@@ -65,7 +64,7 @@ def _fit(fit: Any, data: FitData) -> None:
     kind, check = _POSTERIORS[type(structure)]
     _is("the posterior", posterior, kind)
     for part in (fit, posterior):
-        _state(part.kernel, part.noise, data.layout.kernel)
+        _trained(part.kernel, data.layout.kernel)
     _is("the report", fit.report, Report)
     _is("the resolutions", fit.levels, list)
     for level in fit.levels:
@@ -213,12 +212,11 @@ def _kernel(name: str, kernel: Any) -> None:
         _is("effect", effect, Effect)
 
 
-def _state(kernel: Any, noise: Any, given: Kernel) -> None:
-    """Check that trained hyperparameters are those of the given kernel, and of its noise."""
+def _trained(kernel: Any, given: Kernel) -> None:
+    """Check that trained hyperparameters are those of the given kernel."""
     _kernel("trained kernel", kernel)
     if kernel.parameters != given.parameters or kernel.effects != given.effects:
         raise ValueError(f"{kernel!r} is not {given!r} with other hyperparameters")
-    _real("noise", noise, positive=True)
 
 
 def _grid(grid: Any) -> None:
@@ -235,11 +233,9 @@ def _is(name: str, value: Any, kind: Any) -> None:
         raise TypeError(f"{name} is a {type(value).__name__}")
 
 
-def _real(name: str, value: Any, positive: bool = False) -> None:
+def _real(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} is {value!r:.40}, not a number")
-    if positive and not (isfinite(value) and value > 0.0):
-        raise ValueError(f"{name} is {value!r}")
 
 
 def _whole(name: str, value: Any, least: int | None, most: int | None = None) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta, timezone
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -23,6 +23,7 @@ from asvgp.kernels import EFFECTS, PROCESSES
 from asvgp.kernels.algebra import Sum
 from asvgp.kernels.base import Unset
 from asvgp.kernels.product import Product
+from asvgp.likelihoods import Gaussian
 from asvgp.model.plan import Plan
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.grid import GridPosterior
@@ -142,8 +143,7 @@ def _fit_parts(fit: Any) -> dict[str, Any]:
     """Return the parts of a fit, the upper bound only if it is known."""
     known = vars(fit)
     names = ("kernel", "noise", "posterior", "elbo", "evidence", "report", "timings")
-    parts = {name: known[name] for name in names}
-    parts["resolution"] = known["levels"]
+    parts = {name: getattr(fit, name) for name in names} | {"resolution": known["levels"]}
     return parts | ({"upper": known["upper"]} if "upper" in known else {})
 
 
@@ -251,6 +251,8 @@ class Decoder:
         return self._known[name]
 
     def _made(self, cls: Any, parts: dict[str, Any]) -> Any:
+        if cls in (Fit, ChainPosterior, GridPosterior):
+            parts["likelihood"] = likelihood_from(parts.pop("noise"))
         if cls is ChainPosterior:
             return ChainPosterior.restored(**parts)
         if cls is GridPosterior:
@@ -261,6 +263,13 @@ class Decoder:
             if isinstance(part, np.ndarray) and part.size and getattr(made, name) is not part:
                 raise ValueError(f"{name} of {cls.__name__} cannot have shape {part.shape}")
         return made
+
+
+def likelihood_from(noise: Any) -> Gaussian:
+    """Return the likelihood with the noise variance that a file holds."""
+    if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0.0 < noise < inf:
+        raise ValueError(f"noise is {noise!r:.40}")
+    return Gaussian(noise)
 
 
 def _special(text: str) -> float:

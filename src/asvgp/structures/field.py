@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from asvgp.data.settings import Settings
 from asvgp.diagnostics.facts import Facts, field_facts
 from asvgp.diagnostics.verdict import stopped_short
 from asvgp.kernels import Kernel
+from asvgp.likelihoods import Likelihood
 from asvgp.model.devices import Cpu, Device, device_for
 from asvgp.model.effects import near_means
 from asvgp.model.grid import GridEngine
@@ -39,7 +40,7 @@ from asvgp.structures.points import Points
 from asvgp.structures.structure import Structure
 from asvgp.training.finest import doublings
 from asvgp.training.fit import Fit, fit
-from asvgp.training.problem import Problem
+from asvgp.training.problem import Problem, State
 from asvgp.training.schedule_field import FieldSchedule
 
 
@@ -187,32 +188,33 @@ class Field(Structure[GridPosterior]):
     def restored(
         self,
         kernel: Kernel,
-        noise: float,
+        likelihood: Likelihood,
         stats: Statistics,
         form: Any,
         state: Mapping[str, Any],
         device: str = "cpu",
     ) -> GridPosterior:
         """Return a posterior from its form and state, on a device or else on the CPU."""
-        return grid_posterior(kernel, noise, form, stats, state, device)
+        return grid_posterior(kernel, likelihood, form, stats, state, device)
 
     # ------------------------------------------------------------ training
 
-    def fit(self, settings: Settings, problem: Problem, stats: Statistics, warm: Any) -> Fit:
+    def fit(
+        self, settings: Settings, problem: Problem, stats: Statistics, warm: State | None
+    ) -> Fit[GridPosterior]:
         """Train on statistics."""
         auto, memory = settings.automatic, memory_for(settings)
         plan = self.plan(settings, stats)
         schedule = FieldSchedule(problem, stats, plan, auto, memory.device, memory)
         fitted = fit(schedule, trained=settings.trained, warm=warm)
-        posterior = cast(GridPosterior, fitted.posterior)
-        if auto and self._cut_short(stats, posterior.plan.grids):
+        if auto and self._cut_short(stats, fitted.posterior.plan.grids):
             memory.stopped()
             notes = [note for note in memory.notes if note not in fitted.report.notes]
             fitted.report.notes += notes
         elif (
             auto and problem.objective == "elbo" and not (memory.notes or fitted.report.interrupted)
         ):
-            fitted.report.notes += stopped_short(posterior, stats)
+            fitted.report.notes += stopped_short(fitted.posterior, stats)
         return fitted
 
     def _cut_short(self, stats: Statistics, ends: tuple[Grid, ...]) -> bool:
@@ -350,7 +352,7 @@ class Field(Structure[GridPosterior]):
 
 def grid_posterior(
     kernel: Kernel,
-    noise: float,
+    likelihood: Likelihood,
     plan: Plan,
     stats: Statistics,
     state: Mapping[str, Any],
@@ -364,4 +366,5 @@ def grid_posterior(
         except ValueError:  # this machine has no such device
             return Cpu()
 
-    return GridPosterior.restored(kernel, noise, GridEngine(kernel, plan, stats, chosen), state)
+    engine = GridEngine(kernel, plan, stats, chosen)
+    return GridPosterior.restored(kernel, likelihood, engine, state)

@@ -13,6 +13,7 @@ from asvgp.data.inputs import read_columns, read_widths
 from asvgp.data.settings import Settings
 from asvgp.diagnostics.facts import Facts, line_facts
 from asvgp.kernels import Kernel
+from asvgp.likelihoods import Likelihood
 from asvgp.model.effects import near_means
 from asvgp.policies import LINE, MEMORY, halvings
 from asvgp.posterior.chain import ChainPosterior
@@ -26,7 +27,7 @@ from asvgp.structures.structure import Structure
 from asvgp.times import TimeAxis
 from asvgp.training.finest import finest_cells
 from asvgp.training.fit import Fit, fit
-from asvgp.training.problem import Problem
+from asvgp.training.problem import Problem, State
 from asvgp.training.schedule_line import LineSchedule
 
 
@@ -115,7 +116,9 @@ class Line(Structure[ChainPosterior]):
             return f"knots cut {len(rows)} of {points.count} intervals, the first in row {rows[0]}"
         return super().never_added(points, stats)
 
-    def fit(self, settings: Settings, problem: Problem, stats: Statistics, warm: Any) -> Fit:
+    def fit(
+        self, settings: Settings, problem: Problem, stats: Statistics, warm: State | None
+    ) -> Fit[ChainPosterior]:
         """Train on statistics."""
         schedule = LineSchedule(problem, stats, settings.automatic)
         return fit(schedule, trained=settings.trained, warm=warm)
@@ -143,14 +146,14 @@ class Line(Structure[ChainPosterior]):
     def restored(
         self,
         kernel: Kernel,
-        noise: float,
+        likelihood: Likelihood,
         stats: Statistics,
         form: Any,
         state: Mapping[str, Any],
         device: str = "cpu",
     ) -> ChainPosterior:
         """Return a posterior from its form and state."""
-        return ChainPosterior.restored(kernel, noise, stats, form, state)
+        return ChainPosterior.restored(kernel, likelihood, stats, form, state)
 
     # ------------------------------------------------------------ questions to the posterior
 

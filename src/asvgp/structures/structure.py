@@ -7,7 +7,7 @@ Two classes implement it: `asvgp.structures.line.Line` for one input, and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,20 +17,20 @@ from asvgp.data.settings import Settings
 from asvgp.data.validation import check_domain
 from asvgp.diagnostics.facts import Facts
 from asvgp.kernels import Kernel, Linear, in_time
+from asvgp.likelihoods import Likelihood
 from asvgp.model.memory import copies, require_joint
 from asvgp.policies import DATA, MEMORY
 from asvgp.posterior.integrals import integrate
 from asvgp.posterior.leave_one_out import LeaveOneOut, leave_one_out
-from asvgp.posterior.posterior import Posterior
+from asvgp.posterior.posterior import AnyPosterior
 from asvgp.posterior.samples import sample
 from asvgp.statistics import Statistics
 from asvgp.structures.points import Points
 from asvgp.times import TimeAxis
 from asvgp.training.fit import Fit
-from asvgp.training.problem import Problem
+from asvgp.training.problem import Problem, State
 
 Ends = tuple[float, float]
-AnyPosterior = TypeVar("AnyPosterior", bound=Posterior[Any])
 
 
 class Structure(Protocol[AnyPosterior]):
@@ -164,7 +164,9 @@ class Structure(Protocol[AnyPosterior]):
             return None
         return f"some of X lies outside the domain {self.domain(stats)}"
 
-    def fit(self, settings: Settings, problem: Problem, stats: Statistics, warm: Any) -> Fit:
+    def fit(
+        self, settings: Settings, problem: Problem, stats: Statistics, warm: State | None
+    ) -> Fit[AnyPosterior]:
         """Train on statistics."""
         ...
 
@@ -232,13 +234,13 @@ class Structure(Protocol[AnyPosterior]):
         ...
 
     def form(self, posterior: AnyPosterior) -> Any:
-        """Return what a posterior is restored from, beside its kernel, noise and statistics."""
+        """Return what a posterior is restored from, beside its state and statistics."""
         ...
 
     def restored(
         self,
         kernel: Kernel,
-        noise: float,
+        likelihood: Likelihood,
         stats: Statistics,
         form: Any,
         state: Mapping[str, Any],

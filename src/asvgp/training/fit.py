@@ -9,32 +9,36 @@ from functools import cached_property
 from typing import Generic, NamedTuple
 
 from asvgp.kernels import Kernel
-from asvgp.likelihoods import Gaussian
+from asvgp.likelihoods import Likelihood
 from asvgp.model.bound import Bound, lower_bound
-from asvgp.posterior.chain import ChainPosterior
-from asvgp.posterior.grid import GridPosterior
+from asvgp.posterior.posterior import AnyPosterior
 from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.training.climb import keeping
 from asvgp.training.optimise import Report
 from asvgp.training.problem import State
 from asvgp.training.resolution import Level
-from asvgp.training.schedule import AnyEngine, AnyPosterior, Schedule
+from asvgp.training.schedule import AnyEngine, Schedule
 from asvgp.training.starts import noise_estimate, without_effects
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(Generic[AnyPosterior]):
     """Result of fitting a model to one set of statistics."""
 
     kernel: Kernel
-    noise: float
-    posterior: ChainPosterior | GridPosterior  # on the resolution that was chosen
+    likelihood: Likelihood
+    posterior: AnyPosterior  # on the resolution that was chosen
     elbo: float  # lower bound on the log evidence
     upper_bound: Callable[[], float]  # takes another factorisation; `upper` calls it once
     evidence: float  # of the spline field itself
     report: Report
     levels: list[Level]  # of all resolutions; the last one's may lack its upper bound
     timings: dict[str, float] = field(default_factory=dict)  # seconds per stage
+
+    @property
+    def noise(self) -> float:
+        """Noise variance of an observation of weight one."""
+        return self.likelihood.noise
 
     @cached_property
     def upper(self) -> float:
@@ -65,12 +69,12 @@ def fit(
     schedule: Schedule[AnyEngine, AnyPosterior],
     *,
     trained: bool = True,
-    warm: tuple[Kernel, float] | None = None,
-) -> Fit:
+    warm: State | None = None,
+) -> Fit[AnyPosterior]:
     """Fit a model by a schedule of resolutions.
 
-    Training begins with ``warm``, kernel and noise variance of an earlier fit, if given; unless
-    ``trained`` the hyperparameters stay as they are. Ctrl-C ends training wherever it strikes;
+    Training begins with ``warm``, the state of an earlier fit, if given; unless ``trained`` the
+    hyperparameters stay as they are. Ctrl-C ends training wherever it strikes;
     from the first state on, the best one is kept and its posterior computed.
     """
     begin = time.perf_counter()
@@ -84,8 +88,7 @@ def fit(
     schedule.finish(posterior, bound, report, trained)
     timings = {"training": middle - begin, "posterior": time.perf_counter() - middle}
     return Fit(
-        state.kernel,
-        state.noise,
+        *state,
         posterior,
         bound.elbo,
         posterior.upper_bound,
@@ -99,14 +102,14 @@ def fit(
 def train(
     schedule: Schedule[AnyEngine, AnyPosterior],
     trained: bool = True,
-    warm: tuple[Kernel, float] | None = None,
+    warm: State | None = None,
 ) -> Trained[AnyEngine]:
     """Go through the resolutions of a schedule, and train on each if wanted."""
     problem = schedule.problem
-    state = None if warm is None else State(warm[0], Gaussian(warm[1]))
     if not trained:
-        state = problem.start(noise_estimate(without_effects(problem.kernel, schedule.stats)))
-    engine, state, report = schedule.begin(state, trained)
+        noise = noise_estimate(without_effects(problem.kernel, schedule.stats))
+        warm = State(problem.kernel, problem.likelihoods([noise])[0])
+    engine, state, report = schedule.begin(warm, trained)
     while True:
         bound, following = None, None
         if trained and not report.interrupted:

@@ -44,14 +44,13 @@ class Nearby:
 
     def price(self, kernel: Kernel, plan: Plan, outputs: int) -> MissedPrice:
         """Return the price of missed variance; terms on cells as fine as the data pay nothing."""
-        prices, first = np.zeros(len(kernel.parameters) + 1), 0
+        prices, first = np.zeros(len(kernel.parameters)), 0
         for term, part in enumerate(kernel.components):
             last = first + len(part.parameters)
             if term in plan.terms and not self.as_fine(plan, plan.terms.index(term)):
                 prices[first:last] = FIELD.missed_price * outputs / self.scatter
             first = last
-        names = (*kernel.parameters, "")
-        variances = np.array([name.rpartition(".")[2] == "variance" for name in names])
+        variances = np.array([name.rpartition(".")[2] == "variance" for name in kernel.parameters])
         return MissedPrice(prices, variances)
 
     def as_fine(self, plan: Plan, number: int) -> bool:

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from asvgp.basis import Array, Grid
-from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.engine import Engine
 from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.training.problem import Problem, State
 
 Grids = Mapping[int | str | None, Grid]  # by the column that a process is over
-Limits = list[tuple[float, float]]  # of the logarithms of the free hyperparameters and the noise
+Limits = list[tuple[float, float]]  # of the logarithms of the free hyperparameters
 
 
 @dataclass(frozen=True)
@@ -31,16 +30,18 @@ class MissedPrice:
     respect to their logarithms are the components' parts. See `asvgp.training.nearby`.
     """
 
-    prices: Array  # nats per unit of missed variance, by hyperparameter that of its component
-    variances: Array  # True for the hyperparameters that are variances
+    prices: Array  # nats per unit of missed variance, by hyperparameter of the kernel
+    variances: Array  # True for those that are variances
 
     def cost(self, bound: Bound) -> float:
         """Return the nats to pay."""
-        return float(self.prices[self.variances] @ bound.d_missed[self.variances])
+        return float(self.slope(bound)[: len(self.prices)][self.variances].sum())
 
     def slope(self, bound: Bound) -> Array:
-        """Return the gradient of the cost."""
-        return self.prices * bound.d_missed
+        """Return the gradient of the cost, which does not depend on the likelihood."""
+        slope = np.zeros_like(bound.d_missed)
+        slope[: len(self.prices)] = self.prices * bound.d_missed[: len(self.prices)]
+        return slope
 
 
 class Objective:
@@ -62,7 +63,8 @@ class Objective:
         self.problem, self.kernel, self.engines, self.price = problem, kernel, engines, price
         self.step = step
         self.free = [i for i, name in enumerate(kernel.parameters) if name not in kernel.fixed]
-        self.names = [kernel.parameters[i] for i in self.free] + ["noise variance"]
+        self.names = [kernel.parameters[i] for i in self.free]
+        self.names += problem.likelihood.parameters
         self.limits = [(low / step, high / step) for low, high in limits]
         self.trace: list[float] = []
         self.known: dict[State, Bound] = {}
@@ -72,15 +74,17 @@ class Objective:
 
     def encode(self, state: State) -> Array:
         """Return the point of a state, moved inside the limits."""
-        theta = np.log(np.append(state.kernel.values[self.free], state.noise)) / self.step
+        values = np.append(state.kernel.values[self.free], state.likelihood.values)
+        theta = np.log(values) / self.step
         return np.clip(theta, *np.array(self.limits).T)
 
     def decode(self, theta: Array) -> State:
         """Return the state at a point."""
-        values = np.exp(self.step * theta)
-        changes = dict(zip(self.names[:-1], values[:-1], strict=True))
+        values, free = np.exp(self.step * theta), len(self.free)
+        changes = dict(zip(self.names[:free], values[:free], strict=True))
         # Rounding of exp(log(bound)) must not leave the user's bounds.
-        return State(self.kernel.replace_free(changes), Gaussian(float(values[-1])))
+        kernel = self.kernel.replace_free(changes)
+        return State(kernel, self.problem.likelihood.with_values(values[free:]))
 
     def bound(self, state: State) -> Bound:
         """Return the bound of a state, computed once; the best state is remembered."""
@@ -107,7 +111,7 @@ class Objective:
     def _failed(self) -> Bound:
         """Return a bound worse than all that are known, for a P that cannot be factored."""
         worst = min(self.trace) - abs(min(self.trace)) if self.trace else -np.inf
-        flat = np.zeros(len(self.kernel.parameters) + 1)
+        flat = np.zeros(len(self.kernel.parameters) + len(self.problem.likelihood.parameters))
         return Bound(worst, worst, 0.0, flat, flat)
 
     @property
@@ -132,10 +136,11 @@ class Objective:
     def slope(self, theta: Array) -> tuple[float, Array]:
         """Return value and gradient at a point."""
         bound = self.bound(self.decode(theta))
-        gradient = bound.gradient
+        gradient, count = bound.gradient, len(self.kernel.parameters)
         if self.price is not None:
             gradient = gradient - self.price.slope(bound)
-        return self.value(bound), self.step * gradient[[*self.free, len(self.kernel.parameters)]]
+        last = range(count, count + len(self.problem.likelihood.parameters))
+        return self.value(bound), self.step * gradient[[*self.free, *last]]
 
 
 def total(bounds: Iterable[Bound]) -> Bound:
@@ -161,7 +166,7 @@ def log_limits(
     shortest: Mapping[str, float],
     longest: Mapping[str, float],
 ) -> Limits:
-    """Return the limits of the logarithms of the free hyperparameters, and of the noise.
+    """Return the limits of the logarithms of the free hyperparameters, the likelihood's last.
 
     They are the user's, or as wide as double precision makes sense of: variances from a small
     part of ``least_variance`` to a multiple of ``power``, the mean square of y; lengths between
@@ -179,6 +184,7 @@ def log_limits(
         wide[name] = min(wide[name][0], length), min(wide[name][1], length)
     free = [name for name in kernel.parameters if name not in kernel.fixed]
     limits = [kernel.bounds.get(name, wide[name]) for name in free]
-    if problem.known_noise and problem.noise is not None:
-        noise = problem.noise, problem.noise
-    return [(np.log(low), np.log(high)) for low, high in (*limits, noise)]
+    limits += problem.likelihood.limits(*noise)
+    if problem.known:
+        limits[len(free) :] = [(value, value) for value in problem.likelihood.values]
+    return [(np.log(low), np.log(high)) for low, high in limits]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from asvgp.kernels import Kernel
-from asvgp.likelihoods import Gaussian
+from asvgp.likelihoods import Likelihood
 from asvgp.statistics import Statistics
 from asvgp.training.optimise import LBFGS
 
@@ -18,7 +18,7 @@ class State(NamedTuple):
     """Hyperparameters: those of the kernel and those of the likelihood."""
 
     kernel: Kernel
-    likelihood: Gaussian
+    likelihood: Likelihood
 
     @property
     def noise(self) -> float:
@@ -28,19 +28,22 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """The kernel, the noise and the settings of one training run."""
+    """The kernel, the likelihood and the settings of one training run."""
 
     kernel: Kernel  # as the user gave it
-    noise: float | None  # the user's starting value
+    likelihood: Likelihood
     degree: int | tuple[int, ...]  # of the splines of all components, or one per component
     objective: str  # "elbo" or "evidence"
     settings: LBFGS
     watch: Watch | None = None  # called after every evaluation
-    known_noise: bool = False  # True if the noise is given and stays as it is
+    given: bool = False  # True if the likelihood's parameters are the user's starting values
+    known: bool = False  # True if they stay as they are
 
-    def start(self, estimate: float) -> State:
-        """Return the given hyperparameters, with an estimate of the noise if none is given."""
-        return State(self.kernel, Gaussian(estimate if self.noise is None else self.noise))
+    def likelihoods(self, noises: Iterable[float]) -> list[Likelihood]:
+        """Return the likelihood to start from: as given, or with each of these noise variances."""
+        if self.given or self.known:
+            return [self.likelihood]
+        return list(dict.fromkeys(map(self.likelihood.with_noise, sorted(noises))))
 
     def centred(self, stats: Statistics) -> Statistics:
         """Return statistics of y less its mean only if there is an intercept to take it up."""

@@ -6,15 +6,13 @@ from typing import Protocol, TypeVar
 
 from asvgp.model.bound import Bound
 from asvgp.model.engine import Engine
-from asvgp.posterior.chain import ChainPosterior
-from asvgp.posterior.grid import GridPosterior
+from asvgp.posterior.posterior import AnyPosterior
 from asvgp.statistics import Statistics
 from asvgp.training.optimise import Report
 from asvgp.training.problem import Problem, State
 from asvgp.training.resolution import Level
 
 AnyEngine = TypeVar("AnyEngine", bound=Engine)
-AnyPosterior = TypeVar("AnyPosterior", ChainPosterior, GridPosterior)
 
 
 class Schedule(Protocol[AnyEngine, AnyPosterior]):

@@ -340,8 +340,7 @@ class FieldSchedule:
         """Return the states to try; on boxes many are cheap."""
         problem, first = self.problem, engines[0]
         return field_starts(
-            problem.kernel,
-            problem.noise,
+            problem,
             grids_by_input(problem.kernel, first.plan),
             first.statistics,
             self.nearby.lengths,
@@ -352,7 +351,7 @@ class FieldSchedule:
 
     def posterior(self, engine: GridEngine, state: State) -> GridPosterior:
         """Return the posterior."""
-        return GridPosterior(state.kernel, state.noise, engine)
+        return GridPosterior(*state, engine)
 
     def finish(self, posterior: GridPosterior, bound: Bound, report: Report, trained: bool) -> None:
         """Add notes on memory, digits and missed variance, and name columns as the user does."""

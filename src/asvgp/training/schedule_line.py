@@ -11,7 +11,6 @@ from __future__ import annotations
 from math import nan
 
 from asvgp.kernels import Sum
-from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import Bound, upper_bound
 from asvgp.model.chain import ChainEngine
 from asvgp.model.prior import data_variance
@@ -76,7 +75,7 @@ class LineSchedule:
         def second_look(left: list[State]) -> list[State]:
             """Return some other starts if the optimum may have taken signal for noise."""
             best = objective.best[1]
-            if problem.known_noise or best is None or best.noise <= LINE.noise_trap * estimate:
+            if problem.known or best is None or best.noise <= LINE.noise_trap * estimate:
                 return []
             # The long-lengthscale optimum is a common trap.
             quiet = [start for start in left if start.noise <= 1.01 * estimate]
@@ -138,7 +137,7 @@ class LineSchedule:
     def posterior(self, engine: ChainEngine, state: State) -> ChainPosterior:
         """Return the posterior."""
         stats, degree = engine.statistics, self.problem.degree
-        return ChainPosterior(state.kernel, state.noise, stats, degree, engine)
+        return ChainPosterior(*state, stats, degree, engine)
 
     def finish(
         self, posterior: ChainPosterior, bound: Bound, report: Report, trained: bool
@@ -174,16 +173,18 @@ def line_limits(problem: Problem, stats: Statistics, plain: Statistics) -> Limit
 def _proposals(problem: Problem, plain: Statistics, warm: State | None) -> list[State]:
     """Return starting points for a grid, from statistics without the effects."""
     if warm is None:
-        return line_starts(problem.kernel, problem.noise, plain)
+        return line_starts(problem, problem.kernel, plain)
     spacing = plain.grid.spacing
     lengths = [cells * spacing for cells in LINE.finer_lengths]
-    finer = line_starts(warm.kernel, problem.noise, plain, lengths)
+    finer = line_starts(problem, warm.kernel, plain, lengths)
     if isinstance(problem.kernel, Sum) and len(problem.kernel.components) > 1:
         # What coarser cells did not show may have driven the others far from what was given.
         further = [*lengths, LINE.finer_length_of_sums * spacing]
-        finer += line_starts(problem.kernel, problem.noise, plain, further)
+        finer += line_starts(problem, problem.kernel, plain, further)
         finer += [State(kernel, warm.likelihood) for kernel in _revived(warm, problem.kernel)]
-    quiet = [State(kernel, Gaussian(min(other.noise, warm.noise))) for kernel, other in finer]
+    quiet = [
+        State(kernel, other.with_noise(min(other.noise, warm.noise))) for kernel, other in finer
+    ]
     return [warm, State(problem.kernel, warm.likelihood), *quiet]
 
 

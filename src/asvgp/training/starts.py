@@ -15,12 +15,11 @@ import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.kernels import Kernel, Product, Sum
-from asvgp.likelihoods import Gaussian
 from asvgp.model.chain_effects import Design
 from asvgp.model.effects import ridge
 from asvgp.policies import FIELD, LINE, START
 from asvgp.statistics import Statistics
-from asvgp.training.problem import State
+from asvgp.training.problem import Problem, State
 
 # ------------------------------------------------------------ estimates, for any number of inputs
 
@@ -116,12 +115,11 @@ def without_effects(kernel: Kernel, stats: Statistics) -> Statistics:
 
 
 def line_starts(
-    kernel: Kernel, noise: float | None, stats: Statistics, lengths: Sequence[float] | None = None
+    problem: Problem, kernel: Kernel, stats: Statistics, lengths: Sequence[float] | None = None
 ) -> list[State]:
-    """Return states worth trying on the statistics of one input, the given kernel first.
+    """Return states worth trying on the statistics of one input, this kernel first.
 
-    ``noise`` is the user's starting value, or None. ``lengths`` are the correlation lengths to
-    try, by default all that the grid can express.
+    ``lengths`` are the correlation lengths to try, by default all that the grid can express.
     """
     power, noises = signal_power(stats), [noise_estimate(stats)]
     if lengths is None:
@@ -130,15 +128,7 @@ def line_starts(
         lengths = np.geomspace(shortest, span / 2.0, LINE.start_lengths).tolist()
         noises.append(START.much_noise * power * mean_weight(stats))
     kernels = [kernel, *kernel.candidates(lengths, spectral_peaks(stats), power)]
-    return _with_noises(kernels, noises, noise)
-
-
-def _with_noises(
-    kernels: Sequence[Kernel], estimates: list[float], given: float | None
-) -> list[State]:
-    """Return every kernel with every noise variance, the smallest first."""
-    noises = sorted(set(estimates)) if given is None else [given]
-    return [State(kernel, Gaussian(value)) for kernel in kernels for value in noises]
+    return [State(*pair) for pair in product(kernels, problem.likelihoods(noises))]
 
 
 def spectral_peaks(stats: Statistics, count: int = 3) -> Array:
@@ -162,8 +152,7 @@ def spectral_peaks(stats: Statistics, count: int = 3) -> Array:
 
 
 def field_starts(
-    kernel: Kernel,
-    noise: float | None,
+    problem: Problem,
     grids: Mapping[int | str | None, Grid],
     stats: Statistics,
     nearby_lengths: Mapping[int, float] | None = None,
@@ -174,9 +163,9 @@ def field_starts(
     Where several terms are over the same inputs, their scales are spread, the longest first or
     last. ``nearby_lengths`` are lengths that neighbours suggest, by input. They are tried beside
     fractions of the domain (unless ``only_nearby``), which are the same along every input or in
-    the same proportions as these lengths. ``noise`` is the user's starting value.
+    the same proportions as these lengths.
     """
-    plain = without_effects(kernel, stats)
+    kernel, plain = problem.kernel, without_effects(problem.kernel, stats)
     power, nearby = signal_power(plain), nearby_lengths or {}
     spans = {dim: grid.upper - grid.lower for dim, grid in grids.items()}
     share = power / len(kernel.components)
@@ -194,7 +183,7 @@ def field_starts(
         if backwards != forwards:
             kernels.append(_with_lengths(kernel, backwards, shape, share))
     estimates = [noise_estimate(plain), START.much_noise * power * mean_weight(stats)]
-    return _with_noises(kernels, estimates, noise)
+    return [State(*pair) for pair in product(kernels, problem.likelihoods(estimates))]
 
 
 def _shapes(
