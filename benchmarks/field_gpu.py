@@ -19,7 +19,7 @@ from asvgp.model.bound import lower_bound
 from asvgp.model.devices import device_for
 from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
-from asvgp.posterior.points import Points
+from asvgp.posterior.points import GridPoints
 from asvgp.statistics import Statistics
 from asvgp.training.fit import fit
 from asvgp.training.optimise import LBFGS
@@ -78,7 +78,7 @@ def square(device, points, functions):
         training = clock()
         new = rng.uniform(0.0, 1.0, (1000 if warm else 1_000_000, 2))
         none = np.empty((len(new), 0))
-        mean, variance = fitted.posterior.predict(Points(new, none, none))
+        mean, variance = fitted.posterior.predict(GridPoints(new, none, none))
         prediction = clock()
     truth = waves(new, scale)
     total = one_pass + training + prediction

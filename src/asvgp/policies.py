@@ -187,6 +187,7 @@ class FieldPolicy:
     boxes_from: float = 3.0  # [cells of all boxes] Fields with fewer cells are trained as a whole.
     box_sides: tuple[int, ...] = (0, 0, 64, 16, 8)  # [cells, by inputs] Of a box: bounds are cheap.
     box_alignment: tuple[int, ...] = (1, 1, 16, 8, 4)  # [cells, by inputs] Of where boxes begin.
+    grown_cells: int = 8  # [cells] A domain grows by multiples of this, to be coarsened by halves.
     box_attempts: int = 3  # [starts] Boxes climb from the best of these. Measured: commit 1e5340d
     coarsening_loss: float = 0.05  # [nats per datum] Wider cells may lose this on the boxes.
 
@@ -212,6 +213,10 @@ class PilotPolicy:
     most_noise: float = 4.0  # [log2(noise / signal)] Most noise.
     rounds: int = 6  # [rounds] Of neighbours and lengths in turns, at most.
     least_gain: float = 1e-4  # [nats per datum] A step must gain more.
+    start_noise: float = -3.0  # [log2(noise / signal)] Climbs start here,
+    start_length: float = -3.0  # [log2(length / range)] with this length along all inputs,
+    # [log2(length / range)] or with the first along one input and the second along the others.
+    start_lengths: tuple[float, float] = (-7.0, -2.0)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from asvgp.model.grid import GridEngine
 from asvgp.model.grid_tables import interleave
 from asvgp.model.plan import Plan
 from asvgp.posterior.grid import GridPosterior
-from asvgp.posterior.points import Points
+from asvgp.posterior.points import GridPoints
 from asvgp.statistics import Statistics
 from tests.dense import design as splines
 from tests.engines import engine_bound, engine_upper_bound
@@ -42,14 +42,14 @@ class Case:
         y = np.sin(5 * X[:, 0]) * np.cos(4 * X[:, 1]) + X[:, -1] ** 2 + 1.0
         return X, y + 0.1 * rng.standard_normal(n), w
 
-    def points(self, X) -> Points:
+    def points(self, X) -> GridPoints:
         over = [self.kernel.components[t].factors[0].dim for t in self.plan.smooths]
         effects = [
             np.ones(len(X)) if isinstance(e, Constant) else X[:, e.dim]  # pyright: ignore
             for e in self.kernel.effects
         ]
         design = np.stack(effects, axis=1) if effects else np.empty((len(X), 0))
-        return Points(X[:, list(self.plan.inputs)], X[:, over], design)
+        return GridPoints(X[:, list(self.plan.inputs)], X[:, over], design)
 
     def stats(self, X, y, w, plan=None) -> Statistics:
         plan, points = plan or self.plan, self.points(X)

@@ -12,7 +12,7 @@ from asvgp.posterior.grid import GridPosterior
 from asvgp.posterior.grid_paths import draw_paths
 from asvgp.posterior.integrals import integrate
 from asvgp.posterior.leave_one_out import leave_one_out
-from asvgp.posterior.points import Points
+from asvgp.posterior.points import GridPoints
 from tests.model.test_field import CASES, NOISE, Case, dense_functions, dense_stiffness
 from tests.posterior.test_field_functionals import along, dense_rows
 from tests.posterior.test_functionals import slope
@@ -151,7 +151,7 @@ def test_boxes_add_up_across_the_ends_of_the_domain(case):
     posterior = GridPosterior(case.kernel, NOISE, case.assembly())
     corners = [case.points(corner) for corner in (*parts, low, high)]
     if case.kernel.effects:  # of columns that no splines are over
-        corners = [Points(c.main, c.smooths, np.ones_like(c.effects)) for c in corners]
+        corners = [GridPoints(c.main, c.smooths, np.ones_like(c.effects)) for c in corners]
     mean, cov = integrate(posterior, *corners[:2], covariance=True)
     whole, variance = integrate(posterior, *corners[2:])
     np.testing.assert_allclose(mean.sum(), whole[0, 0], rtol=1e-9, atol=1e-9)
@@ -260,7 +260,7 @@ def test_covariances_of_derivatives_are_those_of_the_dense_matrices(name, order)
     functions, stiffness = dense_functions(case, data), dense_stiffness(case, engine)
     inverse = np.linalg.inv(functions.T @ (w[:, None] * functions) / NOISE + stiffness)
     points = case.points(X)
-    points = Points(points.main, points.smooths, np.zeros_like(points.effects))
+    points = GridPoints(points.main, points.smooths, np.zeros_like(points.effects))
     prior = np.zeros((15, 15))
 
     def between(process, x, r):

@@ -11,7 +11,7 @@ from asvgp.model import memory
 from asvgp.model.memory import NotEnoughMemory
 from asvgp.posterior import grid_rows as functionals
 from asvgp.posterior.grid import GridPosterior
-from asvgp.posterior.points import Points
+from asvgp.posterior.points import GridPoints
 from asvgp.runtime.memory import group_limit, physical_memory
 from tests.model.test_field import CASES, NOISE, Case, dense_functions, dense_stiffness
 
@@ -100,7 +100,7 @@ def test_derivatives_are_those_of_the_dense_matrices(name, column):
     case = CASES[name]
     X = INSIDE[:, : case.columns]
     points = case.points(X)
-    points = Points(points.main, points.smooths, np.zeros_like(points.effects))
+    points = GridPoints(points.main, points.smooths, np.zeros_like(points.effects))
     posterior = GridPosterior(case.kernel, NOISE, case.assembly())
     for term in (None, 0, len(case.kernel.components) - 1):
         mean, variance = posterior.predict(points, component=term, order={column: 1})

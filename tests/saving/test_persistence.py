@@ -195,7 +195,7 @@ def test_a_model_made_on_a_gpu_predicts_without_one(path, monkeypatch):
     def missing(device):
         raise ValueError(f"there is no {device}")
 
-    monkeypatch.setattr("asvgp.structures.field.device_for", missing)
+    monkeypatch.setattr("asvgp.posterior.grid.device_for", missing)
     gp, X, _, _ = fitted(separable)
     gp = copy.copy(gp)
     gp.device = "cuda:7"

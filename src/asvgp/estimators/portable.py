@@ -36,7 +36,7 @@ class PortableModel:
             for part in fields(fitted)
             if part.init and part.name not in ("posterior", "upper_bound")
         }
-        self.form, self.state = data.structure.form(posterior), posterior.state
+        self.kind, self.parts = type(posterior), posterior.parts
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "model"}
@@ -44,15 +44,14 @@ class PortableModel:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, about what has to be sent."""
-        return self.data.stats.nbytes + _bytes(self.state)
+        return self.data.stats.nbytes + _bytes(self.parts[-1])
 
     @cached_property
     def model(self) -> Any:
         """The model, ready to predict."""
-        data, state = self.data, (self.fit["kernel"], self.fit["likelihood"])
         model: Any = clone(self.estimator)
-        posterior = data.structure.restored(*state, data.stats, self.form, self.state, model.device)
-        model._replace(data)
+        posterior = self.kind.restored(*self.parts, device=model.device)
+        model._replace(self.data)
         model._fit_now = Fit(posterior=posterior, upper_bound=posterior.upper_bound, **self.fit)
         return model
 

@@ -19,7 +19,7 @@ from asvgp.model.grid import GridEngine
 from asvgp.model.grid_prior import GridPrior
 from asvgp.model.memory import joint_step
 from asvgp.posterior.averages import Chain, Pieces
-from asvgp.posterior.points import Points
+from asvgp.posterior.points import GridPoints
 from asvgp.posterior.tails import Splines, in_splines
 
 
@@ -74,7 +74,7 @@ class BoxAverages:
     ----------
     engine : GridEngine
     prior : GridPrior
-    low, high : Points
+    low, high : GridPoints
         Opposite corners, with the values that the effects have there.
     component : int, optional
         The only one to act on.
@@ -84,8 +84,8 @@ class BoxAverages:
         self,
         engine: GridEngine,
         prior: GridPrior,
-        low: Points,
-        high: Points,
+        low: GridPoints,
+        high: GridPoints,
         component: int | None = None,
     ):
         self.prior, self.size, self.count, plan = prior, engine.size, len(low), engine.plan

@@ -86,9 +86,14 @@ class ChainPosterior(Posterior[Any]):
         self.grid: Grid = stats.grid
         self._known: Mapping[str, Any] = {}  # the state, where it was saved
 
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """What `restored` takes."""
+        return self.kernel, self.likelihood, self.stats, self.degree, self.state
+
     @classmethod
     def restored(
-        cls, kernel, likelihood, stats, degree, state: Mapping[str, Any]
+        cls, kernel, likelihood, stats, degree, state: Mapping[str, Any], device: str = "cpu"
     ) -> ChainPosterior:
         """Return a posterior whose `state` was saved; P is factored only when it is needed."""
         self = cls.__new__(cls)

@@ -20,11 +20,12 @@ from asvgp.likelihoods import Likelihood, likelihood_of
 from asvgp.linalg.cells.polynomial import bilinear, evaluate
 from asvgp.model.axis import Axis
 from asvgp.model.bound import upper_bound
+from asvgp.model.devices import Cpu, Device, device_for
 from asvgp.model.grid import GridEngine, GridFactored
 from asvgp.model.grid_inverse import CellInverse
 from asvgp.posterior.boxes import BoxAverages
 from asvgp.posterior.grid_rows import Functionals, Rows, covariance, outer
-from asvgp.posterior.points import Points
+from asvgp.posterior.points import GridPoints
 from asvgp.posterior.posterior import FittedValues, Posterior
 from asvgp.posterior.samples import eigen_root
 from asvgp.runtime.parallel import each_chunk, each_share, one_blas_thread
@@ -33,7 +34,7 @@ _CHUNK = 1 << 12
 _EPS = float(np.finfo(float).eps)
 
 
-class GridPosterior(Posterior[Points]):
+class GridPosterior(Posterior[GridPoints]):
     """Mean and covariance of f given the data, for fixed hyperparameters.
 
     Parameters
@@ -56,12 +57,27 @@ class GridPosterior(Posterior[Points]):
         self.outputs = engine.outputs
         self._known_inverse: CellInverse | None = None
 
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """What `restored` takes."""
+        return self.kernel, self.likelihood, self.stats, self.plan, self.state
+
     @classmethod
     def restored(
-        cls, kernel: Kernel, likelihood: Likelihood, engine: GridEngine, state: Mapping[str, Any]
+        cls, kernel, likelihood, stats, plan, state: Mapping[str, Any], device: str = "cpu"
     ) -> GridPosterior:
-        """Return a posterior whose `state` was saved; P is factored only when it is needed."""
-        self = cls.__new__(cls)
+        """Return a posterior whose `state` was saved; P is factored only when it is needed.
+
+        That is done on the ``device``, or on the CPU of a machine without it.
+        """
+
+        def chosen() -> Device:
+            try:
+                return device_for(device)
+            except ValueError:
+                return Cpu()
+
+        self, engine = cls.__new__(cls), GridEngine(kernel, plan, stats, chosen)
         self._describe(kernel, likelihood, engine)
         self.mean = state["mean"]
         inverse = state["inverse"]
@@ -128,7 +144,7 @@ class GridPosterior(Posterior[Points]):
 
     def predict(
         self,
-        points: Points,
+        points: GridPoints,
         variance: bool = True,
         component: int | None = None,
         order: Mapping[int, int] | None = None,
@@ -153,7 +169,7 @@ class GridPosterior(Posterior[Points]):
         mean, quadratic, missed = parts
         return mean, np.maximum(quadratic + missed, _EPS * self.kernel.prior_variance)
 
-    def fitted_values(self, points: Points) -> FittedValues:
+    def fitted_values(self, points: GridPoints) -> FittedValues:
         """Return the posterior at places of its data, for leave-one-out."""
         outside = self._outside(points.main)
         for j, grid in enumerate(self.plan.smooth_grids):
@@ -170,7 +186,7 @@ class GridPosterior(Posterior[Points]):
         return FittedValues(mean, variance, quadratic, magnitude)
 
     def _by_cells(
-        self, points: Points, variance: bool = True, magnitude: Array | None = None
+        self, points: GridPoints, variance: bool = True, magnitude: Array | None = None
     ) -> tuple[Array, Array, Array]:
         """Return mean, ``phi' P^-1 phi`` and missed variance at points moved inside the domain.
 
@@ -193,7 +209,7 @@ class GridPosterior(Posterior[Points]):
 
     def _add_columns(
         self,
-        points: Points,
+        points: GridPoints,
         cells: np.ndarray,
         s: Array,
         parts: tuple[Array, Array, Array],
@@ -225,7 +241,7 @@ class GridPosterior(Posterior[Points]):
 
         each_share(len(cells), share)
 
-    def _missed_main(self, points: Points) -> Array:
+    def _missed_main(self, points: GridPoints) -> Array:
         """Return ``k - phi' K^-1 phi`` of the main block's terms at points."""
         out = np.zeros(len(points))
         for term in self.prior.terms:
@@ -262,7 +278,7 @@ class GridPosterior(Posterior[Points]):
 
     def _by_rows(
         self,
-        points: Points,
+        points: GridPoints,
         variance: bool = True,
         component: int | None = None,
         order: Mapping[int, int] | None = None,
@@ -299,8 +315,8 @@ class GridPosterior(Posterior[Points]):
 
     def averages(
         self,
-        low: Points,
-        high: Points,
+        low: GridPoints,
+        high: GridPoints,
         variance: bool = True,
         covariance: bool = False,
         component: int | None = None,
@@ -324,7 +340,7 @@ class GridPosterior(Posterior[Points]):
         np.maximum(diagonal, _EPS * np.diagonal(prior), out=diagonal)
         return mean, spread
 
-    def volumes(self, lower: Points, upper: Points) -> Array:
+    def volumes(self, lower: GridPoints, upper: GridPoints) -> Array:
         """Return the signed volumes of boxes, over all inputs that splines are over."""
         columns = [self.kernel.components[t].factors[0].dim for t in self.plan.smooths]
         distinct = [columns.index(column) for column in dict.fromkeys(columns)]
@@ -423,7 +439,7 @@ class GridPosterior(Posterior[Points]):
 
     def covariance(
         self,
-        points: Points,
+        points: GridPoints,
         order: Mapping[int, int] | None = None,
         component: int | None = None,
     ) -> Array:
@@ -443,7 +459,7 @@ class GridPosterior(Posterior[Points]):
         self,
         coefficients: Array,
         tables: Array,
-        points: Points,
+        points: GridPoints,
         component: int | None = None,
     ) -> Array:
         """Return splines with other coefficients, (size, outputs), at points, (outputs, n)."""

@@ -10,7 +10,7 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.posterior.checks import check_component
 from asvgp.posterior.grid import GridPosterior
-from asvgp.posterior.points import Points
+from asvgp.posterior.points import GridPoints
 from asvgp.posterior.samples import generator, sample_count
 
 
@@ -33,7 +33,7 @@ class FieldPath:
     def __init__(
         self,
         posterior: GridPosterior,
-        read: Callable[[Any], Points],
+        read: Callable[[Any], GridPoints],
         coefficients: Array,
         component: int | None = None,
     ):
@@ -53,7 +53,7 @@ class FieldPath:
 
 def draw_paths(
     posterior: GridPosterior,
-    read: Callable[[Any], Points],
+    read: Callable[[Any], GridPoints],
     n_samples: int = 1,
     random_state=None,
     component: int | None = None,

@@ -18,7 +18,7 @@ from asvgp.model.axis import Axis
 from asvgp.model.grid import GridEngine
 from asvgp.model.grid_prior import GridPrior
 from asvgp.model.memory import joint_step
-from asvgp.posterior.points import Points
+from asvgp.posterior.points import GridPoints
 from asvgp.posterior.tails import Splines
 
 
@@ -71,7 +71,7 @@ class Functionals:
     ----------
     engine : GridEngine
     prior : GridPrior
-    points : Points
+    points : GridPoints
         Of a derivative, with that of the effects' columns.
     order : mapping, optional
         Order of the derivative by column of X.
@@ -93,7 +93,7 @@ class Functionals:
         self,
         engine: GridEngine,
         prior: GridPrior,
-        points: Points,
+        points: GridPoints,
         order: Mapping[int, int] | None = None,
         component: int | None = None,
         main: bool = True,

@@ -32,7 +32,7 @@ def integrate(
     Parameters
     ----------
     posterior : Posterior
-    lower, upper : LinePoints, Points, or arrays of shape (m,) for one input
+    lower, upper : LinePoints, GridPoints, or arrays of shape (m,) for one input
         Ends of the intervals, or opposite corners of the boxes.
     average : bool
         Divide by the volume; the average over a volume of zero is that over its extent.

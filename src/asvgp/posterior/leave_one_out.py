@@ -69,7 +69,7 @@ def leave_one_out(posterior: Posterior[Places], points: Places, y, weights=None)
     Parameters
     ----------
     posterior : Posterior
-    points : LinePoints or Points
+    points : LinePoints or GridPoints
         Places of the data that the posterior was made from, or of some of them; for one input
         an array of shape (n,) will do.
     y : array-like of shape (n,) or (n, outputs)

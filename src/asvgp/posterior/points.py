@@ -50,7 +50,7 @@ class LinePoints(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class GridPoints:
     """Places in several inputs.
 
     Attributes
@@ -67,9 +67,9 @@ class Points:
     smooths: Array
     effects: Array
 
-    def take(self, rows) -> Points:
+    def take(self, rows) -> GridPoints:
         """Return some of them."""
-        return Points(self.main[rows], self.smooths[rows], self.effects[rows])
+        return GridPoints(self.main[rows], self.smooths[rows], self.effects[rows])
 
     def __len__(self) -> int:
         return len(self.main)

@@ -7,8 +7,7 @@ keep a polynomial per cell for the mean and one for the variance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from asvgp.basis import Array
 from asvgp.kernels import Kernel
@@ -51,8 +50,13 @@ class Posterior(Protocol[Places]):
         return self.likelihood.noise
 
     @property
-    def state(self) -> Mapping[str, Any]:
-        """Arrays that predictions read, beside kernel, noise and statistics."""
+    def parts(self) -> tuple[Any, ...]:
+        """What `restored` takes; the last is a mapping of arrays that predictions read."""
+        ...
+
+    @classmethod
+    def restored(cls, *parts: Any, device: str = "cpu") -> Self:
+        """Return a posterior from its parts, on a device or else on the CPU."""
         ...
 
     def upper_bound(self) -> float:

@@ -17,7 +17,7 @@ def sample(
     Parameters
     ----------
     posterior : Posterior
-    points : LinePoints, Points, or array of shape (n,) for one input
+    points : LinePoints, GridPoints, or array of shape (n,) for one input
         At most 2000, in any order.
     n_samples : int
     random_state : int, Generator, RandomState or None

@@ -29,7 +29,7 @@ from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.grid import GridPosterior
 from asvgp.saving.migration import MIGRATIONS
 from asvgp.statistics import Statistics
-from asvgp.structures.field import Field, grid_posterior
+from asvgp.structures.field import Field
 from asvgp.structures.fit_data import FitData
 from asvgp.structures.line import Line
 from asvgp.times import Duration, TimeAxis
@@ -253,10 +253,8 @@ class Decoder:
     def _made(self, cls: Any, parts: dict[str, Any]) -> Any:
         if cls in (Fit, ChainPosterior, GridPosterior):
             parts["likelihood"] = likelihood_from(parts.pop("noise"))
-        if cls is ChainPosterior:
-            return ChainPosterior.restored(**parts)
-        if cls is GridPosterior:
-            return grid_posterior(**parts, device=self.device)
+        if cls in (ChainPosterior, GridPosterior):
+            return cls.restored(**parts, device=self.device)
         made = _fit(parts) if cls is Fit else cls(**parts)
         for name, part in parts.items():
             # Some classes put zeros where nothing was given: never in place of something.

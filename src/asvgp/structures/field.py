@@ -15,17 +15,12 @@ from asvgp.data.inputs import read_columns
 from asvgp.data.settings import Settings
 from asvgp.diagnostics.facts import Facts, field_facts
 from asvgp.diagnostics.verdict import stopped_short
-from asvgp.kernels import Kernel
-from asvgp.likelihoods import Likelihood
-from asvgp.model.devices import Cpu, Device, device_for
-from asvgp.model.effects import near_means
-from asvgp.model.grid import GridEngine
 from asvgp.model.levels import levels_by_digits
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
 from asvgp.posterior.grid import GridPosterior
 from asvgp.posterior.grid_paths import draw_paths
-from asvgp.posterior.points import Points as Places
+from asvgp.posterior.points import GridPoints
 from asvgp.runtime.checks import finite_range, non_negative_integer
 from asvgp.statistics import Statistics
 from asvgp.structures.field_cells import (
@@ -37,7 +32,7 @@ from asvgp.structures.field_cells import (
     requested_cells,
 )
 from asvgp.structures.points import Points
-from asvgp.structures.structure import Structure
+from asvgp.structures.structure import Ends, Structure
 from asvgp.training.finest import doublings
 from asvgp.training.fit import Fit, fit
 from asvgp.training.problem import Problem, State
@@ -86,54 +81,29 @@ class Field(Structure[GridPosterior]):
 
     # ------------------------------------------------------------ statistics
 
-    def empty(
-        self,
-        settings: Settings,
-        points: Points,
-        y: Array,
-        known_noise: bool = False,
-        extent: Points | None = None,
-        whole: bool = True,
-    ) -> Statistics:
-        """Return statistics of no data on grids that hold the points."""
-        layout, flat = self.layout, self.degrees(settings)
-        domains = self.ends(settings, points if extent is None else extent)
+    def new_grids(
+        self, settings: Settings, points: Points, y: Array, ends: Sequence[Ends], whole: bool
+    ) -> tuple[list[Grid], list[int]]:
+        """Return the grid of every input, as fine as memory allows, and its splines' degree."""
+        layout, flat, main = self.layout, self.degrees(settings), len(self.layout.inputs)
         degrees = degrees_by_input(layout, flat)
         if settings.automatic:
-            cells = automatic_cells(layout, settings, points, y, domains, whole)
+            cells = automatic_cells(layout, settings, points, y, ends, whole)
         else:
             names = [self.name(place) for place in range(len(layout.used))]
             cells = requested_cells(layout, settings, degrees, names)
         outputs, effects = 1 if y.ndim == 1 else y.shape[1], len(points.effects)
         cells = cells_within_memory(layout, settings, cells, degrees, flat, effects, outputs)
-        grids = [Grid(*domain, n) for domain, n in zip(domains, cells, strict=True)]
-        main = len(layout.inputs)
-        stats = Statistics.empty(
-            tuple(grids[:main]),
-            tuple(degrees[:main]),
-            outputs,
-            smooths=tuple(zip(grids[main:], degrees[main:], strict=True)),
-            linear=effects,
-            convention=self.convention(known_noise),
-            **self._centres(y, points.effects),
-        )
-        self._check_memory(settings, stats)
-        return stats
+        grids = [Grid(*domain, n) for domain, n in zip(ends, cells, strict=True)]
+        smooths = tuple(zip(grids[main:], degrees[main:], strict=True))
+        self._check_memory(settings, plan_for(layout, grids[:main], degrees[:main], smooths, flat))
+        return grids, degrees
 
-    def _centres(self, y: Array, effects: Sequence[Array]) -> dict[str, Array]:
-        """Return numbers near the means of y and the effects, where there is an intercept."""
-        intercept = self.layout.kernel.intercept
-        if intercept is None:
-            return {}
-        beside = near_means(effects)
-        beside[intercept] = 0.0
-        return {"centre": near_means(list(y.reshape(len(y), -1).T)), "column_centre": beside}
-
-    def _check_memory(self, settings: Settings, stats: Statistics) -> None:
+    def _check_memory(self, settings: Settings, plan: Plan) -> None:
         """Check that what is eliminated on grids as fine as the user wants fits in memory."""
         if settings.automatic:
             return
-        kernel, plan = self.layout.kernel, self.plan(settings, stats)
+        kernel = self.layout.kernel
         if not settings.trained and len(kernel.components) > 1:
             plan = replace(plan, levels=levels_by_digits(kernel, plan))
         memory_for(settings).check(plan, kernel)
@@ -150,9 +120,9 @@ class Field(Structure[GridPosterior]):
             upper[:main],
             smooth_lower=lower[main:],
             smooth_upper=upper[main:],
-            multiple=8,
+            multiple=FIELD.grown_cells,
         )
-        self._check_memory(settings, stats)
+        self._check_memory(settings, self.plan(settings, stats))
         return stats
 
     def pairs(self, settings: Settings) -> Sequence:
@@ -180,22 +150,6 @@ class Field(Structure[GridPosterior]):
         for column, count in zip(self.layout.used, posterior.plan.functions, strict=True):
             counts[column] = max(counts[column], count)
         return tuple(counts.values())
-
-    def form(self, posterior: GridPosterior) -> Plan:
-        """Return the structure of P."""
-        return posterior.plan
-
-    def restored(
-        self,
-        kernel: Kernel,
-        likelihood: Likelihood,
-        stats: Statistics,
-        form: Any,
-        state: Mapping[str, Any],
-        device: str = "cpu",
-    ) -> GridPosterior:
-        """Return a posterior from its form and state, on a device or else on the CPU."""
-        return grid_posterior(kernel, likelihood, form, stats, state, device)
 
     # ------------------------------------------------------------ training
 
@@ -227,11 +181,11 @@ class Field(Structure[GridPosterior]):
 
     # ------------------------------------------------------------ questions to the posterior
 
-    def table_points(self, X) -> Places:
+    def table_points(self, X) -> GridPoints:
         """Return the points of X, for paths."""
         return self.places(self.read(Table.of(X)))
 
-    def places(self, points: Points, orders: Any = None) -> Places:
+    def places(self, points: Points, orders: Any = None) -> GridPoints:
         """Return points as matrices; of the effects, their derivatives where there are orders."""
         points = points.expanded()
         main, smooths, effects = points.main, points.smooths, points.effects
@@ -247,7 +201,7 @@ class Field(Structure[GridPosterior]):
             for number, effect in enumerate(self.layout.kernel.effects):
                 if dict(orders) == {getattr(effect, "dim", None): 1}:
                     design[:, number] = 1.0
-        return Places(matrix(main), matrix(smooths), design)
+        return GridPoints(matrix(main), matrix(smooths), design)
 
     def orders(self, posterior: GridPosterior, order: Any) -> dict[int, int]:
         """Return the orders of a derivative by column, checked to exist."""
@@ -305,7 +259,7 @@ class Field(Structure[GridPosterior]):
         """Return sample paths, callable."""
         return draw_paths(posterior, self.table_points, n_samples, random_state, component)
 
-    def corners(self, a: Any, b: Any) -> tuple[Places, Places, bool]:
+    def corners(self, a: Any, b: Any) -> tuple[GridPoints, GridPoints, bool]:
         """Return opposite corners of boxes as numbers, and True if there is only one box."""
         lower, upper = self._corner(a, "a"), self._corner(b, "b")
         single = lower[0].ndim == upper[0].ndim == 0
@@ -331,7 +285,7 @@ class Field(Structure[GridPosterior]):
             out.append(values.reshape(table.shape[:-1]))
         return out
 
-    def _at_corner(self, columns: list[Array]) -> Places:
+    def _at_corner(self, columns: list[Array]) -> GridPoints:
         """Return corners as points; effects of columns that no splines are over are left out."""
         layout, count = self.layout, len(columns[0])
         by_column = dict(zip(layout.over, columns, strict=True))
@@ -348,23 +302,3 @@ class Field(Structure[GridPosterior]):
     ) -> Facts:
         """Return what a summary asks; ``stats`` are those on the finest grids."""
         return field_facts(posterior, objective, posterior.stats if stats is None else stats)
-
-
-def grid_posterior(
-    kernel: Kernel,
-    likelihood: Likelihood,
-    plan: Plan,
-    stats: Statistics,
-    state: Mapping[str, Any],
-    device: str = "cpu",
-) -> GridPosterior:
-    """Return a posterior from its plan and state, on a device or else on the CPU."""
-
-    def chosen() -> Device:
-        try:
-            return device_for(device)
-        except ValueError:  # this machine has no such device
-            return Cpu()
-
-    engine = GridEngine(kernel, plan, stats, chosen)
-    return GridPosterior.restored(kernel, likelihood, engine, state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,6 @@ from asvgp.data.columns import Gridded, Table
 from asvgp.data.inputs import read_columns, read_widths
 from asvgp.data.settings import Settings
 from asvgp.diagnostics.facts import Facts, line_facts
-from asvgp.kernels import Kernel
-from asvgp.likelihoods import Likelihood
-from asvgp.model.effects import near_means
 from asvgp.policies import LINE, MEMORY, halvings
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.chain_paths import draw_paths
@@ -23,7 +20,7 @@ from asvgp.runtime.memory import physical_memory
 from asvgp.statistics import Statistics
 from asvgp.statistics.intervals import check_uncut, cut, finest_uncut
 from asvgp.structures.points import Points
-from asvgp.structures.structure import Structure
+from asvgp.structures.structure import Ends, Structure
 from asvgp.times import TimeAxis
 from asvgp.training.finest import finest_cells
 from asvgp.training.fit import Fit, fit
@@ -52,46 +49,22 @@ class Line(Structure[ChainPosterior]):
         """Columns of the linear effects beside that of the input."""
         return self.layout.linear
 
-    def empty(
-        self,
-        settings: Settings,
-        points: Points,
-        y: Array,
-        known_noise: bool = False,
-        extent: Points | None = None,
-        whole: bool = True,
-    ) -> Statistics:
-        """Return statistics of no data on a grid that holds the points."""
+    def new_grids(
+        self, settings: Settings, points: Points, y: Array, ends: Sequence[Ends], whole: bool
+    ) -> tuple[list[Grid], list[int]]:
+        """Return the grid of the input, and its splines' highest degree."""
         degree, axis = max(self.degrees(settings)), self.axis
         functions = _num_basis(settings, degree)
-        (ends,) = self.ends(settings, points if extent is None else extent)
-        x, width = points.x, points.width
+        x, width, (domain,) = points.x, points.width, ends
         if functions is not None:
-            grid = Grid(*ends, functions - degree)
+            grid = Grid(*domain, functions - degree)
         else:
-            grid = Grid(*ends, finest_cells(x, *ends, whole))
+            grid = Grid(*domain, finest_cells(x, *domain, whole))
             if width is not None:
                 grid = finest_uncut(x, width, grid, degree, axis, settings.domain is not None)
         if width is not None:
             check_uncut(x, width, grid, degree, axis)
-        outputs = 1 if y.ndim == 1 else y.shape[1]
-        centre, column_centre = self._centres(y, points)
-        return Statistics.empty(
-            grid,
-            degree,
-            outputs,
-            linear=len(self.layout.linear),
-            centre=centre,
-            column_centre=column_centre,
-            convention=self.convention(known_noise),
-        )
-
-    def _centres(self, y: Array, points: Points) -> tuple[Array | None, Array | None]:
-        """Return numbers near the means of y and the covariates, where there is an intercept."""
-        if self.layout.kernel.intercept is None:
-            return None, None
-        beside = near_means(list(points.effects)) if points.effects else None
-        return near_means(list(y.reshape(len(y), -1).T)), beside
+        return [grid], [degree]
 
     def extended(self, settings: Settings, points: Points, stats: Statistics) -> Statistics:
         """Return statistics on a grid that holds further points, too."""
@@ -138,22 +111,6 @@ class Line(Structure[ChainPosterior]):
     def num_basis(self, posterior: ChainPosterior) -> int:
         """Return the number of basis functions of each component."""
         return posterior.stats.grid.cells + posterior.stats.degree
-
-    def form(self, posterior: ChainPosterior) -> Any:
-        """Return the degrees of the posterior's splines."""
-        return posterior.degree
-
-    def restored(
-        self,
-        kernel: Kernel,
-        likelihood: Likelihood,
-        stats: Statistics,
-        form: Any,
-        state: Mapping[str, Any],
-        device: str = "cpu",
-    ) -> ChainPosterior:
-        """Return a posterior from its form and state."""
-        return ChainPosterior.restored(kernel, likelihood, stats, form, state)
 
     # ------------------------------------------------------------ questions to the posterior
 

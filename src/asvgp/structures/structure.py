@@ -17,7 +17,7 @@ from asvgp.data.settings import Settings
 from asvgp.data.validation import check_domain
 from asvgp.diagnostics.facts import Facts
 from asvgp.kernels import Kernel, Linear, in_time
-from asvgp.likelihoods import Likelihood
+from asvgp.model.effects import near_means
 from asvgp.model.memory import copies, require_joint
 from asvgp.policies import DATA, MEMORY
 from asvgp.posterior.integrals import integrate
@@ -138,6 +138,27 @@ class Structure(Protocol[AnyPosterior]):
         Where the points are not the ``whole`` of the data, the grids hold those of ``extent``
         instead: the outermost of all.
         """
+        ends = self.ends(settings, points if extent is None else extent)
+        grids, degrees = self.new_grids(settings, points, y, ends, whole)
+        main, centres = len(self.layout.inputs), {}
+        if self.layout.kernel.intercept is not None:
+            beside = near_means(points.effects)
+            beside[[column is None for column in self.effect_columns]] = 0.0
+            centres = {"centre": near_means(y.reshape(len(y), -1).T), "column_centre": beside}
+        return Statistics.empty(
+            grids[:main],
+            degrees[:main],
+            1 if y.ndim == 1 else y.shape[1],
+            smooths=tuple(zip(grids[main:], degrees[main:], strict=True)),
+            linear=len(points.effects),
+            convention=self.convention(known_noise),
+            **centres,
+        )
+
+    def new_grids(
+        self, settings: Settings, points: Points, y: Array, ends: Sequence[Ends], whole: bool
+    ) -> tuple[list[Grid], list[int]]:
+        """Return the grid and the highest degree of every column of ``layout.used``."""
         ...
 
     def extended(self, settings: Settings, points: Points, stats: Statistics) -> Statistics:
@@ -231,22 +252,6 @@ class Structure(Protocol[AnyPosterior]):
 
     def num_basis(self, posterior: AnyPosterior) -> int | tuple[int, ...]:
         """Return the number of basis functions; with several inputs one per input."""
-        ...
-
-    def form(self, posterior: AnyPosterior) -> Any:
-        """Return what a posterior is restored from, beside its state and statistics."""
-        ...
-
-    def restored(
-        self,
-        kernel: Kernel,
-        likelihood: Likelihood,
-        stats: Statistics,
-        form: Any,
-        state: Mapping[str, Any],
-        device: str = "cpu",
-    ) -> AnyPosterior:
-        """Return a posterior from its form and state, on a device or else on the CPU."""
         ...
 
     # ------------------------------------------------------------ questions to the posterior

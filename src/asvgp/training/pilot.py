@@ -87,8 +87,10 @@ def cell_lengths(stats: Statistics) -> Array:
 
 def _starts(D: int) -> list[Array]:
     """Return starts: lengths alike, and one input at a time much shorter; the noise is last."""
-    short = [[-7.0 if e == d else -2.0 for e in range(D)] for d in range(D)]
-    return [np.array([*lengths, -3.0]) for lengths in ([-3.0] * D, *short)]
+    one, other = PILOT.start_lengths
+    short = [[one if e == d else other for e in range(D)] for d in range(D)]
+    alike = [PILOT.start_length] * D
+    return [np.array([*lengths, PILOT.start_noise]) for lengths in (alike, *short)]
 
 
 def _climb(boxes, state: Array, lower: Array, upper: Array, by_gaps) -> tuple[float, Array]:

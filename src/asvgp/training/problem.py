@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Likelihood
-from asvgp.statistics import Statistics
 from asvgp.training.optimise import LBFGS
 
 Watch = Callable[[int, int, float], None]  # cells or functions, evaluations, objective
@@ -44,9 +43,3 @@ class Problem:
         if self.given or self.known:
             return [self.likelihood]
         return list(dict.fromkeys(map(self.likelihood.with_noise, sorted(noises))))
-
-    def centred(self, stats: Statistics) -> Statistics:
-        """Return statistics of y less its mean only if there is an intercept to take it up."""
-        if self.kernel.intercept is not None:
-            return stats
-        return stats.recentred(0.0 * stats.centre, 0.0 * stats.column_centre)

@@ -19,6 +19,7 @@ from asvgp.kernels.labels import renamed
 from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.conditioning import check_digits, fewer_than_requested, wide_deviations
 from asvgp.model.devices import Cpu, Device
+from asvgp.model.effects import without_centres
 from asvgp.model.grid import GridEngine
 from asvgp.model.levels import (
     coarsened_plan,
@@ -69,7 +70,7 @@ class FieldSchedule:
         device: Device | None = None,
         room: MemoryBudget | None = None,
     ):
-        stats = problem.centred(stats)
+        stats = without_centres(problem.kernel, stats)
         self.problem, self.stats, self.plan, self.auto = problem, stats, plan, auto
         self.device, self.room = device or Cpu(), room
         self.levels: list[Level] = []

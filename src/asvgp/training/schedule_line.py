@@ -13,6 +13,7 @@ from math import nan
 from asvgp.kernels import Sum
 from asvgp.model.bound import Bound, upper_bound
 from asvgp.model.chain import ChainEngine
+from asvgp.model.effects import without_centres
 from asvgp.model.prior import data_variance
 from asvgp.policies import LINE, START
 from asvgp.posterior.chain import ChainPosterior
@@ -37,7 +38,7 @@ class LineSchedule:
     """The schedule of one input: ``auto`` chooses among the grid of ``stats`` and coarser ones."""
 
     def __init__(self, problem: Problem, stats: Statistics, auto: bool):
-        self.problem, self.stats, self.auto = problem, problem.centred(stats), auto
+        self.problem, self.stats, self.auto = problem, without_centres(problem.kernel, stats), auto
         self.levels: list[Level] = []
         self._reached: list[float] = []  # the objective on every level
         self._finer: list[Statistics] = []  # still to come, the finest first
