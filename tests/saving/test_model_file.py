@@ -415,7 +415,7 @@ POSTERIOR = (*FIT, "posterior", "ChainPosterior")
         ((*STATS, "surprise"), 1, "surprise"),
         (("shared", "data.stats"), {"shared": "data.stats"}, "recursion"),
         ((*SEEN, "single"), "yes", "single is a str"),
-        ((*SEEN, "stats"), {"Matern32": {}}, "the statistics is a Matern32"),
+        ((*SEEN, "stats"), {"Matern32": {}}, "stats is a Matern32"),
         ((*SEEN, "structure", "Line", "layout", "Layout", "inputs"), {"tuple": [4]}, "column is 4"),
         ((*SEEN, "structure", "Line", "layout", "Layout", "kernel"), {"eval": "1"}, "no part"),
         ((*FIT, "noise"), -1.0, "noise is -1"),

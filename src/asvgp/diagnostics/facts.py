@@ -19,29 +19,14 @@ from asvgp.training.nearby import Nearby
 
 @dataclass(frozen=True)
 class Facts:
-    """What a summary needs to know of a model.
+    """What a summary needs to know of a model."""
 
-    Attributes
-    ----------
-    degrees : tuple of int
-        Spline degrees, component by component and input by input.
-    structure : tuple of str
-        Lines on how the model is factored.
-    freedom : float
-        Effective degrees of freedom of one output.
-    component_freedom : tuple of float
-        Part of every component; the rest is that of the effects.
-    verdict : BasisVerdict
-    bound : callable, optional
-        The objective of training, for standard errors, if not that of one input.
-    """
-
-    degrees: tuple[int, ...]
-    structure: tuple[str, ...]
-    freedom: float
-    component_freedom: tuple[float, ...]
+    degrees: tuple[int, ...]  # by component and input
+    structure: tuple[str, ...]  # lines on how the model is factored
+    freedom: float  # effective degrees of freedom of one output
+    component_freedom: tuple[float, ...]  # part of every component; the rest is that of the effects
     verdict: BasisVerdict
-    bound: Callable[[Kernel, Likelihood], Bound] | None = None
+    bound: Callable[[Kernel, Likelihood], Bound] | None = None  # if not that of one input
 
 
 def line_facts(posterior: ChainPosterior) -> Facts:

@@ -64,28 +64,14 @@ class BasisVerdict:
 
 @dataclass(frozen=True)
 class Side:
-    """The splines of one component along one input.
-
-    Attributes
-    ----------
-    process : Component
-    degree : int
-    grid : Grid
-        The splines' own cells.
-    penalty : float
-        Loss of the bound to what they miss, in nats per datum.
-    place : int
-        Number of the input among those of the main block and then of the smooths.
-    room : float
-        How many times as fine the cells can be, for the digits that are left.
-    """
+    """The splines of one component along one input."""
 
     process: Component
     degree: int
-    grid: Grid
-    penalty: float
-    place: int = 0
-    room: float = inf
+    grid: Grid  # the splines' own cells
+    penalty: float  # loss of the bound to what they miss, in nats per datum
+    place: int = 0  # number of the input among those of the main block and the smooths
+    room: float = inf  # how many times as fine the cells can be, for the digits that are left
 
     @property
     def rate(self) -> int:

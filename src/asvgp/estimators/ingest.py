@@ -31,43 +31,22 @@ Advance = Callable[[int], None]
 
 @dataclass(frozen=True, eq=False)
 class Addition:
-    """Data after a source was added.
+    """Data after a source was added."""
 
-    Attributes
-    ----------
-    data : FitData
-        All data so far.
-    count, missing : int
-        Rows of the source with targets, and without.
-    gridded : bool
-        True where the source's rows are the points of a grid.
-    sample : array or None
-        Targets that were looked at, for checks that sums cannot decide.
-    """
-
-    data: FitData
-    count: int
-    missing: int
-    gridded: bool
-    sample: Array | None = None
+    data: FitData  # all data so far
+    count: int  # rows of the source with targets
+    missing: int  # rows without
+    gridded: bool  # True where the rows are the points of a grid
+    sample: Array | None = None  # targets that were looked at, for checks that sums cannot decide
 
 
 @dataclass(eq=False)
 class Reader:
-    """Turns blocks of rows into statistics on a grid that is known: all that a worker needs.
-
-    Parameters
-    ----------
-    settings : Settings
-    data : FitData
-        Its statistics say on what grid, its structure how to read what.
-    first : tuple of Chunk and Rows, optional
-        The block that the grid was prepared for, which is not read again.
-    """
+    """Turns blocks of rows into statistics on a grid that is known: all that a worker needs."""
 
     settings: Settings
-    data: FitData
-    first: tuple[Chunk, Rows] | None = None
+    data: FitData  # the statistics say on what grid, the structure how to read what
+    first: tuple[Chunk, Rows] | None = None  # that the grid was prepared for, not read again
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"first": None}

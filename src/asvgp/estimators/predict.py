@@ -16,7 +16,7 @@ from asvgp.diagnostics.summary import Summary, summary
 from asvgp.estimators.portable import Predictor
 from asvgp.kernels import Effect, Kernel
 from asvgp.likelihoods import Gaussian, Likelihood
-from asvgp.posterior.leave_one_out import LeaveOneOut
+from asvgp.posterior.leave_one_out import LeaveOneOut, leave_one_out
 from asvgp.posterior.posterior import Posterior
 from asvgp.runtime.memory import as_bytes
 from asvgp.runtime.progress import Progress
@@ -196,19 +196,12 @@ class PredictMixin(ABC):
             derivative = derivative.tolist()
         if derivative and include_noise:
             raise ValueError("A derivative is that of f: there is no noise to include.")
-        if not isinstance(X, Gridded) and (grid := Gridded.of(X)) is not None:
-            found = self._predict(
-                _flat(X),
-                return_std,
-                return_cov,
-                include_noise,
-                derivative,
-                components,
-                noise_variance,
-            )
-            return _on_grid(found, grid.shape, return_cov)
-        structure, posterior = self._fit_data().structure, self._fitted().posterior
-        points = self._fit_data().points(X)
+        shape, data = _grid_shape(X), self._fit_data()
+        structure, posterior, points = (
+            data.structure,
+            self._fitted().posterior,
+            data.points(_flat(X)),
+        )
 
         def observed(variance: Array) -> Array:
             """Return the variance of what is predicted, given that of f."""
@@ -233,21 +226,23 @@ class PredictMixin(ABC):
                 cov = np.repeat(cov[:, :, None], len(mean), axis=2)
             results.append(cov)
         if components:
-            parts = []
-            for number, kernel in enumerate(self.kernel_.components):
-                part, spread = evaluate(number, True)
-                parts.append(
-                    ComponentPrediction(kernel, self._shaped(part), self._spread(spread, part))
-                )
+            kernel = self.kernel_
+            parts = [evaluate(number, True) for number in range(len(kernel.components))]
             beta, spread_of, design = structure.effects(posterior, points, derivative)
-            for number, effect in enumerate(self.kernel_.effects):
-                part = np.outer(beta[number], design[:, number])
-                spread = design[:, number] ** 2 * spread_of[number, number]
-                parts.append(
-                    ComponentPrediction(effect, self._shaped(part), self._spread(spread, part))
-                )
-            results.append(parts)
-        return results[0] if len(results) == 1 else tuple(results)
+            parts += [
+                (np.outer(beta[i], design[:, i]), design[:, i] ** 2 * spread_of[i, i])
+                for i in range(len(kernel.effects))
+            ]
+            results.append(
+                [
+                    ComponentPrediction(of, self._shaped(part), self._spread(spread, part))
+                    for of, (part, spread) in zip(
+                        (*kernel.components, *kernel.effects), parts, strict=True
+                    )
+                ]
+            )
+        found = results[0] if len(results) == 1 else tuple(results)
+        return found if shape is None else _on_grid(found, shape, return_cov)
 
     def _likelihood(self, noise_variance, rows: int) -> tuple[Likelihood, Array | float]:
         """Return the likelihood of new observations, and their weights."""
@@ -378,8 +373,8 @@ class PredictMixin(ABC):
         data, posterior = self._fit_data(), self._fitted().posterior
         chunk = self._rows_in_memory(X, y, sample_weight, noise_variance, width)
         X, y, sample_weight, noise_variance = as_rows(*tuple(chunk)[:4])
-        rows = data.rows(X, y, sample_weight, noise_variance, chunk.width)
-        found = data.structure.leave_one_out(posterior, *rows)
+        points, y, weights = data.rows(X, y, sample_weight, noise_variance, chunk.width)
+        found = leave_one_out(posterior, data.structure.places(points), y, weights)
         return found if shape is None else found.on_grid(shape)
 
     def summary(self) -> Summary:

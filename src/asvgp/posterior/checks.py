@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from operator import index
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.kernels import Kernel
+from asvgp.posterior.posterior import Posterior
 from asvgp.runtime.checks import non_negative_integer
 
 _SMOOTHER = {1: "Matern32 or SHO", 2: "Matern52", 3: "Matern72"}
 
 
-class OfComponents(Protocol):
-    """Anything with a kernel."""
-
-    kernel: Kernel
-
-
-def check_component(posterior: OfComponents, component: int | None) -> None:
+def check_component(posterior: Posterior[Any], component: int | None) -> None:
     """Check that the kernel has a component of this number."""
     count = len(posterior.kernel.components)
     if component is not None and not 0 <= index(component) < count:
@@ -30,7 +24,7 @@ def check_component(posterior: OfComponents, component: int | None) -> None:
         )
 
 
-def check_order(posterior: OfComponents, order: int, component: int | None) -> int:
+def check_order(posterior: Posterior[Any], order: int, component: int | None) -> int:
     """Return the order of a derivative, after checking that all components involved have it."""
     check_component(posterior, component)
     order = non_negative_integer(order, "order")

@@ -12,23 +12,12 @@ from asvgp.runtime.checks import finite_range
 
 
 class LinePoints(NamedTuple):
-    """Places along one input.
+    """Places along one input."""
 
-    Attributes
-    ----------
-    x : ndarray of shape (n,)
-    covariates : ndarray of shape (n, columns), optional
-        Columns of linear effects beside the input; without them, these effects are left out.
-    width : ndarray of shape (n,), optional
-        Widths of the intervals from x on that y is averaged over.
-    ends : tuple of float
-        The smallest and the largest x, where they are known.
-    """
-
-    x: Array
-    covariates: Array | None = None
-    width: Array | None = None
-    ends: tuple[float, float] = (-np.inf, np.inf)
+    x: Array  # (n,)
+    covariates: Array | None = None  # (n, columns), of linear effects beside the input
+    width: Array | None = None  # of the intervals from x on that y is averaged over
+    ends: tuple[float, float] = (-np.inf, np.inf)  # smallest and largest x
 
     @classmethod
     def of(cls, points, name: str = "x") -> LinePoints:
@@ -51,21 +40,11 @@ class LinePoints(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GridPoints:
-    """Places in several inputs.
+    """Places in several inputs."""
 
-    Attributes
-    ----------
-    main : ndarray of shape (n, D)
-        Inputs of the main block.
-    smooths : ndarray of shape (n, smooths)
-        Inputs of the one-input components outside it.
-    effects : ndarray of shape (n, effects)
-        Columns of all fixed effects, as given; for a derivative, the derivatives of them.
-    """
-
-    main: Array
-    smooths: Array
-    effects: Array
+    main: Array  # inputs of the main block, (n, D)
+    smooths: Array  # inputs of the components outside it, (n, smooths)
+    effects: Array  # columns of the effects; for a derivative, their derivatives
 
     def take(self, rows) -> GridPoints:
         """Return some of them."""

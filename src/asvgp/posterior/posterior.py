@@ -18,23 +18,12 @@ Places = TypeVar("Places", contravariant=True)
 
 
 class FittedValues(NamedTuple):
-    """A posterior at the places of its own data.
+    """A posterior at the places of its own data."""
 
-    Attributes
-    ----------
-    mean : ndarray of shape (outputs, n)
-    variance : ndarray of shape (n,)
-        Of f.
-    quadratic : ndarray of shape (n,)
-        ``phi' P^-1 phi``: the variance without what the splines miss.
-    magnitude : ndarray of shape (n,)
-        Sum of the absolute terms of ``quadratic``, which bounds its rounding error.
-    """
-
-    mean: Array
-    variance: Array
-    quadratic: Array
-    magnitude: Array
+    mean: Array  # (outputs, n)
+    variance: Array  # of f, (n,)
+    quadratic: Array  # phi' P^-1 phi, (n,): the variance without what the splines miss
+    magnitude: Array  # sum of its absolute terms, which bounds its rounding error
 
 
 class Posterior(Protocol[Places]):

@@ -20,26 +20,14 @@ from asvgp.kernels.dynamics import Dynamics
 
 
 class Stretches(NamedTuple):
-    """Averages over intervals as weights over stretches of cells; see `asvgp.linalg.chain.sweep`.
+    """Averages over intervals as weights over stretches of cells (`asvgp.linalg.chain.sweep`)."""
 
-    Attributes
-    ----------
-    begin, end : ndarray of int, (m,)
-        First and last cell of every stretch.
-    head, tail : ndarray of shape (m, coefficients)
-        Weights on the coefficients of these two; ``tail`` is zero where they are the same.
-    full : ndarray of shape (m,)
-        Factor of ``whole`` on the cells in between.
-    whole : ndarray of shape (coefficients,)
-        Average over one cell.
-    """
-
-    begin: np.ndarray
-    end: np.ndarray
-    head: Array
-    tail: Array
-    full: Array
-    whole: Array
+    begin: np.ndarray  # first cell of every stretch, (m,)
+    end: np.ndarray  # last cell
+    head: Array  # weights on the coefficients of the first, (m, coefficients)
+    tail: Array  # on those of the last; zero where they are the same
+    full: Array  # factor of ``whole`` on the cells in between, (m,)
+    whole: Array  # average over one cell, (coefficients,)
 
     def on(self, where: Array) -> Stretches:
         """Return the part that acts on some of the coefficients."""

@@ -27,6 +27,7 @@ from asvgp.likelihoods import Gaussian
 from asvgp.model.plan import Plan
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.grid import GridPosterior
+from asvgp.saving.consistency import check_fields
 from asvgp.saving.migration import MIGRATIONS
 from asvgp.statistics import Statistics
 from asvgp.structures.field import Field
@@ -45,6 +46,8 @@ _CLASSES: dict[str, Any] = {
         *(Fit, ChainPosterior, GridPosterior, Plan, LBFGS, Report, Level),
     )
 }
+# Those that do not check their fields themselves.
+_CHECKED = (Grid, Statistics, FitData, Layout, TimeAxis, Plan, Fit, Report, Level)
 # Of the classes whose fields do not speak for themselves.
 _PARTS: dict[type, tuple[str, ...]] = {
     Line: ("layout", "axes"),
@@ -256,6 +259,8 @@ class Decoder:
         if cls in (ChainPosterior, GridPosterior):
             return cls.restored(**parts, device=self.device)
         made = _fit(parts) if cls is Fit else cls(**parts)
+        if cls in _CHECKED:
+            check_fields(made)
         for name, part in parts.items():
             # Some classes put zeros where nothing was given: never in place of something.
             if isinstance(part, np.ndarray) and part.size and getattr(made, name) is not part:

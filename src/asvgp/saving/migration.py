@@ -51,11 +51,6 @@ def _one_input(parts: Parts) -> tuple[str, Parts]:
     return "Statistics", new
 
 
-def _several_inputs(parts: Parts) -> tuple[str, Parts]:
-    """Rename statistics of several inputs."""
-    return "Statistics", parts
-
-
 def _data_read(parts: Parts) -> tuple[str, Parts]:
     """Add the convention of the weights and times, which follows from the other parts."""
     stats = parts.get("stats")
@@ -72,21 +67,16 @@ def _line(parts: Parts) -> tuple[str, Parts]:
     return "Line", parts
 
 
-def _chain_posterior(parts: Parts) -> tuple[str, Parts]:
-    """Rename the posterior of one input."""
-    return "ChainPosterior", parts
-
-
-def _grid_posterior(parts: Parts) -> tuple[str, Parts]:
-    """Rename the posterior of several inputs."""
-    return "GridPosterior", parts
+def _renamed(name: str) -> Callable[[Parts], tuple[str, Parts]]:
+    """Return a function for a class that only has another name today."""
+    return lambda parts: (name, parts)
 
 
 MIGRATIONS: dict[str, Callable[[Parts], tuple[str, Parts]]] = {
     "Statistics": _one_input,
-    "FieldStatistics": _several_inputs,
+    "FieldStatistics": _renamed("Statistics"),
     "Seen": _data_read,
     "Line": _line,
-    "Posterior": _chain_posterior,
-    "FieldPosterior": _grid_posterior,
+    "Posterior": _renamed("ChainPosterior"),
+    "FieldPosterior": _renamed("GridPosterior"),
 }

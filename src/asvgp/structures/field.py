@@ -125,22 +125,6 @@ class Field(Structure[GridPosterior]):
         self._check_memory(settings, self.plan(settings, stats))
         return stats
 
-    def pairs(self, settings: Settings) -> Sequence:
-        """Return the domain that the user gave for every column of ``layout.over``, or None."""
-        given, over = settings.domain, self.layout.over
-        if given is None:
-            return [None] * len(over)
-        if len(given) != len(over):
-            raise ValueError(
-                f"domain must be None or one pair (a, b) for each of {len(over)} inputs, in the "
-                f"order of their columns; got {given!r}."
-            )
-        return given
-
-    def domain(self, stats: Statistics) -> tuple:
-        """Return the interval of every input, in the order of their columns."""
-        return tuple(self.domains(stats))
-
     def num_basis(self, posterior: GridPosterior) -> tuple[int, ...]:
         """Return the number of basis functions along every input, in the order of their columns.
 

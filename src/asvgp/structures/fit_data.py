@@ -49,31 +49,15 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FitData:
-    """Statistics of the data so far.
-
-    Attributes
-    ----------
-    stats : Statistics
-    structure : Structure
-    known_noise : bool
-        True where observations come with known noise variances, not with relative weights.
-    single : bool
-        True where y came as a vector.
-    seconds : float
-        Time of the passes over the data.
-    targets : tuple of str, optional
-        Of a model fitted to a source with named columns: it reads and answers frames by name.
-    features : Features
-        Number and names of the columns of X.
-    """
+    """Statistics of the data so far."""
 
     stats: Statistics
     structure: Structure[Any]
-    known_noise: bool
-    single: bool
-    seconds: float = 0.0
-    targets: tuple[str, ...] | None = None
-    features: Features = field(default_factory=partial(Features, 0))
+    known_noise: bool  # True where noise variances were given, not relative weights
+    single: bool  # True where y came as a vector
+    seconds: float = 0.0  # time of the passes over the data
+    targets: tuple[str, ...] | None = None  # of a source; frames are then read by name
+    features: Features = field(default_factory=partial(Features, 0))  # number and names of columns
 
     @property
     def layout(self) -> Layout:

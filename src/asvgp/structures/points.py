@@ -17,26 +17,14 @@ from asvgp.statistics.accumulator import Accumulator
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Columns of the main block, of the smooths and of the effects.
+    """Columns of the main block, of the smooths and of the effects."""
 
-    Attributes
-    ----------
-    main, smooths, effects : sequences of arrays
-        Of points on a grid, the main block's columns are its axes.
-    shape : tuple of int, optional
-        That of the grid.
-    width : array, optional
-        Lengths of the intervals that y is averaged over, along the only input.
-    ranges : sequence of pairs
-        Smallest and largest value of every column of the main block and of the smooths.
-    """
-
-    main: Sequence[Array]
+    main: Sequence[Array]  # of points on a grid, its axes
     smooths: Sequence[Array] = ()
     effects: Sequence[Array] = ()
-    shape: tuple[int, ...] | None = None
-    width: Array | None = None
-    ranges: Sequence[tuple[float, float]] = ()
+    shape: tuple[int, ...] | None = None  # that of the grid
+    width: Array | None = None  # of the intervals that y is averaged over
+    ranges: Sequence[tuple[float, float]] = ()  # of every column of main and smooths
 
     @property
     def count(self) -> int:

@@ -21,7 +21,6 @@ from asvgp.model.effects import near_means
 from asvgp.model.memory import copies, require_joint
 from asvgp.policies import DATA, MEMORY
 from asvgp.posterior.integrals import integrate
-from asvgp.posterior.leave_one_out import LeaveOneOut, leave_one_out
 from asvgp.posterior.posterior import AnyPosterior
 from asvgp.posterior.samples import sample
 from asvgp.statistics import Statistics
@@ -203,11 +202,19 @@ class Structure(Protocol[AnyPosterior]):
 
     def pairs(self, settings: Settings) -> Sequence[Any]:
         """Return the domain that the user gave for every column of ``layout.over``, or None."""
-        ...
+        given, over = settings.domain, self.layout.over
+        if given is None:
+            return [None] * len(over)
+        if len(given) != len(over):
+            raise ValueError(
+                f"domain must be None or one pair (a, b) for each of {len(over)} inputs, in the "
+                f"order of their columns; got {given!r}."
+            )
+        return given
 
     def domain(self, stats: Statistics) -> tuple:
         """Return the interval of the splines; with several inputs one per input."""
-        ...
+        return tuple(self.domains(stats))
 
     def domains(self, stats: Statistics) -> list[tuple]:
         """Return the interval of every column of ``layout.over``, as numbers or times."""
@@ -301,12 +308,6 @@ class Structure(Protocol[AnyPosterior]):
         size = self.size(posterior)
         require_joint("A joint sample", points.count, size, limit, MEMORY.sample_matrices)
         return sample(posterior, self.places(points), n_samples, random_state)
-
-    def leave_one_out(
-        self, posterior: AnyPosterior, points: Points, y: Array, weights: Array | None
-    ) -> LeaveOneOut:
-        """Return predictions of the training data, each without itself."""
-        return leave_one_out(posterior, self.places(points), y, weights)
 
     def integrals(
         self,

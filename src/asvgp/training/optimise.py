@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import minimize
 
 from asvgp.basis import Array
 
-State = TypeVar("State")
+if TYPE_CHECKING:
+    from asvgp.training.objective import Objective
+    from asvgp.training.problem import State
 
 
 @dataclass(frozen=True)
@@ -99,38 +101,7 @@ def is_scale(name: str) -> bool:
     return name.rpartition(".")[2] in ("lengthscale", "period")
 
 
-class Target(Protocol[State]):
-    """A function to maximise, which remembers the best state it has seen."""
-
-    names: list[str]
-    limits: list[tuple[float, float]]
-    trace: list[float]
-    failure: np.linalg.LinAlgError | None
-
-    @property
-    def best(self) -> tuple[float, State | None]:
-        """The best value, and its state, None before there is one."""
-        ...
-
-    @property
-    def evaluations(self) -> int:
-        """Number of evaluations so far."""
-        ...
-
-    def encode(self, state: State, /) -> Array:
-        """Return the point of a state, inside the limits."""
-        ...
-
-    def slope(self, theta: Array, /) -> tuple[float, Array]:
-        """Return value and gradient at a point."""
-        ...
-
-    def rounding(self) -> float:
-        """Return how well the value is known."""
-        ...
-
-
-def maximise(objective: Target[State], start: State, settings: LBFGS) -> Report:
+def maximise(objective: Objective, start: State, settings: LBFGS) -> Report:
     """Climb from a state; ``objective.best`` holds the best one, whatever happens.
 
     Where the start has no value, because P cannot be factored, that is an error.
