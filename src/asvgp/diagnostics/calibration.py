@@ -82,10 +82,6 @@ def calibration(z, x=None) -> Calibration:
     x : array-like of shape (n,), optional
         Inputs, in whose order neighbours are taken; by default the order given.
 
-    Returns
-    -------
-    Calibration
-
     Examples
     --------
     >>> import numpy as np

@@ -80,10 +80,6 @@ def standard_errors(
     bound : callable, optional
         Another bound of kernel and likelihood than that of one input.
 
-    Returns
-    -------
-    StandardErrors
-
     Examples
     --------
     >>> import numpy as np

@@ -148,15 +148,6 @@ _NAME = "Gaussian process regression, actually sparse B-splines"
 def summary(gp) -> Summary:
     """Summarise a fitted `GPRegressor` as a statistics package would.
 
-    Parameters
-    ----------
-    gp : GPRegressor
-        Fitted.
-
-    Returns
-    -------
-    Summary
-
     Examples
     --------
     >>> import numpy as np
@@ -179,22 +170,16 @@ def summary(gp) -> Summary:
     labels = [_kind(component, short=True) for component in kernel.components]
     if len(labels) > 1:
         labels = [f"{i} {label}" for i, label in enumerate(labels, start=1)]
-    owners = [
-        label
-        for label, component in zip(labels, kernel.components, strict=True)
-        for _ in component.parameters
+    named = [
+        (label, name, Duration if isinstance(value, Duration) else float)  # times print as times
+        for label, part in zip(labels, kernel.components, strict=True)
+        for name, value in zip(part.parameters, part.listed, strict=True)
     ]
-    kinds = [
-        Duration if isinstance(value, Duration) else float
-        for component in kernel.components
-        for value in component.listed
-    ]
-    names = [name for component in kernel.components for name in component.parameters]
-    rows, count = [], len(names)
+    rows, count = [], len(named)
     for parameter in gp.posterior_.likelihood.parameters:  # noise variance
         owner, _, name = parameter.partition(" ")
-        owners, names, kinds = [*owners, owner], [*names, name], [*kinds, float]
-    for i, (name, owner, kind) in enumerate(zip(names, owners, kinds, strict=True)):
+        named.append((owner, name, float))
+    for i, (owner, name, kind) in enumerate(named):
         rows.append(
             {
                 "component": owner,

@@ -56,10 +56,6 @@ def load(path) -> GPRegressor:
     path : str or path-like
         Written by `GPRegressor.save`, by this version of the library or an older one.
 
-    Returns
-    -------
-    GPRegressor
-
     Raises
     ------
     ModelFileError

@@ -16,6 +16,7 @@ from asvgp.diagnostics.summary import Summary, summary
 from asvgp.estimators.portable import Predictor
 from asvgp.kernels import Effect, Kernel
 from asvgp.likelihoods import Gaussian, Likelihood
+from asvgp.posterior.integrals import integrate
 from asvgp.posterior.leave_one_out import LeaveOneOut, leave_one_out
 from asvgp.posterior.posterior import Posterior
 from asvgp.runtime.memory import as_bytes
@@ -45,22 +46,9 @@ class EffectEstimate(NamedTuple):
     std: float
 
 
-def _on_grid(found, shape: tuple[int, ...], covariance: bool):
-    """Return predictions of rows in the shape of a grid; covariances stay as they are."""
-    if not isinstance(found, tuple):
-        return found.reshape(*shape, *found.shape[1:])
-    out = []
-    for number, part in enumerate(found):
-        if isinstance(part, list):
-            parts = [
-                p._replace(mean=_on_grid(p.mean, shape, False), std=_on_grid(p.std, shape, False))
-                for p in part
-            ]
-            out.append(parts)
-        else:
-            keep = covariance and number == 1
-            out.append(part if keep else _on_grid(part, shape, False))
-    return tuple(out)
+def _on_grid(values: Array, shape: tuple[int, ...] | None) -> Array:
+    """Return values of rows in the shape of the grid whose points they are."""
+    return values if shape is None else values.reshape(*shape, *values.shape[1:])
 
 
 def _grid_shape(X) -> tuple[int, ...] | None:
@@ -210,21 +198,24 @@ class PredictMixin(ABC):
             likelihood, weights = self._likelihood(noise_variance, points.count)
             return likelihood.observation_variance(variance, weights)
 
-        def evaluate(component: int | None, variance: bool):
+        def evaluate(component: int | None, variance: bool) -> tuple[Array, Array]:
             return structure.predict(posterior, points, variance, component, derivative)
 
+        def shaped(mean: Array, variance: Array) -> tuple[Array, Array]:
+            """Return mean and standard deviation in the shape that users expect."""
+            std = self._spread(variance, mean)
+            return _on_grid(self._shaped(mean), shape), _on_grid(std, shape)
+
         mean, variance = evaluate(None, return_std)
-        results = [self._shaped(mean)]
+        results: list = [_on_grid(self._shaped(mean), shape)]
         if return_std:
-            results.append(self._spread(observed(variance), mean))
+            results.append(shaped(mean, observed(variance))[1])
         if return_cov:
             limit = as_bytes(self.memory_limit)
             cov = structure.covariance(posterior, points, derivative, limit)
             diagonal = np.diag_indices_from(cov)
             cov[diagonal] = observed(cov[diagonal])
-            if not self._fit_data().single:
-                cov = np.repeat(cov[:, :, None], len(mean), axis=2)
-            results.append(cov)
+            results.append(self._for_outputs(cov, len(mean)))
         if components:
             kernel = self.kernel_
             parts = [evaluate(number, True) for number in range(len(kernel.components))]
@@ -233,16 +224,15 @@ class PredictMixin(ABC):
                 (np.outer(beta[i], design[:, i]), design[:, i] ** 2 * spread_of[i, i])
                 for i in range(len(kernel.effects))
             ]
-            results.append(
-                [
-                    ComponentPrediction(of, self._shaped(part), self._spread(spread, part))
-                    for of, (part, spread) in zip(
-                        (*kernel.components, *kernel.effects), parts, strict=True
-                    )
-                ]
-            )
-        found = results[0] if len(results) == 1 else tuple(results)
-        return found if shape is None else _on_grid(found, shape, return_cov)
+            pairs = zip((*kernel.components, *kernel.effects), parts, strict=True)
+            results.append([ComponentPrediction(of, *shaped(*part)) for of, part in pairs])
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _for_outputs(self, covariance: Array, outputs: int) -> Array:
+        """Return a covariance matrix, with several outputs one for each along a last axis."""
+        if self._fit_data().single:
+            return covariance
+        return np.repeat(covariance[:, :, None], outputs, axis=2)
 
     def _likelihood(self, noise_variance, rows: int) -> tuple[Likelihood, Array | float]:
         """Return the likelihood of new observations, and their weights."""
@@ -313,13 +303,12 @@ class PredictMixin(ABC):
         if return_std and return_cov:
             raise ValueError("At most one of return_std and return_cov can be requested.")
         structure, posterior = self._fit_data().structure, self._fitted().posterior
-        mean, spread, scalar = structure.integrals(posterior, a, b, average, return_std, return_cov)
+        lower, upper, scalar = structure.corners(a, b)
+        mean, spread = integrate(posterior, lower, upper, average, return_std, return_cov)
         result = self._shaped(mean)
         result = result[0] if scalar else result
         if return_cov:
-            if not self._fit_data().single:
-                spread = np.repeat(spread[:, :, None], len(mean), axis=2)
-            return result, spread
+            return result, self._for_outputs(spread, len(mean))
         if return_std:
             std = self._spread(spread, mean)
             return result, std[0] if scalar else std
@@ -343,7 +332,7 @@ class PredictMixin(ABC):
         points, limit = self._fit_data().points(X), as_bytes(self.memory_limit)
         draws = structure.sample(posterior, points, n_samples, random_state, limit)
         draws = draws[0] if self._fit_data().single else draws.transpose(1, 0, 2)
-        return draws if shape is None else _on_grid(draws, shape, False)
+        return _on_grid(draws, shape)
 
     def sample_paths(self, n_samples=1, random_state=None, component=None):
         """Draw posterior sample paths over the domain, as callable objects.
@@ -439,7 +428,7 @@ class PredictMixin(ABC):
         # Rows last, along which the weights are.
         density = likelihood.log_predictive_density(y.T, mean.T, std.T**2, weights)
         density = density if density.ndim == 1 else density.sum(axis=0)
-        return density if shape is None else density.reshape(shape)
+        return _on_grid(density, shape)
 
     def _source_to_predict(self, X) -> Source | None:
         """Return the source of inputs that X stands for; None for arrays."""

@@ -275,18 +275,7 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
 
     def _settings(self) -> Settings:
         """Return the constructor's arguments, checked."""
-        return Settings.parse(
-            self.kernel,
-            num_basis=self.num_basis,
-            noise_variance=self.noise_variance,
-            domain=self.domain,
-            degree=self.degree,
-            objective=self.objective,
-            optimizer=self.optimizer,
-            device=self.device,
-            progress=self.progress,
-            memory_limit=self.memory_limit,
-        )
+        return Settings.parse(**self.get_params(deep=False))
 
     def _add(
         self, settings: Settings, before: FitData | None, *rows, growing: bool = False

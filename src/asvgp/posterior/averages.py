@@ -71,12 +71,6 @@ class Pieces:
     """The pieces that the ends of intervals, and of the domain, cut the line into.
 
     They adjoin, so that the prior and what the splines have of it are chains over the pieces.
-
-    Parameters
-    ----------
-    low, high : ndarray of shape (m,)
-    lower, upper : float
-        The domain.
     """
 
     def __init__(self, low: Array, high: Array, lower: float, upper: float):

@@ -24,14 +24,7 @@ from asvgp.posterior.tails import Splines, in_splines
 
 
 class IntervalAverages:
-    """Averages of one process, or of a constant, over intervals along one input.
-
-    Parameters
-    ----------
-    axis : Axis
-    start, stop : ndarray of shape (m,)
-        The ends, in any order.
-    """
+    """Averages of one process, or of a constant, over intervals, whose ends come in any order."""
 
     def __init__(self, axis: Axis, start: Array, stop: Array):
         self.axis, self.low, self.high = axis, np.minimum(start, stop), np.maximum(start, stop)
@@ -70,14 +63,7 @@ class IntervalAverages:
 class BoxAverages:
     """Averages of f, or of one component, over boxes between two corners.
 
-    Parameters
-    ----------
-    engine : GridEngine
-    prior : GridPrior
-    low, high : GridPoints
-        Opposite corners, with the values that the effects have there.
-    component : int, optional
-        The only one to act on.
+    The corners come with the values that the effects have there.
     """
 
     def __init__(

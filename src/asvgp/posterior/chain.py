@@ -31,7 +31,6 @@ from asvgp.posterior.chain_fitted import fitted_values
 from asvgp.posterior.checks import check_component, check_order, lift_diagonal
 from asvgp.posterior.points import LinePoints
 from asvgp.posterior.posterior import FittedValues, Posterior
-from asvgp.posterior.samples import eigen_root
 from asvgp.posterior.tails import Splines
 from asvgp.runtime.parallel import as_doubles, each_chunk, each_share, one_blas_thread
 from asvgp.statistics import Statistics
@@ -88,7 +87,7 @@ class ChainPosterior(Posterior[Any]):
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """What `restored` takes."""
+        """Arguments of `restored`."""
         return self.kernel, self.likelihood, self.stats, self.degree, self.state
 
     @classmethod
@@ -388,7 +387,7 @@ class ChainPosterior(Posterior[Any]):
     def covariance(self, points, order: int = 0, component: int | None = None) -> Array:
         """Return the posterior covariance matrix of f, or of a derivative, at the given inputs."""
         points = LinePoints.of(points)
-        order, count = check_order(self, order, component), points.count
+        order, count = check_order(self, order, component), len(points)
         rank = np.argsort(points.x, kind="stable")
         x = np.asarray(points.x, dtype=float)[rank]
         cells, weights = self.rows(x, order, component)
@@ -418,7 +417,7 @@ class ChainPosterior(Posterior[Any]):
         try:
             return np.linalg.cholesky(covariance)
         except np.linalg.LinAlgError:  # equal or very near points: singular to rounding
-            return eigen_root(covariance)
+            return super().covariance_root(covariance)
 
     def chains(self, component: int | None) -> list[tuple[float, Array, Chain]]:
         """Return the prior's chains, with minus, and the posterior's, with the places of each.

@@ -22,14 +22,7 @@ _EPS = float(np.finfo(float).eps)
 
 
 class ChainAverages:
-    """Averages of f, or of one component, over intervals ``low <= high``; without effects.
-
-    Parameters
-    ----------
-    posterior : ChainPosterior
-    low, high : ndarray of shape (m,)
-    component : int, optional
-    """
+    """Averages of f, or of one component, over intervals ``low <= high``; without effects."""
 
     def __init__(
         self, posterior: ChainPosterior, low: Array, high: Array, component: int | None = None

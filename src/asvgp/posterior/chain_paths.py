@@ -21,6 +21,7 @@ from asvgp.kernels.dynamics import Dynamics
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.checks import check_component
 from asvgp.posterior.points import LinePoints
+from asvgp.posterior.posterior import eigen_root
 from asvgp.posterior.samples import generator, sample_count
 
 
@@ -205,10 +206,7 @@ def continued(posterior: ChainPosterior, points, n_samples: int = 1, random_stat
             ratio = dynamics.unit / grid.spacing * (1.0 if right else -1.0)
             state = end * np.array([factorial(i) * ratio**i for i in range(size)])
             for row, step in zip(rank, dynamics.matrices(steps), strict=True):
-                values, vectors = np.linalg.eigh(
-                    dynamics.stationary - step @ dynamics.stationary @ step.T
-                )
-                root = vectors * np.sqrt(np.maximum(values, 0.0))
+                root = eigen_root(dynamics.stationary - step @ dynamics.stationary @ step.T)
                 state = state @ step.T + rng.standard_normal(state.shape) @ root.T
                 total[row] += state[:, :, 0]
         out[:, rows] = total.transpose(2, 0, 1)

@@ -24,10 +24,10 @@ from asvgp.model.devices import Cpu, Device, device_for
 from asvgp.model.grid import GridEngine, GridFactored
 from asvgp.model.grid_inverse import CellInverse
 from asvgp.posterior.boxes import BoxAverages
+from asvgp.posterior.checks import lift_diagonal
 from asvgp.posterior.grid_rows import Functionals, Rows, covariance, outer
 from asvgp.posterior.points import GridPoints
 from asvgp.posterior.posterior import FittedValues, Posterior
-from asvgp.posterior.samples import eigen_root
 from asvgp.runtime.parallel import each_chunk, each_share, one_blas_thread
 
 _CHUNK = 1 << 12
@@ -59,7 +59,7 @@ class GridPosterior(Posterior[GridPoints]):
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """What `restored` takes."""
+        """Arguments of `restored`."""
         return self.kernel, self.likelihood, self.stats, self.plan, self.state
 
     @classmethod
@@ -193,14 +193,14 @@ class GridPosterior(Posterior[GridPoints]):
         Fills the sums of the absolute terms of the second, if there is an array for them.
         """
         n = len(points)
-        mean, (quadratic, missed) = np.empty((self.outputs, n)), np.empty((2, n * variance))
+        mean, quadratic, missed = np.empty((self.outputs, n)), np.empty(n * variance), np.empty(0)
         cells, s = self._locate(points.main)
         sizes = np.array([p + 1 for p in self.plan.powers])
         for o in range(self.outputs):
             _evaluate(self.means[o], sizes, cells, s, mean[o])
         if variance:
             _evaluate(self._inverse.squares, 2 * sizes - 1, cells, s, quadratic)
-            missed[:] = self._missed_main(points)
+            missed = self._missed_main(points)
         if magnitude is not None:
             _evaluate(np.abs(self._inverse.squares), 2 * sizes - 1, cells, s, magnitude)
         if self.plan.columns:
@@ -336,8 +336,7 @@ class GridPosterior(Posterior[GridPoints]):
         if not covariance:
             return mean, np.maximum(spread, _EPS * prior)
         spread = 0.5 * (spread + spread.T)
-        diagonal = np.einsum("ii->i", spread)
-        np.maximum(diagonal, _EPS * np.diagonal(prior), out=diagonal)
+        lift_diagonal(spread, _EPS * np.diagonal(prior))
         return mean, spread
 
     def volumes(self, lower: GridPoints, upper: GridPoints) -> Array:
@@ -446,14 +445,8 @@ class GridPosterior(Posterior[GridPoints]):
         """Return the posterior covariance matrix of f, or of a derivative, at points."""
         rows = Functionals(self.engine, self.prior, points, order, component)
         out = covariance(rows, self.factored.solve)
-        diagonal = np.einsum("ii->i", out)
-        np.maximum(diagonal, _EPS * self.kernel.prior_variance, out=diagonal)
+        lift_diagonal(out, _EPS * self.kernel.prior_variance)
         return out
-
-    def covariance_root(self, covariance: Array) -> Array:
-        """Return a root of a covariance matrix of this posterior."""
-        # Solves with P leave it indefinite to rounding more often than not.
-        return eigen_root(covariance)
 
     def path_values(
         self,

@@ -23,24 +23,15 @@ from asvgp.posterior.tails import Splines
 
 
 class Rows:
-    """Functionals along one input, of one term.
-
-    Attributes
-    ----------
-    first : ndarray of int, (n,)
-        First function of each row.
-    weights : ndarray of shape (n, k + 1)
-    prior : float
-        Variance of the functional under the process of variance one.
-    """
+    """Functionals along one input, of one term."""
 
     def __init__(self, axis: Axis, x: Array, order: int = 0):
         self.axis, self.order, n = axis, order, len(x)
         self.splines: Splines | None = None
         if axis.process is None:
-            self.first = np.zeros(n, dtype=np.int64)
-            self.weights = np.full((n, 1), float(order == 0))
-            self.prior = float(order == 0)
+            self.first = np.zeros(n, dtype=np.int64)  # first function of each row
+            self.weights = np.full((n, 1), float(order == 0))  # on it and those behind it
+            self.prior = float(order == 0)  # variance under the process of variance one
             self.taylor = self.weights
             return
         self.splines = Splines(
@@ -65,28 +56,10 @@ class Rows:
 
 
 class Functionals:
-    """Rows of f, of a derivative of it, or of one term, at points anywhere.
+    """Rows of f, of a derivative of it, or of one component, at points anywhere.
 
-    Parameters
-    ----------
-    engine : GridEngine
-    prior : GridPrior
-    points : GridPoints
-        Of a derivative, with that of the effects' columns.
-    order : mapping, optional
-        Order of the derivative by column of X.
-    component : int, optional
-        The only one to act on.
-    main : bool
-        Whether to include the main block.
-
-    Attributes
-    ----------
-    main : list of (int, list of Rows)
-        Numbers of terms of the main block, with a row along every input.
-    smooths : list of (int, Rows)
-    index, weights : ndarray of shape (n, w)
-        Global columns, and the weights on them.
+    ``order`` maps columns of X to the order of the derivative, for which the points come with
+    that of the effects' columns. Without ``main`` the main block is left out.
     """
 
     def __init__(
@@ -100,7 +73,7 @@ class Functionals:
     ):
         self.engine, self.prior, self.points, orders = engine, prior, points, order or {}
         plan, kernel, n = engine.plan, prior.kernel, len(points)
-        self.main: list[tuple[int, list[Rows]]] = []
+        self.main: list[tuple[int, list[Rows]]] = []  # numbers of terms, a row along every input
         self.smooths: list[tuple[int, Rows]] = []
         # A derivative along another input of what does not vary with it is zero.
         for number, axes in enumerate(prior.axes if main else ()):
@@ -127,6 +100,7 @@ class Functionals:
                 effects = effects - engine.centring.centres
             index.append(np.broadcast_to(first + np.arange(plan.effects), effects.shape))
             weights.append(effects)
+        # Global columns and the weights on them, (n, w).
         self.index = np.ascontiguousarray(np.concatenate(index, axis=1))
         self.weights = np.ascontiguousarray(np.concatenate(weights, axis=1))
 

@@ -77,10 +77,6 @@ def leave_one_out(posterior: Posterior[Places], points: Places, y, weights=None)
     weights : array-like of shape (n,), optional
         The weights they were given.
 
-    Returns
-    -------
-    LeaveOneOut
-
     Warns
     -----
     RuntimeWarning

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +10,8 @@ from asvgp.basis import Array
 from asvgp.runtime.checks import finite_range
 
 
-class LinePoints(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class LinePoints:
     """Places along one input."""
 
     x: Array  # (n,)
@@ -27,9 +27,7 @@ class LinePoints(NamedTuple):
         x = np.asarray(points).ravel()
         return cls(x, ends=finite_range(x, name))
 
-    @property
-    def count(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Number of rows."""
+    def __len__(self) -> int:
         return len(self.x)
 
     @property

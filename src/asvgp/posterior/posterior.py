@@ -7,7 +7,9 @@ keep a polynomial per cell for the mean and one for the variance.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
 
 from asvgp.basis import Array
 from asvgp.kernels import Kernel
@@ -40,12 +42,7 @@ class Posterior(Protocol[Places]):
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """What `restored` takes; the last is a mapping of arrays that predictions read."""
-        ...
-
-    @classmethod
-    def restored(cls, *parts: Any, device: str = "cpu") -> Self:
-        """Return a posterior from its parts, on a device or else on the CPU."""
+        """Arguments of the class' ``restored``; the last are arrays that predictions read."""
         ...
 
     def upper_bound(self) -> float:
@@ -72,8 +69,8 @@ class Posterior(Protocol[Places]):
         ...
 
     def covariance_root(self, covariance: Array, /) -> Array:
-        """Return a root of such a matrix, for joint draws."""
-        ...
+        """Return a root of such a matrix, for joint draws, even if it is singular to rounding."""
+        return eigen_root(covariance)
 
     def fitted_values(self, points: Places, /) -> FittedValues:
         """Return the posterior at places of its data, for leave-one-out."""
@@ -98,6 +95,13 @@ class Posterior(Protocol[Places]):
     def centred(self, component: int, x: Array) -> tuple[Array, Array]:
         """Return mean and variance of a component over one input, less its average."""
         ...
+
+
+def eigen_root(covariance: Array) -> Array:
+    """Return a root of a covariance matrix that may be singular to rounding."""
+    values, vectors = np.linalg.eigh(covariance)
+    vectors *= np.sqrt(np.maximum(values, 0.0))
+    return vectors
 
 
 AnyPosterior = TypeVar("AnyPosterior", bound=Posterior[Any])

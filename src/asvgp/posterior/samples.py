@@ -54,13 +54,6 @@ def sample(
     return mean[:, :, None] + root @ rng.standard_normal((len(mean), n, samples))
 
 
-def eigen_root(covariance: Array) -> Array:
-    """Return a root of a covariance matrix that may be singular to rounding."""
-    values, vectors = np.linalg.eigh(covariance)
-    vectors *= np.sqrt(np.maximum(values, 0.0))
-    return vectors
-
-
 def generator(random_state):
     """Return a source of standard normals; scikit-learn's RandomState is welcome as well."""
     if isinstance(random_state, np.random.RandomState):

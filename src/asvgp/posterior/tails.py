@@ -40,14 +40,7 @@ class Stretches(NamedTuple):
 class Splines:
     """Splines of one process along one input, continued beyond the ends of the domain.
 
-    Parameters
-    ----------
-    process : Component
-    grid : Grid
-        The splines' cells.
-    degree : int
-    ends : tuple of float, optional
-        The domain, where the last cell reaches beyond it.
+    The ``ends`` are those of the grid, unless its last cell reaches beyond the domain.
 
     Examples
     --------

@@ -15,10 +15,9 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from asvgp.basis import Grid
 from asvgp.data.columns import Layout
 from asvgp.data.settings import Settings
-from asvgp.kernels import Component, Effect, Kernel, Product
+from asvgp.kernels import Kernel
 from asvgp.model.chain_effects import Estimate
 from asvgp.model.plan import Plan
 from asvgp.policies import LINE
@@ -158,8 +157,10 @@ def _grid_posterior(posterior: GridPosterior) -> None:
 
 def _statistics(stats: Statistics, structure: Structure[Any]) -> None:
     outputs, layout = len(stats.squares), structure.layout
-    for grid in (*stats.grids, *(grid for grid, _ in stats.smooths)):
-        _grid(grid)
+    for grid in structure.grids(stats):
+        _whole("cells", grid.cells, 1)
+        if not grid.lower < grid.upper or not isfinite(grid.upper - grid.lower):
+            raise ValueError(f"a grid from {grid.lower} to {grid.upper}")
     for degree in (*stats.degrees, *(degree for _, degree in stats.smooths)):
         _whole("degree", degree, 1, LINE.most_degree)
     if (len(stats.grids), len(stats.degrees)) != (len(layout.inputs),) * 2:
@@ -196,8 +197,6 @@ def _structure(structure: Any, width: int) -> None:
     _is("the structure", structure, Line | Field)
     layout, axes = structure.layout, structure.axes
     _is("the layout", layout, Layout)
-    for kernel in (layout.kernel, layout.given):
-        _kernel("kernel", kernel)
     if layout.names is not None and len(layout.names) != width:
         raise ValueError(f"{len(layout.names)} names for {width} columns")
     numbers = (*layout.inputs, *layout.linear, *(layout.used if layout.smooths else ()))
@@ -212,29 +211,11 @@ def _structure(structure: Any, width: int) -> None:
         _is("time axis", axis, TimeAxis | None)
 
 
-def _kernel(name: str, kernel: Any) -> None:
-    """Check the types of a kernel's parts, which have checked their hyperparameters themselves."""
-    _is(name, kernel, Kernel)
-    for part in kernel.components:
-        _is("term of a kernel", part, Component | Product)
-        for factor in part.factors:
-            _is("factor of a kernel", factor, Component)
-            _is("dim", factor.dim, int | str | None)
-    for effect in kernel.effects:
-        _is("effect", effect, Effect)
-
-
 def _trained(kernel: Any, given: Kernel) -> None:
     """Check that trained hyperparameters are those of the given kernel."""
-    _kernel("trained kernel", kernel)
+    _is("trained kernel", kernel, Kernel)
     if kernel.parameters != given.parameters or kernel.effects != given.effects:
         raise ValueError(f"{kernel!r} is not {given!r} with other hyperparameters")
-
-
-def _grid(grid: Grid) -> None:
-    _whole("cells", grid.cells, 1)
-    if not grid.lower < grid.upper or not isfinite(grid.upper - grid.lower):
-        raise ValueError(f"a grid from {grid.lower} to {grid.upper}")
 
 
 def _is(name: str, value: Any, kind: Any) -> None:

@@ -46,8 +46,6 @@ _CLASSES: dict[str, Any] = {
         *(Fit, ChainPosterior, GridPosterior, Plan, LBFGS, Report, Level),
     )
 }
-# Those that do not check their fields themselves.
-_CHECKED = (Grid, Statistics, FitData, Layout, TimeAxis, Plan, Fit, Report, Level)
 # Of the classes whose fields do not speak for themselves.
 _PARTS: dict[type, tuple[str, ...]] = {
     Line: ("layout", "axes"),
@@ -188,14 +186,9 @@ def _ticks(value: Any) -> list:
 
 
 class Decoder:
-    """Values from the JSON of an `Encoder`.
+    """Values from the JSON of an `Encoder`, and the arrays and shared parts that it collected.
 
-    Parameters
-    ----------
-    arrays, shared : mappings
-        As the encoder collected them.
-    device : str
-        Where posteriors are factored, when that is needed.
+    Posteriors are factored on the ``device``, when that is needed.
 
     Examples
     --------
@@ -259,7 +252,7 @@ class Decoder:
         if cls in (ChainPosterior, GridPosterior):
             return cls.restored(**parts, device=self.device)
         made = _fit(parts) if cls is Fit else cls(**parts)
-        if cls in _CHECKED:
+        if dataclasses.is_dataclass(cls):
             check_fields(made)
         for name, part in parts.items():
             # Some classes put zeros where nothing was given: never in place of something.

@@ -50,11 +50,7 @@ class ModelFileError(ValueError):
 def write(path, model: Any, arrays: Mapping[str, Array]) -> None:
     """Write a model, whole or not at all: whatever fails, the file that was there stays.
 
-    Parameters
-    ----------
-    path : str or path-like
-    model : values that JSON can hold
-    arrays : mapping from names to arrays
+    The model consists of values that JSON can hold.
     """
     with replacing(path, "model", lambda: _room(model, arrays)) as stream:
         _write(stream, model, arrays)

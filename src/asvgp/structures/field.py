@@ -271,15 +271,9 @@ class Field(Structure[GridPosterior]):
 
     def _at_corner(self, columns: list[Array]) -> GridPoints:
         """Return corners as points; effects of columns that no splines are over are left out."""
-        layout, count = self.layout, len(columns[0])
-        by_column = dict(zip(layout.over, columns, strict=True))
-        inputs = [by_column[column] for column in layout.used]
-        effects = [
-            np.ones(count) if column is None else by_column.get(column, np.zeros(count))
-            for column in self.effect_columns
-        ]
-        main = len(layout.inputs)
-        return self.places(Points(inputs[:main], inputs[main:], effects))
+        nothing = dict.fromkeys(self.layout.linear, np.zeros(len(columns[0])))
+        known = dict(zip(self.layout.over, columns, strict=True))
+        return self.places(self.points_at({**nothing, **known}))
 
     def facts(
         self, posterior: GridPosterior, objective: str, stats: Statistics | None = None

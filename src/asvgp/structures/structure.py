@@ -20,7 +20,6 @@ from asvgp.kernels import Kernel, Linear, in_time
 from asvgp.model.effects import near_means
 from asvgp.model.memory import copies, require_joint
 from asvgp.policies import DATA, MEMORY
-from asvgp.posterior.integrals import integrate
 from asvgp.posterior.posterior import AnyPosterior
 from asvgp.posterior.samples import sample
 from asvgp.statistics import Statistics
@@ -33,17 +32,10 @@ Ends = tuple[float, float]
 
 
 class Structure(Protocol[AnyPosterior]):
-    """A kernel over columns of X, and what can be done with it.
-
-    Parameters
-    ----------
-    layout : Layout
-    axes : tuple of TimeAxis or None
-        For every column of ``layout.used``; None where it holds numbers.
-    """
+    """A kernel over columns of X, and what can be done with it."""
 
     layout: Layout
-    axes: tuple[TimeAxis | None, ...]
+    axes: tuple[TimeAxis | None, ...]  # of ``layout.used``; None where a column holds numbers
 
     def __init__(self, layout: Layout, axes: tuple[TimeAxis | None, ...]):
         self.layout, self.axes = layout, axes
@@ -143,7 +135,7 @@ class Structure(Protocol[AnyPosterior]):
         if self.layout.kernel.intercept is not None:
             beside = near_means(points.effects)
             beside[[column is None for column in self.effect_columns]] = 0.0
-            centres = {"centre": near_means(y.reshape(len(y), -1).T), "column_centre": beside}
+            centres = {"centre": near_means(list(y.reshape(len(y), -1).T)), "column_centre": beside}
         return Statistics.empty(
             grids[:main],
             degrees[:main],
@@ -308,19 +300,6 @@ class Structure(Protocol[AnyPosterior]):
         size = self.size(posterior)
         require_joint("A joint sample", points.count, size, limit, MEMORY.sample_matrices)
         return sample(posterior, self.places(points), n_samples, random_state)
-
-    def integrals(
-        self,
-        posterior: AnyPosterior,
-        a: Any,
-        b: Any,
-        average: bool = False,
-        variance: bool = True,
-        covariance: bool = False,
-    ) -> tuple[Array, Array, bool]:
-        """Return integrals (outputs, m), their (co)variances, and True if there is only one."""
-        lower, upper, single = self.corners(a, b)
-        return *integrate(posterior, lower, upper, average, variance, covariance), single
 
     def corners(self, a: Any, b: Any) -> tuple[Any, Any, bool]:
         """Return opposite corners of boxes as places, and True if there is only one box."""

@@ -320,9 +320,18 @@ class FieldSchedule:
         objective.shown_size = size
         count = sum(engine.statistics.count for engine in engines)
         settings = _settings(problem.settings, engines, count, dear)
-        starts = [state] if state is not None else self._starts(engines)
-        if state is None:
-            attempts = max(attempts, 1 + settings.restarts)
+        if state is not None:
+            starts = [state]
+        else:
+            first, attempts = engines[0], max(attempts, 1 + settings.restarts)
+            starts = field_starts(
+                problem,
+                grids_by_input(problem.kernel, first.plan),
+                first.statistics,
+                self.nearby.lengths,
+                # On boxes many are cheap.
+                only_nearby=size >= FIELD.nearby_starts_from and len(engines) == 1,
+            )
             if len(engines) > 1:
                 ranking = self._objective(engines[:1])
         found, report = climb(objective, starts, settings, attempts, before, state, ranking)
@@ -336,17 +345,6 @@ class FieldSchedule:
             price = self.nearby.price(problem.kernel, plan, engines[0].outputs)
         limits = field_limits(problem, plan, engines[0].statistics)
         return Objective(problem, engines, limits, price, step)
-
-    def _starts(self, engines: list[GridEngine]) -> list[State]:
-        """Return the states to try; on boxes many are cheap."""
-        problem, first = self.problem, engines[0]
-        return field_starts(
-            problem,
-            grids_by_input(problem.kernel, first.plan),
-            first.statistics,
-            self.nearby.lengths,
-            only_nearby=first.size >= FIELD.nearby_starts_from and len(engines) == 1,
-        )
 
     # ------------------------------------------------------------ the end
 
