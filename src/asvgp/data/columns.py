@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from asvgp.kernels import Kernel, Linear, Product, Sum
-from asvgp.kernels.labels import renamed, renamed_effect
+from asvgp.kernels.algebra import renamed, renamed_effect
 from asvgp.runtime.checks import in_rows
 
 SEPARABLE = 3  # inputs up to which a kernel without dim is a product over them

@@ -2,11 +2,12 @@
 
 Arrays are a source of one block. There are two walks. Where the domain is known, or can be found,
 before the pass, all blocks are summed on one grid, on workers too. Otherwise, and where data are
-added to others, the grid grows from block to block.
+added to others, the grid grows from block to block. At the end y must hold something to train on.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from asvgp.basis import Array
 from asvgp.data.columns import Table, match
 from asvgp.data.features import Features
 from asvgp.data.settings import Settings
+from asvgp.policies import DATA
 from asvgp.runtime.progress import Progress
 from asvgp.sources.source import Chunk, Source, Stream
 from asvgp.statistics import Statistics
@@ -25,6 +27,7 @@ from asvgp.statistics.accumulator import Accumulator
 from asvgp.structures.choose import structure_of
 from asvgp.structures.fit_data import FitData, Rows
 from asvgp.structures.points import Points
+from asvgp.training.starts import mean_weight
 
 Advance = Callable[[int], None]
 
@@ -238,4 +241,47 @@ def check_unchanged(source: Source, before, counted: int | None, stats: Statisti
         raise ValueError(
             f"The data have changed between two passes: {counted:,} rows in the first, {rows:,} in "
             "the second. A function given as source must bring the same rows each time."
+        )
+
+
+def check_variation(
+    settings: Settings, stats: Statistics, y=None, first: bool = False, stacklevel: int = 2
+) -> None:
+    """Raise an error if y cannot be trained on, and warn if it needs an intercept.
+
+    Sums tell a constant y up to rounding; near that, y itself decides where it is at hand. The
+    warning comes with the ``first`` data only.
+    """
+    weight = mean_weight(stats)
+    means = stats.sums / stats.weight
+    spread = stats.squares / stats.weight - (means - stats.centre) ** 2
+    power = float(np.max(means**2 + spread))
+    fixed = power == 0.0 and settings.noise_variance is not None
+    if not fixed and not DATA.smallest_power < power * weight < DATA.largest_power:
+        raise ValueError(
+            f"y has a root mean square of {power**0.5:.3g} (and mean weight {weight:.3g}), which "
+            "double precision cannot work with. Rescale y, or drop what is zero throughout."
+        )
+    if not settings.trained:
+        return
+    square = stats.squares / stats.weight
+    constant = bool(np.all(spread <= DATA.constant_rounding * square))
+    if not constant and y is not None and np.all(spread <= DATA.constant_suspected * square):
+        constant = bool(np.nanmin(y) == np.nanmax(y))
+    if constant:
+        raise ValueError(
+            f"y is constant ({means.min():g}, n_samples = {stats.count}): there is nothing to "
+            "train a kernel on. Fix the hyperparameters with optimizer=None and a noise_variance."
+        )
+    if (
+        first
+        and np.any(means**2 > DATA.distant_mean * spread)
+        and settings.kernel.intercept is None
+    ):
+        worst = int(np.argmax(means**2 / np.maximum(spread, 1e-300)))
+        warnings.warn(
+            f"y has a mean of {means[worst]:g}, more than a hundred times its standard deviation, "
+            "and the prior mean is zero. Add an intercept to the kernel: + Constant().",
+            UserWarning,
+            stacklevel=stacklevel,
         )

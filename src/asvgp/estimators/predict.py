@@ -27,7 +27,7 @@ from asvgp.statistics import Statistics
 from asvgp.structures.fit_data import FitData
 from asvgp.training.fit import Fit
 from asvgp.training.optimise import Report
-from asvgp.training.resolution import Level
+from asvgp.training.problem import Level
 
 
 class ComponentPrediction(NamedTuple):

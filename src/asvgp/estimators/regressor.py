@@ -12,9 +12,8 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from asvgp.data.settings import Domain, NumBasis, Settings
-from asvgp.estimators.ingest import Addition, Forgetter, absorb
+from asvgp.estimators.ingest import Addition, Forgetter, absorb, check_variation
 from asvgp.estimators.predict import PredictMixin
-from asvgp.estimators.variation import check_variation
 from asvgp.kernels import Kernel, Matern32
 from asvgp.likelihoods import Gaussian
 from asvgp.runtime.parallel import one_blas_thread

@@ -1,4 +1,4 @@
-"""Sums of kernels and fixed effects."""
+"""Sums of kernels and fixed effects, and components by the names of their columns."""
 
 # pyright: reportIncompatibleVariableOverride=false
 # (fields of a component, properties of a sum: both are read only)
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -179,3 +179,22 @@ def check_units(kernel: Kernel, times, untrained: bool = False) -> None:
                     f"{part!r}: {name} is a duration, but X holds numbers. Give {name} in the "
                     "units of X, or X as times (strings: pandas.to_datetime)."
                 )
+
+
+def renamed(part, names: tuple[str, ...] | None):
+    """Return a component whose inputs are named instead of numbered."""
+    if names is None:
+        return part
+    if isinstance(part, Product):
+        factors = tuple(factor.replace(dim=names[factor.dim]) for factor in part.factors)
+        new = Product(factors, part.variance)
+        known = dict(zip(part.parameters, new.parameters, strict=True))
+        fixed = tuple(known[name] for name in part.fixed)
+        return new.replace(fixed=fixed, bounds={known[n]: b for n, b in part.bounds.items()})
+    return part.replace(dim=names[part.dim])
+
+
+def renamed_effect(effect: Effect, names: tuple[str, ...] | None) -> Effect:
+    """Return a fixed effect whose column is named instead of numbered."""
+    dim = getattr(effect, "dim", None)
+    return replace(effect, dim=names[dim]) if names and isinstance(dim, int) else effect  # pyright: ignore[reportCallIssue]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from asvgp.kernels import Kernel
-from asvgp.kernels.labels import renamed
+from asvgp.kernels.algebra import renamed
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.model.axis import Axis
 from asvgp.model.levels import longest_in_cells

@@ -12,7 +12,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.kernels import Component, Matern12, Matern32, Matern52, Matern72
-from asvgp.kernels.labels import renamed
+from asvgp.kernels.algebra import renamed
 from asvgp.model.axis import Axis
 from asvgp.model.breakdown import advice, all_axes
 from asvgp.model.grid import GridFactored

@@ -22,8 +22,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.linalg.chain import elimination, square_root
-from asvgp.linalg.small import inverse_and_log_det
-from asvgp.model.prior import ChainPrior
+from asvgp.model.prior import ChainPrior, inverse_and_log_det
 from asvgp.policies import LINE
 from asvgp.statistics import Statistics
 

@@ -21,7 +21,6 @@ from asvgp.basis import Array, Grid, operator_gram, operator_nodes, taylor_shift
 from asvgp.kernels import Component, Kernel
 from asvgp.kernels.dynamics import average_variances
 from asvgp.linalg.chain import prior as chain
-from asvgp.linalg.small import inverse_and_log_det
 from asvgp.linalg.unrolled import Markers, markers_of
 from asvgp.statistics import Statistics
 
@@ -247,3 +246,12 @@ class ChainPrior:
     def form(self, total: Array, start: Array) -> float:
         """Return ``tr(element total) + tr(boundary start)``, ``total`` being summed over cells."""
         return float(np.sum(self.element * total) + np.sum(self.boundary * start))
+
+
+def inverse_and_log_det(matrix: Array) -> tuple[Array, float]:
+    """Return inverse and log-determinant of a small positive definite matrix, after scaling it."""
+    scale = 1.0 / np.sqrt(np.diag(matrix))
+    root = np.linalg.cholesky(matrix * scale[:, None] * scale)
+    log_det = 2.0 * float(np.log(np.diag(root) / scale).sum())
+    half = np.linalg.inv(root) * scale
+    return half.T @ half, log_det

@@ -28,9 +28,14 @@ from asvgp.model.prior import ChainPrior
 from asvgp.posterior.averages import Chain
 from asvgp.posterior.chain_averages import ChainAverages
 from asvgp.posterior.chain_fitted import fitted_values
-from asvgp.posterior.checks import check_component, check_order, lift_diagonal
 from asvgp.posterior.points import LinePoints
-from asvgp.posterior.posterior import FittedValues, Posterior
+from asvgp.posterior.posterior import (
+    FittedValues,
+    Posterior,
+    check_component,
+    check_order,
+    lift_diagonal,
+)
 from asvgp.posterior.tails import Splines
 from asvgp.runtime.parallel import as_doubles, each_chunk, each_share, one_blas_thread
 from asvgp.statistics import Statistics

@@ -12,7 +12,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.posterior.averages import Pieces
-from asvgp.posterior.checks import lift_diagonal
+from asvgp.posterior.posterior import lift_diagonal
 from asvgp.posterior.tails import Stretches
 
 if TYPE_CHECKING:

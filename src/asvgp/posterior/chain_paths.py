@@ -19,9 +19,8 @@ from scipy.interpolate import BSpline
 from asvgp.basis import Array, Grid
 from asvgp.kernels.dynamics import Dynamics
 from asvgp.posterior.chain import ChainPosterior
-from asvgp.posterior.checks import check_component
 from asvgp.posterior.points import LinePoints
-from asvgp.posterior.posterior import eigen_root
+from asvgp.posterior.posterior import check_component, eigen_root
 from asvgp.posterior.samples import generator, sample_count
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.posterior.checks import check_component
 from asvgp.posterior.grid import GridPosterior
 from asvgp.posterior.points import GridPoints
+from asvgp.posterior.posterior import check_component
 from asvgp.posterior.samples import generator, sample_count
 
 

@@ -36,7 +36,7 @@ from asvgp.structures.line import Line
 from asvgp.times import Duration, TimeAxis
 from asvgp.training.fit import Fit
 from asvgp.training.optimise import LBFGS, Report
-from asvgp.training.resolution import Level
+from asvgp.training.problem import Level
 
 _CLASSES: dict[str, Any] = {
     cls.__name__: cls

@@ -1,14 +1,14 @@
-"""Adding and subtracting statistics, and checks on what is left after a subtraction."""
+"""Adding, subtracting and packing statistics, and checks on what a subtraction leaves."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from asvgp.basis import Array
+from asvgp.basis import Array, occupied
 
 if TYPE_CHECKING:
     from asvgp.statistics.statistics import Statistics
@@ -181,3 +181,27 @@ def grouped(widths: Array, weights: Array) -> tuple[Array, Array]:
     present = np.abs(total) > 1e-11 * size
     means = np.add.reduceat(weights * widths, first)[present] / total[present]
     return means, total[present]
+
+
+def packed(stats: Statistics) -> dict[str, Any]:
+    """Return the fields for another process: of tables the box of cells with any sum but zero."""
+    D = len(stats.grids)  # sums, not weights, as weights of both signs may cancel
+    filled = stats.moments.any(axis=tuple(range(D, 2 * D)))
+    filled = filled | stats.targets.any(axis=(0, *range(1 + D, 1 + 2 * D)))
+    box = occupied(np.asarray(filled | stats.cross.any(axis=tuple(range(D, 2 * D + 1)))))
+    state = {item.name: getattr(stats, item.name) for item in fields(stats)}
+    for name, lead in TABLES.items():
+        state[name] = np.array(state[name][(*[slice(None)] * lead, *box)], order="C")
+    return state | {"box": box}
+
+
+def unpacked(state: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields with whole tables."""
+    box = state.pop("box")
+    cells = tuple(grid.cells for grid in state["grids"])
+    for name, lead in TABLES.items():
+        part = state[name]
+        whole = np.zeros((*part.shape[:lead], *cells, *part.shape[lead + len(cells) :]))
+        whole[(*[slice(None)] * lead, *box)] = part
+        state[name] = whole
+    return state

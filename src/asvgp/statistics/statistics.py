@@ -30,9 +30,8 @@ import numpy as np
 from asvgp.basis import Array, Grid, pair_columns
 from asvgp.linalg.chain.square_root import RANK_TOLERANCE, data_roots
 from asvgp.statistics.accumulator import Accumulator
-from asvgp.statistics.combining import SUMS, combined, difference, recentred
+from asvgp.statistics.combining import SUMS, combined, difference, packed, recentred, unpacked
 from asvgp.statistics.nesting import coarsened, coarsened_columns, common_factors, each, extended
-from asvgp.statistics.packing import packed, unpacked
 from asvgp.statistics.pass_many import columns_of
 
 Smooth = tuple[Grid, int]  # grid and degree: cells + degree columns

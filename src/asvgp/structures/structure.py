@@ -13,8 +13,8 @@ import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.data.columns import Layout, Table
+from asvgp.data.inputs import check_domain
 from asvgp.data.settings import Settings
-from asvgp.data.validation import check_domain
 from asvgp.diagnostics.facts import Facts
 from asvgp.kernels import Kernel, Linear, in_time
 from asvgp.model.effects import near_means

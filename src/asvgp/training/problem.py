@@ -1,4 +1,4 @@
-"""What is to be trained, and the states that training moves between."""
+"""The problem of training, the states that it moves between, and the record of a resolution."""
 
 from __future__ import annotations
 
@@ -43,3 +43,14 @@ class Problem:
         if self.given or self.known:
             return [self.likelihood]
         return list(dict.fromkeys(map(self.likelihood.with_noise, sorted(noises))))
+
+
+@dataclass(frozen=True)
+class Level:
+    """Result of training on one resolution, with bounds on the log evidence in nats."""
+
+    num_basis: int | tuple[int, ...]  # functions of each component; or along every input
+    spacing: float | tuple[float, ...]  # distance between knots, along every input
+    elbo: float
+    upper_bound: float  # NaN where it is not computed
+    missed_share: float  # of the prior variance at the data, by the splines

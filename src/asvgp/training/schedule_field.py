@@ -15,7 +15,7 @@ from math import ceil, floor, log2, nan
 import numpy as np
 
 from asvgp.kernels import Kernel, Sum
-from asvgp.kernels.labels import renamed
+from asvgp.kernels.algebra import renamed
 from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.conditioning import check_digits, fewer_than_requested, wide_deviations
 from asvgp.model.devices import Cpu, Device
@@ -44,8 +44,7 @@ from asvgp.training.nearby import Nearby, field_limits, grids_by_input
 from asvgp.training.objective import Objective, total
 from asvgp.training.optimise import LBFGS, Report
 from asvgp.training.pilot import cell_lengths
-from asvgp.training.problem import Problem, State
-from asvgp.training.resolution import Level
+from asvgp.training.problem import Level, Problem, State
 from asvgp.training.starts import field_starts, without_effects
 
 Coarsening = tuple[int, ...]  # width of a cell in finest cells, along every input

@@ -21,8 +21,7 @@ from asvgp.statistics import Statistics
 from asvgp.training.climb import climb
 from asvgp.training.objective import Limits, Objective, log_limits
 from asvgp.training.optimise import Report, is_scale
-from asvgp.training.problem import Problem, State
-from asvgp.training.resolution import Level
+from asvgp.training.problem import Level, Problem, State
 from asvgp.training.starts import (
     line_starts,
     mean_weight,
