@@ -19,7 +19,7 @@ from asvgp.model.bound import lower_bound
 from asvgp.model.devices import device_for
 from asvgp.model.grid import GridEngine
 from asvgp.model.plan import Plan
-from asvgp.posterior.points import GridPoints
+from asvgp.posterior.posterior import GridPoints
 from asvgp.statistics import Statistics
 from asvgp.training.fit import fit
 from asvgp.training.optimise import LBFGS

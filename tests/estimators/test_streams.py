@@ -10,7 +10,7 @@ from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern
 from asvgp.basis import Grid
 from asvgp.policies import LINE
 from asvgp.posterior.chain import ChainPosterior
-from asvgp.posterior.points import LinePoints
+from asvgp.posterior.posterior import LinePoints
 from asvgp.statistics import Statistics
 from tests.dense import design, gram
 from tests.engines import lower_bound, upper_bound

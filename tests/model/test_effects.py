@@ -18,7 +18,7 @@ from asvgp.model.prior import ChainPrior
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.chain_paths import continued, draw_paths, mean_spline
 from asvgp.posterior.integrals import integrate
-from asvgp.posterior.points import LinePoints
+from asvgp.posterior.posterior import LinePoints
 from asvgp.posterior.samples import sample
 from asvgp.statistics import Statistics
 from tests.dense import design as splines

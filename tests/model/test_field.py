@@ -16,7 +16,7 @@ from asvgp.model.grid import GridEngine
 from asvgp.model.grid_tables import interleave
 from asvgp.model.plan import Plan
 from asvgp.posterior.grid import GridPosterior
-from asvgp.posterior.points import GridPoints
+from asvgp.posterior.posterior import GridPoints
 from asvgp.statistics import Statistics
 from tests.dense import design as splines
 from tests.engines import engine_bound, engine_upper_bound

@@ -12,7 +12,7 @@ from asvgp.posterior.grid import GridPosterior
 from asvgp.posterior.grid_paths import draw_paths
 from asvgp.posterior.integrals import integrate
 from asvgp.posterior.leave_one_out import leave_one_out
-from asvgp.posterior.points import GridPoints
+from asvgp.posterior.posterior import GridPoints
 from tests.model.test_field import CASES, NOISE, Case, dense_functions, dense_stiffness
 from tests.posterior.test_field_functionals import along, dense_rows
 from tests.posterior.test_functionals import slope

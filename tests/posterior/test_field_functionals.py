@@ -11,7 +11,7 @@ from asvgp.model import memory
 from asvgp.model.memory import NotEnoughMemory
 from asvgp.posterior import grid_rows as functionals
 from asvgp.posterior.grid import GridPosterior
-from asvgp.posterior.points import GridPoints
+from asvgp.posterior.posterior import GridPoints
 from asvgp.runtime.memory import group_limit, physical_memory
 from tests.model.test_field import CASES, NOISE, Case, dense_functions, dense_stiffness
 

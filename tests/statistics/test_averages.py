@@ -17,7 +17,7 @@ from asvgp.model.prior import ChainPrior
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.integrals import integrate
 from asvgp.posterior.leave_one_out import leave_one_out
-from asvgp.posterior.points import LinePoints
+from asvgp.posterior.posterior import LinePoints
 from asvgp.statistics import Statistics
 from tests.dense import design, gram, kernel_id
 from tests.engines import both_bounds, lower_bound

@@ -66,8 +66,9 @@ class Settings:
             raise ValueError(f"objective must be 'elbo' or 'evidence', got {objective!r}.")
         if not (optimizer is None or optimizer == "lbfgs" or isinstance(optimizer, LBFGS)):
             raise ValueError(f"optimizer must be 'lbfgs', LBFGS(...) or None, got {optimizer!r}.")
+        if not (degree is None or _is_integer(degree)):
+            raise ValueError(f"degree must be None or an integer, got {degree!r}.")
         _check_device(device)
-        limit = as_bytes(memory_limit)
         if not (progress == "auto" or isinstance(progress, bool)):
             raise ValueError(f"progress must be 'auto', True or False, got {progress!r}.")
         settings = cls(
@@ -75,12 +76,12 @@ class Settings:
             _num_basis(num_basis),
             _noise_variance(noise_variance),
             _domain(domain),
-            _degree(degree),
+            None if degree is None else int(degree),
             objective,
             LBFGS() if optimizer == "lbfgs" else optimizer,
             device,
             progress,
-            limit,
+            as_bytes(memory_limit),
         )
         settings.degrees(kernel)
         return settings
@@ -168,12 +169,6 @@ def _domain(given: Any) -> tuple[Any, ...] | None:
             f"domain must be None, a pair (a, b), or one pair per input, got {given!r}."
         )
     return tuple(given)
-
-
-def _degree(given: Any) -> int | None:
-    if given is not None and not _is_integer(given):
-        raise ValueError(f"degree must be None or an integer, got {given!r}.")
-    return None if given is None else int(given)
 
 
 def _is_integer(value: Any) -> bool:

@@ -130,7 +130,9 @@ def line_verdict(
             middle = 0.5 * (low + high)
             enough = total_penalty(sides, 2.0**middle) < VERDICT.enough
             low, high = (low, middle) if enough else (middle, high)
-        suggested = _round_up(grid.cells * 2.0**high + top)
+        suggested = grid.cells * 2.0**high + top
+        unit = 10 ** max(floor(log10(suggested)) - 1, 0)
+        suggested = ceil(suggested / unit) * unit  # two digits, rounded up
     words = _short_answer(penalty)
     if penalty >= VERDICT.nearly_enough:
         words = f"no: raise num_basis to about {suggested:,}"
@@ -139,12 +141,6 @@ def line_verdict(
     share = sum(missed) / sum(data_variance(part, stats)[0] for part in kernel.components)
     gain = penalty - total_penalty(sides, 2.0)
     return BasisVerdict(share, penalty, gain, num_basis, suggested, words)
-
-
-def _round_up(number: float) -> int:
-    """Round up to two digits."""
-    unit = 10 ** max(floor(log10(number)) - 1, 0)
-    return ceil(number / unit) * unit
 
 
 def field_verdict(posterior: GridPosterior) -> BasisVerdict:

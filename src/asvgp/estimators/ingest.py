@@ -24,8 +24,7 @@ from asvgp.runtime.progress import Progress
 from asvgp.sources.source import Chunk, Source, Stream
 from asvgp.statistics import Statistics
 from asvgp.statistics.accumulator import Accumulator
-from asvgp.structures.choose import structure_of
-from asvgp.structures.fit_data import FitData, Rows
+from asvgp.structures.fit_data import FitData, Rows, structure_of
 from asvgp.structures.points import Points
 from asvgp.training.starts import mean_weight
 
@@ -139,7 +138,10 @@ def _absorb_whole(
     reader = prepare(settings, stream.head, None, extent, stream.whole, source.target_names)
     assert reader.first is not None
     points, y, _ = reader.first[1]
-    sample = y if stream.whole else _two_values(y)
+    sample = y
+    if not stream.whole:  # two values that differ, if the first block holds such
+        ends = np.array([np.fmin.reduce(y, axis=None), np.fmax.reduce(y, axis=None)])
+        sample = ends if ends[0] < ends[1] else None
     rows = points.count if stream.whole else source.rows or counted
     del points, y
     new = stream.statistics(reader, progress.passing(rows))
@@ -224,12 +226,6 @@ def infinite_targets(y) -> str:
         "Input y contains infinity or a value too large for dtype('float64') to be squared. First "
         f"rows: {', '.join(map(str, bad[:5]))}."
     )
-
-
-def _two_values(y: Array) -> Array | None:
-    """Return two values of y that differ; None where the first block holds none."""
-    ends = np.array([np.fmin.reduce(y, axis=None), np.fmax.reduce(y, axis=None)])
-    return ends if ends[0] < ends[1] else None
 
 
 def check_unchanged(source: Source, before, counted: int | None, stats: Statistics) -> None:

@@ -22,7 +22,6 @@ from asvgp.basis import Array, by_power
 from asvgp.kernels import Constant, Effect, Kernel
 from asvgp.model.effects import Centring, mean_square, prior_precisions, ridge, without_centres
 from asvgp.model.elimination import Elimination
-from asvgp.model.prior import ChainPrior
 from asvgp.statistics import Statistics
 
 
@@ -177,7 +176,10 @@ def estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
     outputs = len(design.with_y.T)
     powers = design.taylor.shape[2]
     taylor = by_power(coef, prior.power, powers)
-    energy = _energy(prior, coef)
+    # v'Ku of all pairs of coefficient vectors, from products of rows of a root
+    rows = _flat(coef @ prior.element_root.T)
+    start = coef[:, 0, : prior.num_states] @ prior.boundary_root.T
+    energy = rows @ rows.T + start @ start.T
     residual = design.taylor - taylor[outputs:]
     rest = design.inner(residual, residual, design.sums, design.products) / noise
     misfit = design.inner(residual, -taylor[:outputs], design.stats.targets, design.with_y)
@@ -200,13 +202,6 @@ def estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
         float(np.sum(root * (rest @ root))),
         design.centring.energy(design.precision, beta),
     )
-
-
-def _energy(prior: ChainPrior, coef: Array) -> Array:
-    """Return ``v'Ku`` of all pairs of coefficient vectors, from products of rows of a root."""
-    rows = _flat(coef @ prior.element_root.T)
-    start = coef[:, 0, : prior.num_states] @ prior.boundary_root.T
-    return rows @ rows.T + start @ start.T
 
 
 def weighted(taylor: Array, stats: Statistics) -> Array:

@@ -86,7 +86,10 @@ def components(
             elif isinstance(over, tuple):
                 shown = tuple(side.column for side in over)
                 held = view.held(shown, at, view.typical(shown))
-                _map(panel, view, number, over, held)
+                surface = evaluate(view, *over, held, panel, number)
+                most = float(np.abs(surface.mean).max()) or 1.0
+                image = draw_surface(panel, surface, False, (-most, most))
+                colour_bar(panel, image, "contribution")
                 beside = [f.dim for f in view.layout.kernel.components[number].factors[2:]]
                 if beside:
                     where = f" at {view.in_words({dim: held[dim] for dim in beside})}"
@@ -127,13 +130,6 @@ def _of_term(view: View, number: int, over: Input, held, x):
     if number < 0:
         return view.effect(-1 - number, x)
     return view.part({**held, over.column: x}, number)
-
-
-def _map(ax, view: View, number: int, over: tuple[Input, Input], held) -> None:
-    surface = evaluate(view, *over, held, ax, number)
-    most = float(np.abs(surface.mean).max()) or 1.0
-    image = draw_surface(ax, surface, False, (-most, most))
-    colour_bar(ax, image, "contribution")
 
 
 def _effect(ax, view: View, part, column: int, columns, factor: float) -> None:

@@ -19,7 +19,7 @@ from asvgp.model.grid import GridEngine
 from asvgp.model.grid_prior import GridPrior
 from asvgp.model.memory import joint_step
 from asvgp.posterior.averages import Chain, Pieces
-from asvgp.posterior.points import GridPoints
+from asvgp.posterior.posterior import GridPoints
 from asvgp.posterior.tails import Splines, in_splines
 
 

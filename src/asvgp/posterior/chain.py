@@ -28,9 +28,9 @@ from asvgp.model.prior import ChainPrior
 from asvgp.posterior.averages import Chain
 from asvgp.posterior.chain_averages import ChainAverages
 from asvgp.posterior.chain_fitted import fitted_values
-from asvgp.posterior.points import LinePoints
 from asvgp.posterior.posterior import (
     FittedValues,
+    LinePoints,
     Posterior,
     check_component,
     check_order,

@@ -9,8 +9,7 @@ import numpy as np
 from asvgp.basis import Array, by_power, mean_powers
 from asvgp.linalg.cells.polynomial import evaluate_terms
 from asvgp.linalg.unrolled import markers_of
-from asvgp.posterior.points import LinePoints
-from asvgp.posterior.posterior import FittedValues
+from asvgp.posterior.posterior import FittedValues, LinePoints
 from asvgp.runtime.parallel import as_doubles, each_chunk, each_share
 from asvgp.statistics.intervals import cut
 

@@ -19,8 +19,7 @@ from scipy.interpolate import BSpline
 from asvgp.basis import Array, Grid
 from asvgp.kernels.dynamics import Dynamics
 from asvgp.posterior.chain import ChainPosterior
-from asvgp.posterior.points import LinePoints
-from asvgp.posterior.posterior import check_component, eigen_root
+from asvgp.posterior.posterior import LinePoints, check_component, eigen_root
 from asvgp.posterior.samples import generator, sample_count
 
 

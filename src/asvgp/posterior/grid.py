@@ -25,8 +25,7 @@ from asvgp.model.grid import GridEngine, GridFactored
 from asvgp.model.grid_inverse import CellInverse
 from asvgp.posterior.boxes import BoxAverages
 from asvgp.posterior.grid_rows import Functionals, Rows, covariance, outer
-from asvgp.posterior.points import GridPoints
-from asvgp.posterior.posterior import FittedValues, Posterior, lift_diagonal
+from asvgp.posterior.posterior import FittedValues, GridPoints, Posterior, lift_diagonal
 from asvgp.runtime.parallel import each_chunk, each_share, one_blas_thread
 
 _CHUNK = 1 << 12

@@ -9,8 +9,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.posterior.grid import GridPosterior
-from asvgp.posterior.points import GridPoints
-from asvgp.posterior.posterior import check_component
+from asvgp.posterior.posterior import GridPoints, check_component
 from asvgp.posterior.samples import generator, sample_count
 
 

@@ -18,7 +18,7 @@ from asvgp.model.axis import Axis
 from asvgp.model.grid import GridEngine
 from asvgp.model.grid_prior import GridPrior
 from asvgp.model.memory import joint_step
-from asvgp.posterior.points import GridPoints
+from asvgp.posterior.posterior import GridPoints
 from asvgp.posterior.tails import Splines
 
 

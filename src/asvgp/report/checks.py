@@ -301,7 +301,8 @@ def _determined(summary: Summary) -> Finding:
         ("off maximum", "Training ended more than half a standard error from the maximum in"),
     ):
         if names := [name for name, row in rows if row["note"] == note]:
-            return Finding(LOOK, question, f"{text} {_some(names)}.")
+            more = [f"{len(names) - 3} more"] if len(names) > 3 else []
+            return Finding(LOOK, question, f"{text} {listed([*names[:3], *more])}.")
     known = [(row["log_error"], name) for name, row in rows if np.isfinite(row["log_error"])]
     if not known:
         return Finding(FINE, question, "None were estimated.")
@@ -310,12 +311,6 @@ def _determined(summary: Summary) -> Finding:
     number = shown(factor, 3 if most > 0.01 else 5)
     text = f"The least certain is {name}, to within a factor of {number} (95 % interval)."
     return Finding(LOOK if most > 0.7 else FINE, question, text, factor)
-
-
-def _some(names: list[str], most: int = 3) -> str:
-    """Return a few names of many."""
-    more = len(names) - most
-    return listed([*names[:most], f"{more} more"] if more > 0 else names)
 
 
 def _resolved(view: View) -> Finding:

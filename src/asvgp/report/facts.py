@@ -19,6 +19,10 @@ _OBJECTIVES = {
 def lead(view: View, summary: Summary, target: str) -> Html:
     """Return the first paragraph."""
     inputs = inputs_named(view)
+    effects = [
+        f"Linear({effect.dim})" if isinstance(effect, Linear) else "Constant"
+        for effect in view.gp.kernel_.effects
+    ]
     what = target if summary.outputs == 1 else f"{summary.outputs} outputs"
     missing = f" ({summary.missing:,} more had no value)" if summary.missing else ""
     places = list(view.inputs.values())
@@ -29,7 +33,7 @@ def lead(view: View, summary: Summary, target: str) -> Html:
     return tag(
         "p",
         "A Gaussian process with kernel ",
-        tag("b", " + ".join([*summary.components, *_effect_names(view)])),
+        tag("b", " + ".join([*summary.components, *effects])),
         f" was fitted to {counted(summary.observations, 'observation')}{missing} of ",
         tag("b", what),
         " over ",
@@ -43,14 +47,6 @@ def inputs_named(view: View) -> str:
     """Return the inputs in a few words."""
     names = [place.name or place.label for place in view.inputs.values()]
     return listed(names) if len(names) <= 3 else f"{len(names)} inputs"
-
-
-def _effect_names(view: View) -> list[str]:
-    """Return the names of the fixed effects, as in the text of a kernel."""
-    return [
-        f"Linear({effect.dim})" if isinstance(effect, Linear) else "Constant"
-        for effect in view.gp.kernel_.effects
-    ]
 
 
 def hyperparameters(summary: Summary) -> Html:

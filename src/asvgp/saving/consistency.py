@@ -24,9 +24,8 @@ from asvgp.policies import LINE
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
-from asvgp.structures.choose import class_of
 from asvgp.structures.field import Field
-from asvgp.structures.fit_data import FitData
+from asvgp.structures.fit_data import FitData, class_of
 from asvgp.structures.line import Line
 from asvgp.structures.structure import Structure
 from asvgp.times import TimeAxis

@@ -61,11 +61,6 @@ def collected(predict: Predict, chunks: Iterable) -> dict[str, np.ndarray]:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def as_table(predict: Predict, chunks: Iterable):
-    """Return an Arrow table."""
-    return arrow().table(collected(predict, chunks))
-
-
 def as_batches(predict: Predict, chunks: Iterator):
     """Return a reader of Arrow record batches, one for every chunk, made when it is read."""
     pa = arrow()

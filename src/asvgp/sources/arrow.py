@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from asvgp.data.columns import Columns
-from asvgp.sources.answers import as_batches, as_table
+from asvgp.sources.answers import as_batches, collected
 from asvgp.sources.convert import arrow, library
 from asvgp.sources.paths import stamps
 from asvgp.sources.roles import Roles
@@ -28,11 +28,6 @@ def open_source(data, roles: Roles) -> Source | None:
     if library(data) == "pyarrow" and hasattr(data, "get_fragments"):
         return ArrowDataset(data, roles)
     return None
-
-
-def by_name(batch, names: Sequence[str]) -> Mapping[str, Any]:
-    """Return columns of a batch by name."""
-    return {name: batch.column(name) for name in names}
 
 
 class ArrowSource(TableSource):
@@ -58,12 +53,14 @@ class ArrowSource(TableSource):
         """Yield all rows; nothing is copied."""
         for batch in arrow().RecordBatchReader.from_stream(self.data):
             for begin in range(0, batch.num_rows, ROWS):
-                yield by_name(batch.slice(begin, ROWS), names)
+                yield {name: batch.column(name)[begin : begin + ROWS] for name in names}
 
     def answer(self, predict):
         """Return a table for a table, a reader of record batches for other data."""
-        answer = as_table if self.in_memory else as_batches
-        return answer(predict, self.chunks(inputs_only=True))
+        chunks = self.chunks(inputs_only=True)
+        if self.in_memory:
+            return arrow().table(collected(predict, chunks))
+        return as_batches(predict, chunks)
 
 
 class ArrowDataset(TableSource):
@@ -92,7 +89,7 @@ class ArrowDataset(TableSource):
             options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(pre_buffer=False)
         for batch in self.dataset.to_batches(columns=list(names), batch_size=ROWS, **options):
             if batch.num_rows:
-                yield by_name(batch, names)
+                yield {name: batch.column(name) for name in names}
 
     @property
     def _is_parquet(self) -> bool:

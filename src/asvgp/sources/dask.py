@@ -153,20 +153,13 @@ def delayed_once(predict):
     Clusters warn of large graphs, so all workers of one receive a large model beforehand. They
     keep it as long as the answer exists, and the loss of a worker loses nothing.
     """
+    from dask.base import get_scheduler
     from dask.delayed import delayed
 
-    client = _client() if predict.nbytes > LARGE else None
-    if client is None:
+    client: Any = getattr(get_scheduler(), "__self__", None)  # None without a cluster
+    if predict.nbytes <= LARGE or not hasattr(client, "scatter"):
         return delayed(predict, traverse=False, pure=False)
     return delayed(client.scatter(predict, broadcast=True, hash=False))
-
-
-def _client():
-    """Return the client of the cluster that Dask would compute on; None without a cluster."""
-    from dask.base import get_scheduler
-
-    client = getattr(get_scheduler(), "__self__", None)
-    return client if hasattr(client, "scatter") else None
 
 
 class DaskStream(Stream):

@@ -276,16 +276,10 @@ def is_source(X, y=None) -> bool:
 
 def _has_columns(X, y) -> bool:
     """Return True if X is to be scanned for the columns of both inputs and target."""
-    return isinstance(X, str | PathLike) or _names_columns(y) or (y is None and _brings_targets(X))
-
-
-def _names_columns(y) -> bool:
-    """Return True if y is the name of a column, or a list of them."""
-    several = isinstance(y, list | tuple) and len(y) > 0 and all(isinstance(n, str) for n in y)
-    return isinstance(y, str) or several
-
-
-def _brings_targets(X) -> bool:
-    """Return True if X, or chunks of it, can hold y, too."""
-    gridded = hasattr(X, "coords") and hasattr(X, "dims")
-    return gridded or isinstance(X, Iterator) or (callable(X) and not hasattr(X, "shape"))
+    if isinstance(X, str | PathLike):
+        return True
+    if y is None:  # X, or chunks of it, may hold y, too
+        gridded = hasattr(X, "coords") and hasattr(X, "dims")
+        return gridded or isinstance(X, Iterator) or (callable(X) and not hasattr(X, "shape"))
+    names = y if isinstance(y, list | tuple) else [y]
+    return len(names) > 0 and all(isinstance(name, str) for name in names)

@@ -20,7 +20,7 @@ from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
 from asvgp.posterior.grid import GridPosterior
 from asvgp.posterior.grid_paths import draw_paths
-from asvgp.posterior.points import GridPoints
+from asvgp.posterior.posterior import GridPoints
 from asvgp.runtime.checks import finite_range, non_negative_integer
 from asvgp.statistics import Statistics
 from asvgp.structures.field_cells import (

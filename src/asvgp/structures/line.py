@@ -15,7 +15,7 @@ from asvgp.diagnostics.facts import Facts, line_facts
 from asvgp.policies import LINE, MEMORY, halvings
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.chain_paths import draw_paths
-from asvgp.posterior.points import LinePoints
+from asvgp.posterior.posterior import LinePoints
 from asvgp.runtime.memory import physical_memory
 from asvgp.statistics import Statistics
 from asvgp.statistics.intervals import check_uncut, cut, finest_uncut
