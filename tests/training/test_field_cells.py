@@ -18,7 +18,7 @@ from asvgp.model.levels import first_coarsening
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD, PILOT
 from asvgp.statistics import Statistics
-from asvgp.structures.points import Points
+from asvgp.structures.structure import Points
 from asvgp.training import pilot
 from asvgp.training.finest import doublings, shared_out
 from asvgp.training.pilot import cell_lengths, lengths

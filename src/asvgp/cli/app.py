@@ -1,4 +1,4 @@
-"""The group of commands, and the exit codes that errors become."""
+"""The group of commands, the exit codes that errors become, and completion by the tab key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMMANDS = {
     "plot": "asvgp.cli.plot",
     "report": "asvgp.cli.report",
     "demo": "asvgp.cli.demo",
-    "completion": "asvgp.cli.completion",
+    "completion": "asvgp.cli.app",
 }
 FAILED, INTERRUPTED, CLOSED = 1, 130, 141  # the last two as a shell would say it
 
@@ -91,3 +91,22 @@ def app() -> None:
 
     Exit codes: 0 success, 1 error in data or model, 2 wrong usage, 130 after Ctrl-C.
     """
+
+
+@click.command(
+    short_help="The script for completion by the tab key.",
+    epilog=examples(
+        'eval "$(asvgp completion bash)"    # in ~/.bashrc',
+        'eval "$(asvgp completion zsh)"     # in ~/.zshrc',
+        "asvgp completion fish > ~/.config/fish/completions/asvgp.fish",
+    ),
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that lets SHELL complete asvgp's commands."""
+    from click.shell_completion import ShellComplete, get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    # The class's own source() first asks the installed bash for its version.
+    click.echo(ShellComplete.source(kind(app, {}, "asvgp", "_ASVGP_COMPLETE")))

@@ -46,8 +46,9 @@ def source_of(
     weight: str | None = None,
     noise_variance: str | None = None,
     width: str | None = None,
+    gp=None,
 ):
-    """Return the source for the arguments of a command."""
+    """Return the source for the arguments of a command; targets are by default those of ``gp``."""
     from asvgp.sources.arrays import ArraySource
     from asvgp.sources.roles import Roles
     from asvgp.sources.source import open_source
@@ -59,6 +60,10 @@ def source_of(
         # An array's columns have numbers, not names.
         return int(name) if numbered and name is not None and name.isdigit() else name
 
+    if gp is not None and not target:
+        target = gp._fit_data().targets
+        if not target:
+            raise ValueError("The model was fitted to arrays, without names: give --target.")
     targets = [column(name) for name in target]
     length = width
     if width is not None:
@@ -108,11 +113,3 @@ def spare_inputs(output: str, data: Sequence[str], *models: str) -> None:
                 f"The output {output} is a file to be read, {path}, and would replace it: give it "
                 "another name."
             )
-
-
-def targets_of(gp) -> tuple[str, ...]:
-    """Return the names of the targets of a model."""
-    names = gp._fit_data().targets
-    if not names:
-        raise ValueError("The model was fitted to arrays, without names: give --target.")
-    return names

@@ -8,14 +8,7 @@ from inspect import signature
 
 import click
 
-from asvgp.cli.data import (
-    column_options,
-    data_argument,
-    output_option,
-    source_of,
-    spare_inputs,
-    targets_of,
-)
+from asvgp.cli.data import column_options, data_argument, output_option, source_of, spare_inputs
 from asvgp.cli.info import inputs_of
 from asvgp.cli.session import Session, common, examples
 from asvgp.cli.values import NUMBER_OR_DURATION, SPAN, ColumnName
@@ -99,7 +92,7 @@ def plot(
     options |= {"output": output_number, "forecast": options["forecast"] or 0.0}
     rows = 0
     if data:
-        source = source_of(data, target or targets_of(gp), (), weight, noise_variance, width)
+        source = source_of(data, target, (), weight, noise_variance, width, gp)
         names = ("X", "y", "sample_weight", "noise_variance", "width")
         options |= zip(names, gp._rows_in_memory(source), strict=True)
         rows = len(options["X"])

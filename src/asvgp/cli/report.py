@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import click
 
-from asvgp.cli.data import (
-    column_options,
-    data_argument,
-    output_option,
-    source_of,
-    spare_inputs,
-    targets_of,
-)
+from asvgp.cli.data import column_options, data_argument, output_option, source_of, spare_inputs
 from asvgp.cli.session import Session, common, examples
 from asvgp.cli.values import ColumnName
 
@@ -42,7 +35,7 @@ def report(session: Session, model, data, target, output, **columns) -> None:
 
     spare_inputs(output, data, model)
     gp = session.load(model)
-    source = source_of(data, target or targets_of(gp), **columns) if data else None
+    source = source_of(data, target, gp=gp, **columns) if data else None
     page = compose(gp, source)
     page.write(output)
     verdict = headline(page.findings)

@@ -10,7 +10,6 @@ from asvgp.cli.data import (
     output_option,
     source_of,
     spare_inputs,
-    targets_of,
     with_lines,
 )
 from asvgp.cli.session import Session, common, examples, sparing
@@ -47,7 +46,7 @@ def update(session: Session, model, data, target, output, **columns) -> None:
     spare_inputs(output, data)
     gp = session.load(model)
     before = gp.stats_.count
-    source = source_of(data, target or targets_of(gp), **columns)
+    source = source_of(data, target, gp=gp, **columns)
     with sparing(output), with_lines(source):
         added(gp, source)
         _ = gp.elbo_

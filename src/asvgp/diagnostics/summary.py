@@ -193,6 +193,9 @@ def summary(gp) -> Summary:
                 ),
             }
         )
+    convergence = str(report)
+    if lost := [f"{r['component']} {r['name']}" for r in rows if r["note"] == "no maximum"]:
+        convergence += f"; ended where the objective does not curve downwards in {', '.join(lost)}"
     return Summary(
         kernel=repr(kernel),
         components=tuple(_kind(component) for component in kernel.components),
@@ -213,7 +216,7 @@ def summary(gp) -> Summary:
         evidence_upper_bound=gp.evidence_upper_bound_,
         basis=facts.verdict,
         converged=report.converged,
-        convergence=str(report) + _open_ended(rows),
+        convergence=convergence,
         timings=dict(gp.timings_),
     )
 
@@ -246,14 +249,6 @@ def _diagnosis(gp, given: bool, known: bool) -> _Diagnosis:
         )
         diagnoses[settings] = replace(facts, bound=None), errors
     return diagnoses[settings]
-
-
-def _open_ended(rows: list[dict]) -> str:
-    """Say that training ended where the objective has no maximum, if so."""
-    lost = [f"{row['component']} {row['name']}" for row in rows if row["note"] == "no maximum"]
-    if not lost:
-        return ""
-    return f"; ended where the objective does not curve downwards in {', '.join(lost)}"
 
 
 def _kind(component, short: bool = False) -> str:

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.data.columns import Table, match
-from asvgp.data.features import Features
+from asvgp.data.columns import Features, Table, match
 from asvgp.data.settings import Settings
 from asvgp.policies import DATA
 from asvgp.runtime.progress import Progress
@@ -25,7 +24,7 @@ from asvgp.sources.source import Chunk, Source, Stream
 from asvgp.statistics import Statistics
 from asvgp.statistics.accumulator import Accumulator
 from asvgp.structures.fit_data import FitData, Rows, structure_of
-from asvgp.structures.points import Points
+from asvgp.structures.structure import Points
 from asvgp.training.starts import mean_weight
 
 Advance = Callable[[int], None]

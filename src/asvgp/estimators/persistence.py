@@ -7,7 +7,7 @@ from inspect import signature
 
 from sklearn.exceptions import NotFittedError
 
-from asvgp.data.features import Features
+from asvgp.data.columns import Features
 from asvgp.estimators.regressor import GPRegressor
 from asvgp.saving.consistency import check_model
 from asvgp.saving.encoding import Decoder, Encoder, likelihood_from

@@ -184,12 +184,8 @@ class PredictMixin(ABC):
             derivative = derivative.tolist()
         if derivative and include_noise:
             raise ValueError("A derivative is that of f: there is no noise to include.")
-        shape, data = _grid_shape(X), self._fit_data()
-        structure, posterior, points = (
-            data.structure,
-            self._fitted().posterior,
-            data.points(_flat(X)),
-        )
+        shape, data, posterior = _grid_shape(X), self._fit_data(), self._fitted().posterior
+        structure, points = data.structure, data.points(_flat(X))
 
         def observed(variance: Array) -> Array:
             """Return the variance of what is predicted, given that of f."""

@@ -186,11 +186,7 @@ def renamed(part, names: tuple[str, ...] | None):
     if names is None:
         return part
     if isinstance(part, Product):
-        factors = tuple(factor.replace(dim=names[factor.dim]) for factor in part.factors)
-        new = Product(factors, part.variance)
-        known = dict(zip(part.parameters, new.parameters, strict=True))
-        fixed = tuple(known[name] for name in part.fixed)
-        return new.replace(fixed=fixed, bounds={known[n]: b for n, b in part.bounds.items()})
+        return part.with_factors(factor.replace(dim=names[factor.dim]) for factor in part.factors)
     return part.replace(dim=names[part.dim])
 
 

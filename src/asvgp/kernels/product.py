@@ -86,8 +86,11 @@ class Product(Kernel):
         return (*(v for factor in self.factors for v in factor.listed[:-1]), self.variance)
 
     def with_factors(self, factors) -> Product:
-        """Return a copy with other factors over the same inputs."""
-        return Product(tuple(factors), self.variance, self.fixed, self.bounds)
+        """Return a copy with other factors in the place of these, also over other inputs."""
+        new = Product(tuple(factors), self.variance)
+        names = dict(zip(self.parameters, new.parameters, strict=True))
+        bounds = {names[name]: pair for name, pair in self.bounds.items()}
+        return new.replace(fixed=tuple(names[name] for name in self.fixed), bounds=bounds)
 
     def replace(self, **changes) -> Product:
         """Return a copy with some hyperparameters changed."""

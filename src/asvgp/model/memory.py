@@ -77,11 +77,6 @@ def joint_step(points: int, functions: int) -> int:
     return int(min(max(8, min(MEMORY.right_hand_sides // max(functions, 1), 512)), max(points, 1)))
 
 
-def copies(outputs: int) -> float:
-    """Return how many matrices a covariance takes, which is repeated for each output."""
-    return 1.0 if outputs == 1 else 1.0 + outputs
-
-
 def joint_bytes(points: int, functions: int, matrices: float = 1.0) -> float:
     """Return the memory that a joint covariance takes: ``matrices`` of it, and a few columns."""
     columns = joint_step(points, functions) * (5.0 * functions + 6.0 * points)

@@ -24,6 +24,7 @@ from asvgp.policies import LINE
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
+from asvgp.statistics.combining import SUMS
 from asvgp.structures.field import Field
 from asvgp.structures.fit_data import FitData, class_of
 from asvgp.structures.line import Line
@@ -168,25 +169,13 @@ def _statistics(stats: Statistics, structure: Structure[Any]) -> None:
     _whole("linear", stats.linear, linear, linear)
     if len(stats.smooths) != len(layout.smooths):
         raise ValueError("the statistics have other columns than the kernel")
-    cells = tuple(grid.cells for grid in stats.grids)
-    powers = tuple(k + 1 for k in stats.degrees)
-    moments = tuple(2 * k + 1 for k in stats.degrees)
-    pairs = tuple(k * (k + 1) // 2 for k in powers)
+    options = {"smooths": stats.smooths, "linear": stats.linear}
+    like = Statistics.empty(stats.grids, stats.degrees, outputs, **options)
+    shapes = {name: getattr(like, name).shape for name in (*SUMS, "centre", "column_centre")}
+    shapes |= dict.fromkeys(("widths", "width_weights"), (len(stats.widths),))
+    pairs = tuple((k + 1) * (k + 2) // 2 for k in stats.degrees)
     if layout.intervals is not None and stats.moments.shape[1:] == pairs:  # averages, now or once
-        moments = pairs
-    columns = sum(grid.cells + degree for grid, degree in stats.smooths) + stats.linear
-    shapes = {
-        "moments": (*cells, *moments),
-        "targets": (outputs, *cells, *powers),
-        "cross": (*cells, *powers, columns),
-        "column_gram": (columns, columns),
-        "column_targets": (outputs, columns),
-        "squares": (outputs,),
-        "centre": (outputs,),
-        "column_centre": (stats.linear,),
-        "widths": (len(stats.widths),),
-        "width_weights": (len(stats.widths),),
-    }
+        shapes["moments"] = (stats.grid.cells, *pairs)
     for name, shape in shapes.items():
         _array(f"{name} of the statistics", getattr(stats, name), shape)
     _whole("count", stats.count, 0)

@@ -33,7 +33,11 @@ def in_blocks(chunks: Iterable[Chunk], rows: int | None = None) -> Iterator[Chun
     for chunk in chunks:
         if not chunk.rows:
             continue
-        _check_lengths(chunk)
+        for name, part in zip(chunk._fields, chunk, strict=True):
+            if len_of(part) not in (0, chunk.rows):
+                raise ValueError(
+                    f"A chunk has {chunk.rows} rows of X but {len_of(part)} of {name}."
+                )
         if rows is None:
             rows = block_rows(_width(chunk.X) + (1 if chunk.y is None else _width(chunk.y)))
         begin = 0
@@ -124,13 +128,6 @@ def _put(old, new, rows: slice):
 def _width(values) -> int:
     """Return the number of columns."""
     return values.shape[1] if len(values.shape) > 1 else 1
-
-
-def _check_lengths(chunk: Chunk) -> None:
-    """Check that all parts of a chunk have as many rows as X."""
-    for name, part in zip(chunk._fields, chunk, strict=True):
-        if len_of(part) not in (0, chunk.rows):
-            raise ValueError(f"A chunk has {chunk.rows} rows of X but {len_of(part)} of {name}.")
 
 
 def joined(chunks: list[Chunk]) -> Chunk:

@@ -8,7 +8,7 @@ because everything here is a function of the graph. It works on any scheduler.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -294,24 +294,18 @@ class DaskFrame(DaskSource):
         return self._chosen(inputs).map_partitions(_predict_frame, inputs, once, meta=meta)
 
 
-def columns_of(frame, names: Sequence[str], number: int) -> Mapping[str, Any]:
-    """Return columns of a partition by name."""
-    source = PandasSource(frame, Roles())
+def chunk_of_frame(frame, roles: Roles, inputs_only: bool, number: int, *beside) -> Chunk:
+    """Return a partition as a chunk."""
+    if not len(frame):
+        return Chunk(np.empty(0))
+    source, names = PandasSource(frame, Roles()), roles.columns(inputs_only)
     there = [*source.names(), *source.hidden()]
     for name in {*names} - {*there}:
         raise ValueError(
             f"Partition {number} has no column {name!r}, unlike others: it has {listed(there)}."
         )
-    return source.columns(names)
-
-
-def chunk_of_frame(frame, roles: Roles, inputs_only: bool, number: int, *beside) -> Chunk:
-    """Return a partition as a chunk."""
-    if not len(frame):
-        return Chunk(np.empty(0))
-    table = columns_of(frame, roles.columns(inputs_only), number)
     with naming_partition(number):
-        return with_targets(chunk_of(table, roles, 0, inputs_only), *beside)
+        return with_targets(chunk_of(source.columns(names), roles, 0, inputs_only), *beside)
 
 
 def with_targets(chunk: Chunk, y, weight, noise_variance) -> Chunk:

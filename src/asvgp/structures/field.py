@@ -31,8 +31,7 @@ from asvgp.structures.field_cells import (
     plan_for,
     requested_cells,
 )
-from asvgp.structures.points import Points
-from asvgp.structures.structure import Ends, Structure
+from asvgp.structures.structure import Ends, Points, Structure
 from asvgp.training.finest import doublings
 from asvgp.training.fit import Fit, fit
 from asvgp.training.problem import Problem, State

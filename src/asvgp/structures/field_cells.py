@@ -16,7 +16,7 @@ from asvgp.model.plan import Plan
 from asvgp.policies import DATA, MEMORY
 from asvgp.runtime.progress import Progress
 from asvgp.statistics import Statistics
-from asvgp.structures.points import Points
+from asvgp.structures.structure import Points
 from asvgp.training.finest import doublings, shared_out, smooth_cells
 from asvgp.training.pilot import lengths
 

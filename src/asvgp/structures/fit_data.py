@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,15 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.data.columns import Columns, Gridded, Layout, Table, match
-from asvgp.data.features import Features
+from asvgp.data.columns import Columns, Features, Gridded, Layout, Table, match
 from asvgp.data.inputs import read_targets, read_weights, refuse_text
 from asvgp.kernels import Kernel, check_units
 from asvgp.statistics import Statistics
 from asvgp.structures.field import Field
 from asvgp.structures.line import Line
-from asvgp.structures.points import Points
-from asvgp.structures.structure import Structure
+from asvgp.structures.structure import Points, Structure
 from asvgp.times import TimeAxis, is_time
 
 
@@ -147,7 +146,9 @@ def structure_of(kernel: Kernel, table: Table, trained: bool = True, domain=None
         column, axis = table.column(number), None
         if is_time(column):
             axis = TimeAxis.from_values(column, name=table.column_name(number))
-            axis = _counted_from(axis, pairs.get(number))
+            with suppress(TypeError, ValueError):  # said where the domain is used
+                if pairs.get(number) is not None:
+                    axis = replace(axis, origin=TimeAxis.from_values(pairs[number]).origin)
         elif not isinstance(column, np.ndarray) or column.dtype.kind in "OU":
             refuse_text(column, table.column_name(number))
         axes.append(axis)
@@ -166,11 +167,3 @@ def _pairs(domain, layout: Layout, single: bool) -> dict:
     if single:
         return {layout.input: domain}
     return dict(zip(layout.over, domain if isinstance(domain, Sequence) else (), strict=False))
-
-
-def _counted_from(axis: TimeAxis, pair) -> TimeAxis:
-    """Return the axis counted from the beginning of a domain, where there is one to be read."""
-    try:
-        return axis if pair is None else replace(axis, origin=TimeAxis.from_values(pair).origin)
-    except (TypeError, ValueError):  # what is wrong with it is said where it is used
-        return axis

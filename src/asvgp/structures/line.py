@@ -19,8 +19,7 @@ from asvgp.posterior.posterior import LinePoints
 from asvgp.runtime.memory import physical_memory
 from asvgp.statistics import Statistics
 from asvgp.statistics.intervals import check_uncut, cut, finest_uncut
-from asvgp.structures.points import Points
-from asvgp.structures.structure import Ends, Structure
+from asvgp.structures.structure import Ends, Points, Structure
 from asvgp.times import TimeAxis
 from asvgp.training.finest import finest_cells
 from asvgp.training.fit import Fit, fit
