@@ -27,7 +27,8 @@ def tell(session: Session, gp, path: str, **further) -> None:
 
     Further facts are for those who read JSON.
     """
-    from asvgp.diagnostics.summary import summary
+    from asvgp.diagnostics.summary import summary, worded
+    from asvgp.times import Duration
 
     facts = facts_of(gp, path) | further
     named = [
@@ -37,7 +38,9 @@ def tell(session: Session, gp, path: str, **further) -> None:
     if facts["trained"]:
         found = summary(gp)
         facts |= found.as_dict()
-        facts["hyperparameters"] = [with_unit(row) for row in facts["hyperparameters"]]
+        for row in facts["hyperparameters"]:
+            row["unit"] = "seconds" if isinstance(row["estimate"], Duration) else None
+            row["in_words"] = worded(row["estimate"], 5)
         text = "\n".join([*named, str(found)])
     else:
         facts |= {"kernel": repr(gp.kernel), "observations": gp.stats_.count}
@@ -60,15 +63,6 @@ def facts_of(gp, path: str) -> dict[str, Any]:
         "num_basis_setting": gp.num_basis,
         "time_origin": origins or None,
     }
-
-
-def with_unit(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a hyperparameter with its unit, if it is a duration, and as the summary prints it."""
-    from asvgp.diagnostics.summary import worded
-    from asvgp.times import Duration
-
-    unit = "seconds" if isinstance(row["estimate"], Duration) else None
-    return {**row, "unit": unit, "in_words": worded(row["estimate"], 5)}
 
 
 def inputs_of(gp) -> list[str]:

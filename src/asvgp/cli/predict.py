@@ -121,7 +121,12 @@ def predict(
         advance = progress.passing(total, "prediction")
         for portion in rows:
             found = answers(gp, portion, components, include_noise, level)
-            table.write(with_answers(portion.columns, found))
+            if both := [name for name in portion.columns if name in found]:
+                raise ValueError(
+                    f"The data have a column {both[0]!r}, which is also the name of a prediction: "
+                    "rename it, or do not keep it."
+                )
+            table.write({**portion.columns, **found})
             advance(len(portion.X))
         if table.writer is None:
             raise ValueError("There are no data: 0 rows.")
@@ -238,13 +243,3 @@ def answers(gp, portion: Portion, components, include_noise, level) -> dict[str,
             mean = found[f"mean{ending}"]
             out |= {f"lower{ending}": mean - half, f"upper{ending}": mean + half}
     return out
-
-
-def with_answers(columns: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of the output."""
-    if both := [name for name in columns if name in found]:
-        raise ValueError(
-            f"The data have a column {both[0]!r}, which is also the name of a prediction: rename "
-            "it, or do not keep it."
-        )
-    return {**columns, **found}

@@ -68,7 +68,10 @@ class Settings:
             raise ValueError(f"optimizer must be 'lbfgs', LBFGS(...) or None, got {optimizer!r}.")
         if not (degree is None or _is_integer(degree)):
             raise ValueError(f"degree must be None or an integer, got {degree!r}.")
-        _check_device(device)
+        if not (isinstance(device, str) and (device in ("cpu", "torch") or device[:4] == "cuda")):
+            raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}.")
+        if device != "cpu":
+            device_for(device)
         if not (progress == "auto" or isinstance(progress, bool)):
             raise ValueError(f"progress must be 'auto', True or False, got {progress!r}.")
         settings = cls(
@@ -130,13 +133,6 @@ def _check_kernel(kernel: Any) -> None:
         raise ValueError(
             f"kernel={kernel!r} has fixed effects only: add a process, such as Matern32()."
         )
-
-
-def _check_device(device: Any) -> None:
-    if not (isinstance(device, str) and (device in ("cpu", "torch") or device.startswith("cuda"))):
-        raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}.")
-    if device != "cpu":
-        device_for(device)
 
 
 def _num_basis(given: Any) -> int | tuple[int, ...] | None:

@@ -26,8 +26,7 @@ from asvgp.model.chain_effects import Estimate, input_power
 from asvgp.model.elimination import Elimination
 from asvgp.model.prior import ChainPrior
 from asvgp.posterior.averages import Chain
-from asvgp.posterior.chain_averages import ChainAverages
-from asvgp.posterior.chain_fitted import fitted_values
+from asvgp.posterior.chain_averages import ChainAverages, fitted_values
 from asvgp.posterior.posterior import (
     FittedValues,
     LinePoints,

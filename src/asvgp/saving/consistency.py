@@ -24,7 +24,7 @@ from asvgp.policies import LINE
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
-from asvgp.statistics.combining import SUMS
+from asvgp.statistics.statistics import shapes_of_sums
 from asvgp.structures.field import Field
 from asvgp.structures.fit_data import FitData, class_of
 from asvgp.structures.line import Line
@@ -89,16 +89,15 @@ def check_model(settings: Mapping[str, Any], state: Mapping[str, Any]) -> None:
 def _fit(fit: Any, data: FitData) -> None:
     _is("the fit", fit, Fit)
     posterior, structure = fit.posterior, data.structure
-    _is(
-        "the posterior", posterior, ChainPosterior if isinstance(structure, Line) else GridPosterior
-    )
+    single = isinstance(structure, Line)
+    _is("the posterior", posterior, ChainPosterior if single else GridPosterior)
     for part in (fit, posterior):
         _trained(part.kernel, data.layout.kernel)
     _is("the posterior's statistics", posterior.stats, Statistics)
     _statistics(posterior.stats, structure)
     if posterior.stats.outputs != data.outputs:
         raise ValueError("the posterior has other outputs than the statistics")
-    (_chain_posterior if isinstance(structure, Line) else _grid_posterior)(posterior)
+    (_chain_posterior if single else _grid_posterior)(posterior)
 
 
 def _chain_posterior(posterior: ChainPosterior) -> None:
@@ -169,9 +168,9 @@ def _statistics(stats: Statistics, structure: Structure[Any]) -> None:
     _whole("linear", stats.linear, linear, linear)
     if len(stats.smooths) != len(layout.smooths):
         raise ValueError("the statistics have other columns than the kernel")
-    options = {"smooths": stats.smooths, "linear": stats.linear}
-    like = Statistics.empty(stats.grids, stats.degrees, outputs, **options)
-    shapes = {name: getattr(like, name).shape for name in (*SUMS, "centre", "column_centre")}
+    columns = sum(grid.cells + degree for grid, degree in stats.smooths) + stats.linear
+    shapes = shapes_of_sums(stats.grids, stats.degrees, columns, outputs)
+    shapes |= {"centre": (outputs,), "column_centre": (stats.linear,)}
     shapes |= dict.fromkeys(("widths", "width_weights"), (len(stats.widths),))
     pairs = tuple((k + 1) * (k + 2) // 2 for k in stats.degrees)
     if layout.intervals is not None and stats.moments.shape[1:] == pairs:  # averages, now or once

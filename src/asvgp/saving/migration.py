@@ -67,16 +67,11 @@ def _line(parts: Parts) -> tuple[str, Parts]:
     return "Line", parts
 
 
-def _renamed(name: str) -> Callable[[Parts], tuple[str, Parts]]:
-    """Return a function for a class that only has another name today."""
-    return lambda parts: (name, parts)
-
-
 MIGRATIONS: dict[str, Callable[[Parts], tuple[str, Parts]]] = {
     "Statistics": _one_input,
-    "FieldStatistics": _renamed("Statistics"),
+    "FieldStatistics": lambda parts: ("Statistics", parts),
     "Seen": _data_read,
     "Line": _line,
-    "Posterior": _renamed("ChainPosterior"),
-    "FieldPosterior": _renamed("GridPosterior"),
+    "Posterior": lambda parts: ("ChainPosterior", parts),
+    "FieldPosterior": lambda parts: ("GridPosterior", parts),
 }

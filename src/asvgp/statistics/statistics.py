@@ -35,9 +35,22 @@ from asvgp.statistics.nesting import coarsened, coarsened_columns, common_factor
 from asvgp.statistics.pass_many import columns_of
 
 Smooth = tuple[Grid, int]  # grid and degree: cells + degree columns
-
-
 _no_numbers = partial(np.empty, 0)
+
+
+def shapes_of_sums(
+    grids: Sequence[Grid], degrees: Sequence[int], columns: int, outputs: int
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of all `SUMS`, where there are no averages among the data."""
+    cells, powers = tuple(grid.cells for grid in grids), tuple(k + 1 for k in degrees)
+    return {
+        "moments": (*cells, *(2 * k + 1 for k in degrees)),
+        "targets": (outputs, *cells, *powers),
+        "cross": (*cells, *powers, columns),
+        "column_gram": (columns, columns),
+        "column_targets": (outputs, columns),
+        "squares": (outputs,),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,21 +265,15 @@ class Statistics:
         degrees = (int(degree),) if isinstance(degree, int | np.integer) else tuple(degree)
         if len(grids) != len(degrees):
             raise ValueError(f"{len(grids)} grids but {len(degrees)} degrees: give one each.")
-        cells = tuple(grid.cells for grid in grids)
-        powers = tuple(k + 1 for k in degrees)
         columns = sum(grid.cells + degree for grid, degree in smooths) + linear
+        shapes = shapes_of_sums(grids, degrees, columns, outputs)
         return cls(
             grids,
             degrees,
             tuple(smooths),
             linear,
-            np.zeros(cells + tuple(2 * k + 1 for k in degrees)),
-            np.zeros((outputs, *cells, *powers)),
-            np.zeros((*cells, *powers, columns)),
-            np.zeros((columns, columns)),
-            np.zeros((outputs, columns)),
-            np.zeros(outputs),
-            0,
+            **{name: np.zeros(shape) for name, shape in shapes.items()},
+            count=0,
             centre=np.zeros(outputs) if centre is None else centre,
             column_centre=np.zeros(linear) if column_centre is None else column_centre,
             convention=convention,
@@ -304,10 +311,7 @@ class Statistics:
         grids: Sequence[Grid], degrees: Sequence[int], columns: int = 0, outputs: int = 1
     ) -> int:
         """Return the memory that statistics of these shapes take, in bytes."""
-        powers = prod(k + 1 for k in degrees)
-        sums = prod(2 * k + 1 for k in degrees) + powers * (outputs + columns)
-        cells = prod(grid.cells for grid in grids)
-        return 8 * (cells * sums + columns * (columns + outputs) + outputs)
+        return 8 * sum(map(prod, shapes_of_sums(grids, degrees, columns, outputs).values()))
 
     @property
     def nbytes(self) -> int:

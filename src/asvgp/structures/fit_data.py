@@ -140,13 +140,14 @@ def structure_of(kernel: Kernel, table: Table, trained: bool = True, domain=None
     """
     layout = match(kernel, table)
     kind = class_of(layout)
-    pairs = _pairs(domain, layout, kind is Line)
+    given = domain if isinstance(domain, Sequence) else ()  # one pair per input, for a field
+    pairs = {layout.input: domain} if kind is Line else dict(zip(layout.over, given, strict=False))
     axes = []
     for number in layout.used:
         column, axis = table.column(number), None
         if is_time(column):
             axis = TimeAxis.from_values(column, name=table.column_name(number))
-            with suppress(TypeError, ValueError):  # said where the domain is used
+            with suppress(TypeError, ValueError):  # which are raised where the domain is used
                 if pairs.get(number) is not None:
                     axis = replace(axis, origin=TimeAxis.from_values(pairs[number]).origin)
         elif not isinstance(column, np.ndarray) or column.dtype.kind in "OU":
@@ -160,10 +161,3 @@ def structure_of(kernel: Kernel, table: Table, trained: bool = True, domain=None
 def class_of(layout: Layout) -> type[Line] | type[Field]:
     """Return the class of the structure that a layout has."""
     return Line if layout.single else Field
-
-
-def _pairs(domain, layout: Layout, single: bool) -> dict:
-    """Return the domains that the user gave, by column."""
-    if single:
-        return {layout.input: domain}
-    return dict(zip(layout.over, domain if isinstance(domain, Sequence) else (), strict=False))
