@@ -140,7 +140,7 @@ def test_large_grids_are_looked_at_in_part(monkeypatch):
     columns, values, _ = points.sampled(y)
     np.testing.assert_array_equal(columns[0], np.repeat(axes[0], 50))
     np.testing.assert_array_equal(values, y)
-    monkeypatch.setattr("asvgp.structures.points.PILOT", replace(PILOT, rows=100))
+    monkeypatch.setattr("asvgp.structures.structure.PILOT", replace(PILOT, rows=100))
     columns, values, _ = points.sampled(y)
     assert len(values) == 100
     table = {(a, b): v for a, b, v in zip(*points.expanded().main, y[:, 0], strict=True)}
