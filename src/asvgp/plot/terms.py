@@ -86,7 +86,8 @@ def components(
             elif isinstance(over, tuple):
                 shown = tuple(side.column for side in over)
                 held = view.held(shown, at, view.typical(shown))
-                surface = evaluate(view, *over, held, panel, number)
+                first, second = over
+                surface = evaluate(view, first, second, held, panel, number)
                 most = float(np.abs(surface.mean).max()) or 1.0
                 image = draw_surface(panel, surface, False, (-most, most))
                 colour_bar(panel, image, "contribution")

@@ -267,12 +267,13 @@ class Statistics:
             raise ValueError(f"{len(grids)} grids but {len(degrees)} degrees: give one each.")
         columns = sum(grid.cells + degree for grid, degree in smooths) + linear
         shapes = shapes_of_sums(grids, degrees, columns, outputs)
+        sums: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
         return cls(
             grids,
             degrees,
             tuple(smooths),
             linear,
-            **{name: np.zeros(shape) for name, shape in shapes.items()},
+            **sums,
             count=0,
             centre=np.zeros(outputs) if centre is None else centre,
             column_centre=np.zeros(linear) if column_centre is None else column_centre,
