@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -23,6 +24,7 @@ from asvgp import (
 )
 from asvgp.estimators.persistence import SETTINGS, STATE
 from asvgp.kernels import PROCESSES, Component
+from asvgp.likelihoods import Gaussian
 from asvgp.linalg.chain import elimination
 from asvgp.model.grid import GridEngine
 from asvgp.saving.encoding import Decoder, Encoder
@@ -267,3 +269,20 @@ def test_kernels_have_no_field_that_is_not_saved():
         assert issubclass(kind, Component)
         names = set(vars(kind(dim=0)))
         assert names == {*kind.parameters, "dim", "fixed", "bounds"}
+
+
+@dataclass(frozen=True)
+class Heavy(Gaussian):
+    """A likelihood that a model file does not know."""
+
+
+@pytest.mark.parametrize("stale", [False, True])
+def test_other_likelihoods_are_refused_rather_than_saved_as_gaussian(stale, path):
+    gp = GPRegressor(num_basis=20).fit(np.arange(50.0), np.sin(np.arange(50.0)))
+    gp._fit_now = replace(gp._fit_now, likelihood=Heavy(0.1))
+    if stale:
+        gp.partial_fit([25.5], [0.0])
+        assert "_fit_now" not in vars(gp)
+    with pytest.raises(TypeError, match="only, not Heavy"):
+        gp.save(path)
+    assert not path.exists()

@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from asvgp.data.columns import Features
 from asvgp.estimators.regressor import GPRegressor
+from asvgp.likelihoods import Gaussian
 from asvgp.saving.consistency import check_model
 from asvgp.saving.encoding import Decoder, Encoder, likelihood_from
 from asvgp.saving.model_file import ModelFileError, damage, read, write
@@ -25,19 +26,24 @@ def save(estimator: GPRegressor, path, **notes) -> None:
 
     Notes are values that JSON can hold, for programs that `read` the file; `load` ignores them.
     """
-    known = vars(estimator)
-    if "_data" not in known:
+    attributes = vars(estimator)
+    if "_data" not in attributes:
         raise NotFittedError(
             f"This {type(estimator).__name__} has no data yet: there is nothing to save. Call fit "
             "or partial_fit first."
         )
-    if "_warm" in known:
-        kernel, likelihood = known["_warm"]
-        known = known | {"_warm": (kernel, likelihood.noise)}
+    for name in attributes.keys() & {"_fit_now", "_warm"}:
+        if type(likelihood := attributes[name].likelihood) is not Gaussian:
+            raise TypeError(f"A model file can hold a Gaussian likelihood only, not {likelihood}.")
+    if "_warm" in attributes:
+        kernel, likelihood = attributes["_warm"]
+        attributes = attributes | {"_warm": (kernel, likelihood.noise)}
     encode = Encoder()
-    settings = {name: encode(known[name], name) for name in SETTINGS}
-    state = {name: encode(known[name], name.strip("_")) for name in STATE if name in known}
-    names = known.get("feature_names_in_")
+    settings = {name: encode(attributes[name], name) for name in SETTINGS}
+    state = {
+        name: encode(attributes[name], name.strip("_")) for name in STATE if name in attributes
+    }
+    names = attributes.get("feature_names_in_")
     if names is not None:
         state["feature_names_in_"] = [str(name) for name in names]
     model = {"settings": settings, "shared": encode.shared, "state": state} | notes
