@@ -401,6 +401,9 @@ def test_files_and_iterators_come_back_as_they_are_read(fitted, files, expected)
     assert [batch.num_rows for batch in batches] == [1000, 1000, 1000]
     answer = pa.Table.from_batches(batches)
     check(answer["mean"], answer["std"], expected)
+    paths = [str(files / "many" / f"{i}.parquet") for i in range(3)]
+    for several in (paths, tuple(paths)):
+        assert fitted.predict(several).read_all() == answer
     read = []
 
     def watched():

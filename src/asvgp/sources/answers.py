@@ -17,10 +17,12 @@ from asvgp.sources.source import Chunk, Predict, Source, open_source
 def source_to_predict(X, named: bool, inputs=None) -> Source | None:
     """Return the source of inputs that X stands for, to be answered in kind; None for arrays.
 
-    A frame is one only where the model is ``named``, fitted to a source: others answer arrays,
-    as scikit-learn does.
+    A frame or a list of paths is one only where the model is ``named``, fitted to a source:
+    others answer arrays, as scikit-learn does.
     """
-    if not (isinstance(X, Source | str | PathLike) or is_lazy(X) or (named and is_frame(X))):
+    items = X if named and isinstance(X, list | tuple) else [X]
+    paths = len(items) > 0 and all(isinstance(item, str | PathLike) for item in items)
+    if not (paths or isinstance(X, Source) or is_lazy(X) or (named and is_frame(X))):
         return None
     return open_source(X).inputs_only(inputs)
 
