@@ -109,3 +109,11 @@ def test_gradient_does_not_depend_on_the_path(kernel):
     ]
     assert results[0].elbo == pytest.approx(results[1].elbo, rel=1e-11)
     np.testing.assert_allclose(results[0].gradient, results[1].gradient, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("bound", [lower_bound, upper_bound])
+def test_statistics_without_a_sum_of_squares_have_no_gaussian_bound(bound):
+    stats = Statistics.from_data([0.2, 0.7], [1.0, -1.0], Grid(0.0, 1.0, 4), 2)
+    sites = stats.with_tables(stats.moments, stats.targets)
+    with pytest.raises(ValueError, match="the Gaussian bound does not apply"):
+        bound(Matern32(), 0.1, sites, 2)

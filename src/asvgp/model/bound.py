@@ -14,12 +14,13 @@ upper bound (Titsias, 2014). Fixed effects are among the unknowns of K and P.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, pi
+from math import isnan, log, pi
 
 import numpy as np
 
 from asvgp.basis import Array
 from asvgp.model.engine import Factored
+from asvgp.statistics import Statistics
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def lower_bound(factored: Factored, objective: str = "elbo") -> Bound:
     """Return the bound, with the gradient of the ``objective``, "elbo" or "evidence"."""
     noise, outputs = factored.noise, factored.engine.outputs
     stats = factored.engine.statistics
-    squares, explained = float(stats.squares.sum()) / noise, float(factored.explained.sum())
+    squares, explained = _squares(stats) / noise, float(factored.explained.sum())
     missed_by, d_missed = factored.missed()
     # Differences of large numbers, none of them negative but for rounding; a bound that
     # rounding pushed up would be no bound, and training would climb it.
@@ -67,8 +68,18 @@ def upper_bound(factored: Factored) -> float:
     engine, noise = factored.engine, factored.noise
     wide = noise + max(float(factored.missed(derivatives=False)[0].sum()), 0.0)
     wider = engine.factor(factored.kernel, factored.likelihood.with_noise(wide), remember=False)
-    misfit = float(engine.statistics.squares.sum()) / wide - float(wider.explained.sum())
+    misfit = _squares(engine.statistics) / wide - float(wider.explained.sum())
     return 0.5 * (_constant(factored) - max(misfit, 0.0))
+
+
+def _squares(stats: Statistics) -> float:
+    """Return the sum of w y**2 over all outputs."""
+    squares = float(stats.squares.sum())
+    if isnan(squares):
+        raise ValueError(
+            "These statistics have no sum of squares: the Gaussian bound does not apply."
+        )
+    return squares
 
 
 def _constant(factored: Factored) -> float:
