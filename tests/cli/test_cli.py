@@ -17,7 +17,7 @@ from asvgp import GPRegressor, Matern32
 from asvgp.cli import checkpoint
 from asvgp.cli.app import COMMANDS, app
 from asvgp.estimators.ingest import Reader
-from asvgp.kernels.text import parse_kernel
+from asvgp.kernels.text import PARTS, parse_kernel
 from tests.cli.command_line import call, field, power, write
 
 
@@ -379,6 +379,11 @@ def test_help_has_examples_that_can_be_read(name):
     for line in text.partition("Examples:")[2].splitlines():
         said = [word for word in line.split() if word.startswith("-") and word != "-"]
         assert set(said) <= known, line
+
+
+def test_help_of_fit_lists_all_kernels():
+    words = call("fit", "--help").stdout.replace(",", " ").replace(".", " ").split()
+    assert set(PARTS) <= set(words)
 
 
 def test_completion_of_shells_and_columns(files):

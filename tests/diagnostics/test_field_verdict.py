@@ -10,8 +10,9 @@ import warnings
 import numpy as np
 import pytest
 
-from asvgp import GPRegressor, Matern12, Matern32, Matern52
+from asvgp import SHO, GPRegressor, Matern12, Matern32, Matern52, Matern72
 from asvgp.diagnostics.verdict import BasisVerdict
+from asvgp.model.conditioning import rougher
 from asvgp.model.grid import GridEngine
 
 FIXED = {"optimizer": None}
@@ -115,6 +116,18 @@ def test_only_rougher_kernels_that_there_are_are_advised(one, lengthscale, words
     (note,) = (str(warning.message) for warning in said)
     assert ("rougher kernel" in note) == bool(words)
     assert words.removeprefix("; a rougher kernel, ").partition(",")[0] in note
+
+
+@pytest.mark.parametrize(
+    "process, words",
+    [
+        (Matern72(), "as Matern52 in place of Matern72"),
+        (Matern12(), ""),
+        (SHO(), ""),
+    ],
+)
+def test_rougher_kernels_are_of_the_same_family(process, words):
+    assert rougher(process) == words
 
 
 def test_nothing_is_announced_where_the_basis_is_enough():

@@ -9,6 +9,7 @@ from scipy.interpolate import BSpline
 
 from asvgp import SHO, Matern12, Matern32, Matern52, Matern72
 from asvgp.basis import Grid
+from asvgp.kernels import PROCESSES, Matern
 from asvgp.kernels.dynamics import Dynamics
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.integrals import integrate
@@ -219,6 +220,24 @@ def test_the_unit_of_x_does_not_matter():
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-8 * np.abs(a).max())
+
+
+def test_advice_on_derivatives_knows_all_kernels(monkeypatch):
+    class Matern112(Matern):
+        order = 5
+
+    posterior = posterior_of(Matern12())
+    for order, words in (
+        (1, "Matern32 or SHO"),
+        (3, "such as Matern72"),
+        (4, "Matern72, the smooth"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            derivative(posterior, [0.5], order)
+    monkeypatch.setattr("asvgp.posterior.posterior.PROCESSES", (*PROCESSES, Matern112))
+    for order, words in ((4, "such as Matern112"), (6, "Matern112, the smoothest .* has 5")):
+        with pytest.raises(ValueError, match=words):
+            derivative(posterior, [0.5], order)
 
 
 def test_a_derivative_that_does_not_exist():

@@ -19,6 +19,17 @@ from asvgp.cli.session import Session, common, examples
 from asvgp.cli.values import KERNEL, NUM_BASIS, SPAN, ColumnName
 
 
+class KernelOption(click.Option):
+    """An option whose help lists all kernels, which are imported only when it is shown."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the option as written, and its help."""
+        from asvgp.kernels.text import PARTS
+
+        self.help = f"Joined by + and *: {', '.join(PARTS)}."
+        return super().get_help_record(ctx)
+
+
 @click.command(
     short_help="Fit a model to files and save it.",
     epilog=examples(
@@ -48,10 +59,10 @@ from asvgp.cli.values import KERNEL, NUM_BASIS, SPAN, ColumnName
 @column_options
 @click.option(
     "--kernel",
+    cls=KernelOption,
     type=KERNEL,
     default="matern32",
     show_default=True,
-    help="Joined by + and *: matern12, matern32, matern52, matern72, sho, constant, linear.",
 )
 @click.option("--num-basis", type=NUM_BASIS, default="auto", show_default=True)
 @click.option(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.kernels import Component, Matern12, Matern32, Matern52, Matern72
+from asvgp.kernels import PROCESSES, Component, Matern
 from asvgp.kernels.algebra import renamed
 from asvgp.model.axis import Axis
 from asvgp.model.breakdown import advice, all_axes
@@ -21,11 +21,6 @@ from asvgp.model.plan import Plan
 from asvgp.policies import VERDICT
 
 _EPS = float(np.finfo(float).eps)
-_ROUGHER: dict[type[Component], type[Component]] = {
-    Matern72: Matern52,
-    Matern52: Matern32,
-    Matern32: Matern12,
-}
 
 
 def relative_errors(factored: GridFactored) -> Array:
@@ -117,8 +112,11 @@ def _side(plan: Plan, axis: Axis, requested: int) -> str:
 
 def rougher(process: Component) -> str:
     """Name a kernel that leaves more digits on fine cells; an empty string if there is none."""
-    below = _ROUGHER.get(type(process))
-    return f"as {below.__name__} in place of {type(process).__name__}" if below else ""
+    below = [p for p in PROCESSES if issubclass(p, Matern) and p.order < process.order]
+    if not isinstance(process, Matern) or not below:
+        return ""
+    nearest = max(below, key=lambda p: p.order)
+    return f"as {nearest.__name__} in place of {type(process).__name__}"
 
 
 def wide_deviations(missed: float, scatter: float, noise: float) -> list[str]:

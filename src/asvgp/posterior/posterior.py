@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.kernels import Kernel
+from asvgp.kernels import PROCESSES, Kernel
 from asvgp.likelihoods import Likelihood
 from asvgp.runtime.checks import finite_range, non_negative_integer
 from asvgp.statistics import Statistics
@@ -31,7 +31,7 @@ class LinePoints:
 
     @classmethod
     def of(cls, points, name: str = "x") -> LinePoints:
-        """Return points as they are, or an array, if finite, as points without covariates."""
+        """Return LinePoints unchanged; turn a finite array into LinePoints without covariates."""
         if isinstance(points, LinePoints):
             return points
         x = np.asarray(points).ravel()
@@ -153,9 +153,6 @@ def eigen_root(covariance: Array) -> Array:
 AnyPosterior = TypeVar("AnyPosterior", bound=Posterior[Any])
 
 
-_SMOOTHER = {1: "Matern32 or SHO", 2: "Matern52", 3: "Matern72"}
-
-
 def check_component(posterior: Posterior[Any], component: int | None) -> None:
     """Check that the kernel has a component of this number."""
     count = len(posterior.kernel.components)
@@ -180,9 +177,12 @@ def check_order(posterior: Posterior[Any], order: int, component: int | None) ->
         name = repr(part)
         if len(components) > 1:
             name = f"component {number} of the sum, {part!r},"
-        advice = "Matern72, the smoothest kernel there is, has 3"
-        if order in _SMOOTHER:
-            advice = f"take a smoother kernel in its place, such as {_SMOOTHER[order]}"
+        smoothest = max(PROCESSES, key=lambda process: process.order)
+        advice = f"{smoothest.__name__}, the smoothest kernel there is, has {smoothest.order}"
+        if order <= smoothest.order:
+            enough = min(process.order for process in PROCESSES if process.order >= order)
+            names = [process.__name__ for process in PROCESSES if process.order == enough]
+            advice = f"take a smoother kernel in its place, such as {' or '.join(names)}"
         smooth = [i for i, other in enumerate(components) if other.order >= order]
         if component is None and smooth:
             advice += (
