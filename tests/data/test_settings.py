@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from asvgp import LBFGS, Constant, GPRegressor, Matern12, Matern32, Matern52
+from asvgp import LBFGS, SHO, Constant, GPRegressor, Matern12, Matern32, Matern52, Matern72
 from asvgp.data.settings import Settings
 
 
@@ -37,6 +37,16 @@ def test_degrees_are_those_of_all_factors():
     assert Settings.parse(kernel, degree=4).degrees(kernel) == (4, 4, 4)
     with pytest.raises(ValueError, match=r"from 3 .* to 4, got 5"):
         Settings.parse(kernel, degree=5).degrees(kernel, most=4)
+
+
+def test_default_degrees_have_the_same_limit():
+    most = {"most": 3, "reason": " with several inputs"}
+    assert Settings.parse(SHO()).degrees(SHO(), **most) == (3,)
+    for degree in (None, 4):
+        with pytest.raises(ValueError, match=r"degree 4, but .* several inputs is 3: .* kernel\.$"):
+            Settings.parse(Matern72(), degree=degree).degrees(Matern72(), **most)
+    with pytest.raises(ValueError, match=r"needs splines of degree 3, .* or degree=2\.$"):
+        Settings.parse(SHO()).degrees(SHO(), most=2)
 
 
 @pytest.mark.parametrize(

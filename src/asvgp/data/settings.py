@@ -113,9 +113,16 @@ class Settings:
         says why a degree above ``most`` is refused.
         """
         factors = [factor for part in kernel.components for factor in part.factors]
-        if self.degree is None:
-            return tuple(factor.default_degree for factor in factors)
+        defaults = tuple(factor.default_degree for factor in factors)
         least = max(factor.order + 1 for factor in factors)
+        needed = max(defaults) if self.degree is None else least
+        if needed > most:
+            raise ValueError(
+                f"{kernel!r} needs splines of degree {needed}, but the highest{reason} is {most}: "
+                f"use a rougher kernel{f', or degree={most}' if least <= most else ''}."
+            )
+        if self.degree is None:
+            return defaults
         if not least <= self.degree <= most:
             raise ValueError(
                 f"degree must be None or an integer from {least} (for {kernel!r}) to {most}"
