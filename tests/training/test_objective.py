@@ -178,7 +178,7 @@ class Scaled(Gaussian):
 
 def test_a_likelihood_without_parameters_stays_as_it_is():
     problem, engine, _ = line()
-    problem = replace(problem, likelihood=Fixed(0.05), given=True)
+    problem = replace(problem, likelihood=Fixed(0.05), from_user=True)
     trained = train(LineSchedule(problem, engine.statistics, auto=False))
     assert trained.state.likelihood == Fixed(0.05)
     assert trained.report.converged

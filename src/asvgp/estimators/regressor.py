@@ -328,8 +328,8 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
             settings.objective,
             settings.optimizer or LBFGS(),
             progress.training,
-            given=noise is not None,
-            known=data.known_noise,
+            from_user=noise is not None,
+            fixed_likelihood=data.known_noise,
         )
         with progress, one_blas_thread:
             return data.structure.fit(settings, problem, data.stats, warm)

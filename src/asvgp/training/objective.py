@@ -2,7 +2,7 @@
 
 The objective is the sum of the bounds of one or several engines: of the model itself, or of
 several parts of a large field. It remembers every state that was evaluated. A state at which P
-cannot be factored is a bad state, not an error: it is worse than all that are known.
+cannot be factored is a bad state, not an error: it is worse than all others.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Objective:
         self.names += problem.likelihood.parameters
         self.limits = [(low / step, high / step) for low, high in limits]
         self.trace: list[float] = []
-        self.known: dict[State, Bound] = {}
+        self.evaluated: dict[State, Bound] = {}
         self.best: tuple[float, State | None] = (-np.inf, None)
         self.failure: np.linalg.LinAlgError | None = None
         self.shown_size: int | None = None  # cells or functions, if evaluations are to be watched
@@ -88,8 +88,8 @@ class Objective:
 
     def bound(self, state: State) -> Bound:
         """Return the bound of a state, computed once; the best state is remembered."""
-        if state in self.known:
-            return self.known[state]
+        if state in self.evaluated:
+            return self.evaluated[state]
         with plain_interrupts():
             try:
                 name = self.problem.objective
@@ -97,7 +97,7 @@ class Objective:
             except np.linalg.LinAlgError as error:
                 self.failure = error
                 bound = self._failed()
-        self.known[state] = bound
+        self.evaluated[state] = bound
         value = self.value(bound)
         if value == -np.inf:
             return bound
@@ -185,6 +185,6 @@ def log_limits(
     free = [name for name in kernel.parameters if name not in kernel.fixed]
     limits = [kernel.bounds.get(name, wide[name]) for name in free]
     limits += problem.likelihood.limits(*noise)
-    if problem.known:
+    if problem.fixed_likelihood:
         limits[len(free) :] = [(value, value) for value in problem.likelihood.values]
     return [(np.log(low), np.log(high)) for low, high in limits]

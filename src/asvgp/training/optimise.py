@@ -96,11 +96,6 @@ class Report:
         return "; ".join([text, *self.notes])
 
 
-def is_scale(name: str) -> bool:
-    """Return True for a hyperparameter that is a length along the input."""
-    return name.rpartition(".")[2] in ("lengthscale", "period")
-
-
 def maximise(objective: Objective, start: State, settings: LBFGS) -> Report:
     """Climb from a state; ``objective.best`` holds the best one, whatever happens.
 

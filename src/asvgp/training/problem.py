@@ -35,12 +35,12 @@ class Problem:
     objective: str  # "elbo" or "evidence"
     settings: LBFGS
     watch: Watch | None = None  # called after every evaluation
-    given: bool = False  # True if the likelihood's parameters are the user's starting values
-    known: bool = False  # True if they stay as they are
+    from_user: bool = False  # True if the likelihood's parameters are the user's starting values
+    fixed_likelihood: bool = False  # True if they stay as they are
 
     def likelihoods(self, noises: Iterable[float]) -> list[Likelihood]:
         """Return the likelihood to start from: as given, or with each of these noise variances."""
-        if self.given or self.known:
+        if self.from_user or self.fixed_likelihood:
             return [self.likelihood]
         return list(dict.fromkeys(map(self.likelihood.with_noise, sorted(noises))))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import nan
 
-from asvgp.kernels import Sum
+from asvgp.kernels import Kernel, Sum
 from asvgp.model.bound import Bound, upper_bound
 from asvgp.model.chain import ChainEngine
 from asvgp.model.effects import without_centres
@@ -20,7 +20,7 @@ from asvgp.posterior.chain import ChainPosterior
 from asvgp.statistics import Statistics
 from asvgp.training.climb import climb
 from asvgp.training.objective import Limits, Objective, log_limits
-from asvgp.training.optimise import Report, is_scale
+from asvgp.training.optimise import Report
 from asvgp.training.problem import Level, Problem, State
 from asvgp.training.starts import (
     line_starts,
@@ -75,7 +75,7 @@ class LineSchedule:
         def second_look(left: list[State]) -> list[State]:
             """Return some other starts if the optimum may have taken signal for noise."""
             best = objective.best[1]
-            if problem.known or best is None or best.noise <= LINE.noise_trap * estimate:
+            if problem.fixed_likelihood or best is None or best.noise <= LINE.noise_trap * estimate:
                 return []
             # The long-lengthscale optimum is a common trap.
             quiet = [start for start in left if start.noise <= 1.01 * estimate]
@@ -114,7 +114,7 @@ class LineSchedule:
         self._reached.append(report.objective)
         reached, data = self._reached, stats.count * len(stats.squares)
         gained = (reached[-1] - reached[-3]) / data if len(reached) > 2 else float("inf")
-        pinned = self.problem.objective == "evidence" and any(map(is_scale, report.at_bounds))
+        pinned = self._pinned(report)
         if gained < LINE.settled_gain and not pinned and not _hides_structure(self._scatters):
             return True
         last = (reached[-1] - reached[-2]) / data if len(reached) > 1 else 0.0
@@ -130,6 +130,11 @@ class LineSchedule:
             )
         return not self._finer
 
+    def _pinned(self, report: Report) -> list[str]:
+        """Return the names of lengths that ended at the least that the evidence allows."""
+        scales = _scales(self.problem.kernel) if self.problem.objective == "evidence" else []
+        return [name for name in report.at_bounds if name in scales]
+
     def final(self, engine: ChainEngine) -> ChainEngine:
         """Return the engine of the given grid, even if training was interrupted before."""
         return engine if self.auto or not self._finer else self._engine(self.stats)
@@ -143,8 +148,7 @@ class LineSchedule:
         self, posterior: ChainPosterior, bound: Bound, report: Report, trained: bool
     ) -> None:
         """Add a note on lengths that ended at the least that the knots can express."""
-        pinned = [name for name in report.at_bounds if is_scale(name)]
-        if self.problem.objective == "evidence" and pinned:
+        if pinned := self._pinned(report):
             report.notes.append(
                 f"{', '.join(pinned)} ended at the least that the knots can express, a few "
                 "spacings: give a larger num_basis, or objective='elbo'"
@@ -160,14 +164,19 @@ def line_limits(problem: Problem, stats: Statistics, plain: Statistics) -> Limit
     power, spread, shortest = signal_power(plain), signal_spread(plain), {}
     if problem.objective == "evidence":
         # On wider knots the splines are another process, which training would exploit.
-        for name in filter(is_scale, problem.kernel.parameters):
-            cells = LINE.shortest_lengthscale / (1.0 if name.endswith("lengthscale") else 2.0)
+        for name in _scales(problem.kernel):
+            cells = LINE.shortest_lengthscale / (2.0 if name.endswith("period") else 1.0)
             shortest[name] = cells * stats.grid.spacing
     weight = mean_weight(stats)
     least_noise = max(LINE.least_noise * spread, LINE.least_noise_of_power * power)
     noise = weight * least_noise, weight * LINE.most_noise * power
     grids = {part.factors[0].dim: stats.grid for part in problem.kernel.components}
     return log_limits(problem, grids, spread, power, noise, shortest, {})
+
+
+def _scales(kernel: Kernel) -> list[str]:
+    """Return the names of the hyperparameters that are lengths along the input."""
+    return [prefix + name for prefix, part in kernel.labelled for name in part.scales]
 
 
 def _proposals(problem: Problem, plain: Statistics, warm: State | None) -> list[State]:
