@@ -13,7 +13,7 @@ from asvgp.linalg.chain import sweep
 from asvgp.model.chain_effects import Design, Estimate, estimate
 from asvgp.model.effects import without_centres
 from asvgp.model.elimination import Elimination, eliminate
-from asvgp.model.engine import Forms, Likelihood, Remembered
+from asvgp.model.engine import Forms, NoiseModel, Remembered
 from asvgp.model.prior import ChainPrior
 from asvgp.statistics import Statistics
 
@@ -51,7 +51,7 @@ class ChainEngine:
         return self._prior
 
     def factor(
-        self, kernel: Kernel, likelihood: Likelihood, remember: bool = True
+        self, kernel: Kernel, likelihood: NoiseModel, remember: bool = True
     ) -> ChainFactored:
         """Factor P and solve for the mean; the effects are eliminated last."""
         solution = self._last.get(
@@ -74,7 +74,7 @@ class ChainFactored:
         self,
         engine: ChainEngine,
         kernel: Kernel,
-        likelihood: Likelihood,
+        likelihood: NoiseModel,
         chain: Elimination,
         effects: Estimate | None,
     ):

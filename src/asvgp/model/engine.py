@@ -25,7 +25,7 @@ from asvgp.statistics import Statistics
 Solution = TypeVar("Solution")
 
 
-class Likelihood(Protocol):
+class NoiseModel(Protocol):
     """The part of a likelihood that engines read; see `asvgp.likelihoods`."""
 
     @property
@@ -33,7 +33,7 @@ class Likelihood(Protocol):
         """Noise variance of an observation of weight one."""
         ...
 
-    def with_noise(self, noise: float, /) -> Likelihood:
+    def with_noise(self, noise: float, /) -> NoiseModel:
         """Return a copy with another noise variance."""
         ...
 
@@ -59,10 +59,10 @@ class Engine(Protocol):
     size: int  # number of unknowns: basis functions of all components, and fixed effects
 
     def with_statistics(self, statistics: Statistics, /) -> Engine:
-        """Return an engine for other sums on the same grids, sharing all tables with this one."""
+        """Return an engine for other sums on the same grids; tables that still apply are shared."""
         ...
 
-    def factor(self, kernel: Kernel, likelihood: Likelihood, remember: bool = True) -> Factored:
+    def factor(self, kernel: Kernel, likelihood: NoiseModel, remember: bool = True) -> Factored:
         """Factor P at the given hyperparameters.
 
         With ``remember`` the engine keeps this factorisation until it makes the next one to
@@ -75,7 +75,7 @@ class Factored(Protocol):
     """P, factored at one state of the hyperparameters."""
 
     kernel: Kernel
-    likelihood: Likelihood
+    likelihood: NoiseModel
     noise: float
     gained: float  # log|P| - log|K|, never negative
     explained: Array  # part of y' W y / noise that the model explains, one number per output
@@ -119,12 +119,12 @@ class Remembered(Generic[Solution]):
     """
 
     def __init__(self) -> None:
-        self._last: tuple[Kernel, Likelihood, Solution] | None = None
+        self._last: tuple[Kernel, NoiseModel, Solution] | None = None
 
     def get(
         self,
         kernel: Kernel,
-        likelihood: Likelihood,
+        likelihood: NoiseModel,
         make: Callable[[], Solution],
         remember: bool = True,
     ) -> Solution:

@@ -21,7 +21,7 @@ from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.model.breakdown import not_positive_definite
 from asvgp.model.devices import Device, DeviceArray, Factor
 from asvgp.model.effects import Centring, mean_square, prior_precisions, without_centres
-from asvgp.model.engine import Forms, Likelihood, Remembered
+from asvgp.model.engine import Forms, NoiseModel, Remembered
 from asvgp.model.grid_inverse import CellInverse, InverseSums, cell_inverse, inverse_sums
 from asvgp.model.grid_prior import GridPrior, TermForms
 from asvgp.model.grid_tables import GridTables, interleave
@@ -94,7 +94,7 @@ class GridEngine:
             self._prior = GridPrior(self.plan, kernel)
         return self._prior
 
-    def factor(self, kernel: Kernel, likelihood: Likelihood, remember: bool = True) -> GridFactored:
+    def factor(self, kernel: Kernel, likelihood: NoiseModel, remember: bool = True) -> GridFactored:
         """Factor P and solve for the mean."""
         prior = self.prior(kernel)
         solution = self._last.get(
@@ -171,7 +171,7 @@ class GridFactored:
     """
 
     def __init__(
-        self, engine: GridEngine, prior: GridPrior, likelihood: Likelihood, solution: Solution
+        self, engine: GridEngine, prior: GridPrior, likelihood: NoiseModel, solution: Solution
     ):
         self.engine, self.kernel, self.likelihood = engine, prior.kernel, likelihood
         self.noise = likelihood.noise

@@ -87,7 +87,7 @@ class ChainPosterior(Posterior[Any]):
         self.stats, self.degree = stats, degree
         self.engine = engine or ChainEngine(kernel, stats, degree)
         self.grid: Grid = stats.grid
-        self._known: Mapping[str, Any] = {}  # the state, where it was saved
+        self._saved: Mapping[str, Any] = {}  # empty unless restored
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -101,7 +101,7 @@ class ChainPosterior(Posterior[Any]):
         """Return a posterior whose `state` was saved; P is factored only when it is needed."""
         self = cls.__new__(cls)
         self._describe(kernel, likelihood, stats, degree)
-        self._known = state
+        self._saved = state
         return self
 
     @property
@@ -120,7 +120,7 @@ class ChainPosterior(Posterior[Any]):
 
     @cached_property
     def model(self) -> ChainPrior:
-        """K."""
+        """The prior precision K, factored."""
         return self.engine.prior(self.kernel)
 
     @cached_property
@@ -148,15 +148,15 @@ class ChainPosterior(Posterior[Any]):
         """The posterior of the fixed effects, if there are any."""
         with one_blas_thread:
             design = self.engine.design
-            if design is not None and self._known:
-                known = {"coefficients": self.coefficients, **self._known["effects"]}
-                return Estimate(design=design, **known)
+            if design is not None and self._saved:
+                saved = {"coefficients": self.coefficients, **self._saved["effects"]}
+                return Estimate(design=design, **saved)
             return None if design is None else self.factored.effects
 
     @cached_property
     def coefficients(self) -> Array:
         """Means of every cell's coefficients, (outputs, cells, n + S), the effects' ``a`` after."""
-        return self._known["coefficients"] if self._known else self.factored.coefficients
+        return self._saved["coefficients"] if self._saved else self.factored.coefficients
 
     @cached_property
     def _mean_polynomials(self) -> list[Array]:
@@ -176,8 +176,8 @@ class ChainPosterior(Posterior[Any]):
 
         Each as polynomials per cell, and as covariances of both end cells' coefficients.
         """
-        if self._known:
-            return self._known["reductions"]
+        if self._saved:
+            return self._saved["reductions"]
         model = self.model
         before, after = self.cell_covariances
         reductions = []

@@ -53,7 +53,7 @@ class GridPosterior(Posterior[GridPoints]):
         self.plan, self.stats = engine.plan, engine.statistics
         self.prior = engine.prior(kernel)
         self.outputs = engine.outputs
-        self._known_inverse: CellInverse | None = None
+        self._saved_inverse: CellInverse | None = None
 
     @property
     def parts(self) -> tuple[Any, ...]:
@@ -81,7 +81,7 @@ class GridPosterior(Posterior[GridPoints]):
         inverse = state["inverse"]
         if not engine.inputs:  # the columns are all there is
             inverse = np.empty((0, 0)), np.empty((0, 0, len(inverse))), inverse
-        self._known_inverse = CellInverse(*inverse)
+        self._saved_inverse = CellInverse(*inverse)
         return self
 
     @property
@@ -136,7 +136,7 @@ class GridPosterior(Posterior[GridPoints]):
     @property
     def _inverse(self) -> CellInverse:
         """Polynomials per cell and P^-1 of the columns."""
-        return self._known_inverse or self.factored.cell_inverse
+        return self._saved_inverse or self.factored.cell_inverse
 
     # ------------------------------------------------------------ prediction
 
@@ -282,9 +282,10 @@ class GridPosterior(Posterior[GridPoints]):
         order: Mapping[int, int] | None = None,
         magnitude: Array | None = None,
     ) -> tuple[Array, Array, Array]:
-        """Return mean, ``phi' P^-1 phi`` and missed variance, anywhere and of anything.
+        """Return mean, ``phi' P^-1 phi`` and missed variance at any points.
 
-        Variances that the main block has a part in take a selected inversion the first time.
+        They are those of the sum or of one component. Variances that the main block has a part
+        in take a selected inversion the first time.
         """
         n = len(points)
         mean, (quadratic, missed) = np.empty((self.outputs, n)), np.empty((2, n * variance))

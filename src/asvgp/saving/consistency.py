@@ -114,12 +114,12 @@ def _chain_posterior(posterior: ChainPosterior) -> None:
     for (degree, width), (table, ends) in zip(reductions, posterior._reductions, strict=True):
         _array("reductions", table, (cells, 2 * degree + 1))
         _array("reductions at the ends", ends, (2, width, width))
-    known = posterior._known["effects"]
+    saved = posterior._saved["effects"]
     shapes = {"beta": (effects, outputs), "root": (effects, effects), "explained": (outputs,)}
     wanted = {f.name for f in fields(Estimate)} - {"design", "coefficients"} if effects else set()
-    if set(known) != wanted:
-        raise ValueError(f"effects have {sorted(known)} in place of {sorted(wanted)}")
-    for name, value in known.items():
+    if set(saved) != wanted:
+        raise ValueError(f"effects have {sorted(saved)} in place of {sorted(wanted)}")
+    for name, value in saved.items():
         if name in shapes:
             _array(name, value, shapes[name])
         elif not _fits(value, float):

@@ -150,12 +150,10 @@ def _fit_parts(fit: Any) -> dict[str, Any]:
 
 def _fit(parts: dict[str, Any]) -> Any:
     """Return a fit; an upper bound that was not known is computed when it is first used."""
-    posterior, known = parts["posterior"], {}
-    if "upper" in parts:
-        known["upper"] = parts.pop("upper")
-    levels = parts.pop("resolution")
+    upper = {"upper": parts.pop("upper")} if "upper" in parts else {}
+    levels, posterior = parts.pop("resolution"), parts["posterior"]
     fit = Fit(levels=levels, upper_bound=posterior.upper_bound, **parts)
-    vars(fit).update(known)
+    vars(fit).update(upper)
     return fit
 
 
@@ -196,7 +194,7 @@ class Decoder:
     Matern32(lengthscale='1 hour', variance=2.0)
     >>> Decoder({})({"os.system": {}})
     Traceback (most recent call last):
-    ValueError: 'os.system' is no part of a model
+    ValueError: unknown class 'os.system': was the file written by a newer asvgp?
     """
 
     def __init__(
@@ -206,7 +204,7 @@ class Decoder:
         device: str = "cpu",
     ):
         self.arrays, self.shared, self.device = arrays, shared or {}, device
-        self._known: dict[str, Any] = {}
+        self._decoded: dict[str, Any] = {}
         self._kinds: dict[str, Callable[[Any], Any]] = {
             "array": lambda name: self.arrays[name],
             "shared": self._shared,
@@ -235,16 +233,16 @@ class Decoder:
         if kind in self._kinds:
             return self._kinds[kind](content)
         if kind not in _CLASSES and kind not in MIGRATIONS:
-            raise ValueError(f"{kind!r} is no part of a model")
+            raise ValueError(f"unknown class {kind!r}: was the file written by a newer asvgp?")
         parts = {name: self(item) for name, item in content.items()}
         if kind in MIGRATIONS:
             kind, parts = MIGRATIONS[kind](parts)
         return self._made(_CLASSES[kind], parts)
 
     def _shared(self, name: str) -> Any:
-        if name not in self._known:
-            self._known[name] = self(self.shared[name])
-        return self._known[name]
+        if name not in self._decoded:
+            self._decoded[name] = self(self.shared[name])
+        return self._decoded[name]
 
     def _made(self, cls: Any, parts: dict[str, Any]) -> Any:
         if cls in (Fit, ChainPosterior, GridPosterior):
