@@ -120,13 +120,13 @@ def predict(
     ):
         advance = progress.passing(total, "prediction")
         for portion in rows:
-            found = answers(gp, portion, components, include_noise, level)
-            if both := [name for name in portion.columns if name in found]:
+            predicted = answers(gp, portion, components, include_noise, level)
+            if both := [name for name in portion.columns if name in predicted]:
                 raise ValueError(
                     f"The data have a column {both[0]!r}, which is also the name of a prediction: "
                     "rename it, or do not keep it."
                 )
-            table.write({**portion.columns, **found})
+            table.write({**portion.columns, **predicted})
             advance(len(portion.X))
         if table.writer is None:
             raise ValueError("There are no data: 0 rows.")
@@ -145,8 +145,8 @@ def rows_at(gp, places) -> tuple[int, Iterator[Portion]]:
     from asvgp.cli.places import axes, portions
 
     names = inputs_of(gp)
-    found = axes(gp, places, names)
-    return prod(map(len, found)), (_whole(gp, X, names) for X in portions(names, found))
+    along = axes(gp, places, names)
+    return prod(map(len, along)), (_whole(gp, X, names) for X in portions(names, along))
 
 
 def _written(axis):

@@ -89,7 +89,7 @@ def series(
     columns = values = None
     if X is not None or y is not None:
         columns, values = view.data(X, y, width)
-    held = view.held((place.column,), at, columns)
+    held = view.fixed_values((place.column,), at, columns)
 
     def evaluate(x, component=None):
         mean, std = view.predict({**held, place.column: x}, component)

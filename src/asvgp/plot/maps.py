@@ -78,7 +78,7 @@ def map(
     columns = values = None
     if X is not None or y is not None:
         columns, values = view.data(X, y)
-    held = view.held((across.column, up.column), at, columns)
+    held = view.fixed_values((across.column, up.column), at, columns)
     wanted = ["mean", "std"] if what == "both" else [what]
     names = [*(["data"] if columns is not None else []), *wanted]
     ratio = _aspect(across, up) if aspect is None else aspect

@@ -90,7 +90,7 @@ def _draw_fit(ax, view: View, left: Residuals, X, y, width, held_out: bool) -> N
         titled(ax, "the fit")
     elif len(view.inputs) == 2:
         across, up = sides(view, None, None)
-        held = view.held((across.column, up.column), None, left.columns)
+        held = view.fixed_values((across.column, up.column), None, left.columns)
         surface = evaluate(view, across, up, held, ax)
         image = draw_surface(ax, surface, False, surface.limits)
         colour_bar(ax, image)

@@ -85,7 +85,7 @@ def components(
                     label = "contribution, centred"
             elif isinstance(over, tuple):
                 shown = tuple(side.column for side in over)
-                held = view.held(shown, at, view.typical(shown))
+                held = view.fixed_values(shown, at, view.typical(shown))
                 first, second = over
                 surface = evaluate(view, first, second, held, panel, number)
                 most = float(np.abs(surface.mean).max()) or 1.0

@@ -167,7 +167,9 @@ class View(Generic[AnyPosterior]):
         values |= {c: 0.5 * (place.lower + place.upper) for c, place in self.inputs.items()}
         return {c: value for c, value in values.items() if c not in shown}
 
-    def held(self, shown: tuple[int, ...], at: Mapping | None, columns=None) -> dict[int, float]:
+    def fixed_values(
+        self, shown: tuple[int, ...], at: Mapping | None, columns=None
+    ) -> dict[int, float]:
         """Return values of the columns that a picture does not vary.
 
         These are the values in ``at``, and for others their medians in ``columns``.

@@ -34,7 +34,7 @@ FAN_IN_BYTES = 1 << 29  # and that they may take together
 LARGE = 1 << 22  # bytes of a model that is too large to be a part of a graph
 FIRST_ROWS = 1 << 12  # rows that the choice of a grid needs at least
 FIRST_PARTS = 16  # partitions to take them from
-BESIDE = ("y", "sample_weight", "noise_variance")
+COMPANIONS = ("y", "sample_weight", "noise_variance")
 NO_ROWS = "There are no data: 0 rows."
 
 
@@ -218,8 +218,8 @@ class DaskSource(Source):
 
     make: Callable[..., Chunk]
 
-    def __init__(self, X, roles: Roles, beside: tuple):
-        self.X, self.roles, self.beside = X, roles, beside
+    def __init__(self, X, roles: Roles, companions: tuple):
+        self.X, self.roles, self.companions = X, roles, companions
 
     @abstractmethod
     def pieces(self, inputs_only: bool) -> list:
@@ -233,11 +233,11 @@ class DaskSource(Source):
             [None] * len(pieces)
             if value is None or inputs_only
             else _pieces(value, name, pieces, chunks)
-            for name, value in zip(BESIDE, self.beside, strict=True)
+            for name, value in zip(COMPANIONS, self.companions, strict=True)
         ]
         return [
-            Part(self.make, (X, self.roles, inputs_only, number, *beside))
-            for number, (X, *beside) in enumerate(zip(pieces, *others, strict=True))
+            Part(self.make, (X, self.roles, inputs_only, number, *companions))
+            for number, (X, *companions) in enumerate(zip(pieces, *others, strict=True))
         ]
 
     def chunks(self, inputs_only: bool = False) -> Iterator[Chunk]:
@@ -269,10 +269,10 @@ class DaskSource(Source):
 class DaskFrame(DaskSource):
     """A Dask data frame; its index is a column where it is named."""
 
-    def __init__(self, X, roles: Roles, beside: tuple):
-        super().__init__(X, roles, beside)
+    def __init__(self, X, roles: Roles, companions: tuple):
+        super().__init__(X, roles, companions)
         self.make, self.table = chunk_of_frame, PandasSource(X._meta, roles)
-        if beside[0] is not None and roles.inputs is None:
+        if companions[0] is not None and roles.inputs is None:
             self.roles = replace(roles, inputs=tuple(self.table.names()))
 
     def prepared(self, kernel, inputs=None) -> Source:
@@ -294,7 +294,7 @@ class DaskFrame(DaskSource):
         return self._chosen(inputs).map_partitions(_predict_frame, inputs, once, meta=meta)
 
 
-def chunk_of_frame(frame, roles: Roles, inputs_only: bool, number: int, *beside) -> Chunk:
+def chunk_of_frame(frame, roles: Roles, inputs_only: bool, number: int, *companions) -> Chunk:
     """Return a partition as a chunk."""
     if not len(frame):
         return Chunk(np.empty(0))
@@ -305,14 +305,14 @@ def chunk_of_frame(frame, roles: Roles, inputs_only: bool, number: int, *beside)
             f"Partition {number} has no column {name!r}, unlike others: it has {listed(there)}."
         )
     with naming_partition(number):
-        return with_targets(chunk_of(source.columns(names), roles, 0, inputs_only), *beside)
+        return with_targets(chunk_of(source.columns(names), roles, 0, inputs_only), *companions)
 
 
 def with_targets(chunk: Chunk, y, weight, noise_variance) -> Chunk:
     """Return a chunk with y and weights that came beside its inputs."""
     if y is None:
         return chunk
-    for name, part in zip(BESIDE, (y, weight, noise_variance), strict=True):
+    for name, part in zip(COMPANIONS, (y, weight, noise_variance), strict=True):
         if part is not None and len(part) != chunk.rows:
             raise ValueError(f"{chunk.rows} rows of X, but {len(part)} of {name}.")
 
@@ -339,10 +339,10 @@ def _predict_frame(frame, inputs: Sequence[str], predict):
 class DaskArray(DaskSource):
     """A Dask array with columns by number."""
 
-    def __init__(self, X, roles: Roles, beside: tuple):
+    def __init__(self, X, roles: Roles, companions: tuple):
         if X.ndim not in (1, 2):
             raise ValueError(f"An array of data must have rows and columns, not {X.shape}.")
-        super().__init__(X.rechunk({1: -1}) if X.ndim == 2 else X, roles, beside)  # whole rows
+        super().__init__(X.rechunk({1: -1}) if X.ndim == 2 else X, roles, companions)  # whole rows
         self.make, self.rows = chunk_of_rows, None if np.isnan(X.shape[0]) else int(X.shape[0])
 
     def prepared(self, kernel, inputs=None) -> DaskArray:
@@ -408,7 +408,7 @@ def _pieces(value, name: str, pieces: Sequence, chunks: Sequence[int]) -> list:
     return parts
 
 
-def chunk_of_rows(X, roles: Roles, inputs_only: bool, number: int, *beside) -> Chunk:
+def chunk_of_rows(X, roles: Roles, inputs_only: bool, number: int, *companions) -> Chunk:
     """Return blocks of arrays as a chunk."""
     if not len(X):
         return Chunk(np.empty(0))
@@ -416,7 +416,7 @@ def chunk_of_rows(X, roles: Roles, inputs_only: bool, number: int, *beside) -> C
     with naming_partition(number):
         if roles.inputs is not None:
             return joined(list(ArraySource(X, roles).chunks(inputs_only)))
-        return with_targets(Chunk(X, width=roles.width), *beside)
+        return with_targets(Chunk(X, width=roles.width), *companions)
 
 
 def _predict_rows(X, predict, count: int) -> np.ndarray:
