@@ -134,7 +134,7 @@ def test_knots_that_cut_intervals_are_told_what_would_do():
         ValueError, match=r"Knots cut .* Take num_basis=52 and domain=\(0.0, 100.0\)"
     ):
         GPRegressor(Matern32(), num_basis=72).fit(x, y, width=1.0)
-    with pytest.raises(ValueError, match=r"No number of equidistant .* domain=\(-1.0, 100.0\)"):
+    with pytest.raises(ValueError, match=r"No equidistant knots .* domain=\(-1.0, 100.0\)"):
         GPRegressor(Matern32(), domain=(-0.5, 100.0)).fit(x, y, width=1.0)
     with pytest.raises(ValueError, match="leaves out 1 of 100 values"):
         GPRegressor(Matern32(), domain=(0.0, 99.5)).fit(x, y, width=1.0)

@@ -94,9 +94,7 @@ def format_of(path: str) -> str:
     """Return the kind of a file by its ending."""
     ending = _ending(os.path.basename(path))
     if ending is None:
-        raise ValueError(
-            f"{path}: the ending says no kind of file; known are {', '.join(FORMATS)}."
-        )
+        raise ValueError(f"{path}: unknown file ending; known are {', '.join(FORMATS)}.")
     return FORMATS[ending]
 
 

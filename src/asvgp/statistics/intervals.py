@@ -152,8 +152,8 @@ def finest_uncut(
             return Grid(grid.lower, grid.upper, cells)
         ends = f"{_shown(grid.lower, axis)} to {_shown(grid.upper, axis)}"
         raise ValueError(
-            f"No number of equidistant knots from {ends}, the domain given, leaves all intervals "
-            "whole that y is averaged over. " + _advice(x, width, grid, degree, axis)
+            f"No equidistant knots on the domain, {ends}, avoid cutting the averaging intervals. "
+            + _advice(x, width, grid, degree, axis)
         )
     uncut = aligned_grid(x, width, grid.lower, grid.upper, grid.cells)
     if uncut is None:

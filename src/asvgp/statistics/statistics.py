@@ -379,14 +379,14 @@ class Statistics:
     def grid(self) -> Grid:
         """The grid of statistics of one input."""
         if len(self.grids) != 1:
-            raise AttributeError(f"{len(self.grids)} inputs have no single grid: see grids.")
+            raise AttributeError("Use `grids`: there is one per input.")
         return self.grids[0]
 
     @cached_property
     def degree(self) -> int:
         """The degree of statistics of one input."""
         if len(self.degrees) != 1:
-            raise AttributeError(f"{len(self.degrees)} inputs have no single degree: see degrees.")
+            raise AttributeError("Use `degrees`: there is one per input.")
         return self.degrees[0]
 
     @cached_property

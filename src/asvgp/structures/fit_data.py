@@ -115,11 +115,10 @@ class FitData:
     def check_convention(self, noise_variance) -> None:
         """Check that rows come with known noise variances if those so far did."""
         if self.known_noise != (noise_variance is not None):
+            before, now = ("with", "without") if self.known_noise else ("without", "with")
             raise ValueError(
-                "The data so far came "
-                + ("with" if self.known_noise else "without")
-                + " known noise variances, these come the other way: statistics with different "
-                "conventions for the weights do not add."
+                f"The data so far came {before} known noise variances, these come {now} them: "
+                "statistics with different conventions for the weights do not add."
             )
 
 
