@@ -177,7 +177,7 @@ class PredictMixin(ABC):
         components=False,
         noise_variance=None,
     ):
-        """Predictions as arrays."""
+        """Return predictions as arrays."""
         if return_std and return_cov:
             raise ValueError("At most one of return_std and return_cov can be requested.")
         if isinstance(derivative, np.ndarray):

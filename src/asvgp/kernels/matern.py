@@ -1,6 +1,6 @@
-"""The half-integer Matérn family, from one implementation.
+"""The Matérn family of smoothness nu = p + 1/2 and order p, from one implementation.
 
-``nu = p + 1/2`` is the stationary solution of ``(d + lambda)**(p + 1) f = white noise``
+A kernel of order p is the stationary solution of ``(d + lambda)**(p + 1) f = white noise``
 with ``lambda = sqrt(2 nu) / lengthscale``.
 """
 
@@ -36,7 +36,7 @@ def _stationary(p: int) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, repr=False)
 class Matern(Component):
-    """A Matérn kernel of half-integer order; use the subclasses."""
+    """A Matérn kernel of smoothness nu = order + 1/2; use the subclasses."""
 
     lengthscale: float = Unset(1.0)
     variance: float = 1.0

@@ -52,7 +52,7 @@ class Gaussian:
         return replace(self, noise=float(noise))
 
     def limits(self, least: float, most: float) -> list[tuple[float, float]]:
-        """Return the range of every parameter, from that of the noise variance."""
+        """Return (lower, upper) for every parameter, here that of the noise variance."""
         return [(least, most)]
 
     def with_noise(self, noise: float) -> Gaussian:

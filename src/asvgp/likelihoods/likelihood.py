@@ -25,7 +25,7 @@ class Likelihood(Protocol):
         ...
 
     def limits(self, least: float, most: float, /) -> list[tuple[float, float]]:
-        """Return the range of every parameter, from that of the noise variance."""
+        """Return (lower, upper) for every parameter, given those for the noise variance."""
         ...
 
     @property

@@ -22,7 +22,7 @@ _ZERO = np.uint32(0x1F80 | 0x8000 | 0x0040)  # default, results and arguments fl
 
 @instructions(lambda word: word)
 def _exchange(typing_context, word):
-    """Set the control word of the floating point unit; returns its former value."""
+    """Set the control word of the floating point unit, and return its former value."""
 
     def generate(context, builder, signature, arguments):
         if not _X86:
@@ -41,7 +41,7 @@ def _exchange(typing_context, word):
 
 @numba.njit(cache=True, nogil=True)
 def flush_denormals():
-    """Begin to take denormal numbers as zero; returns what `restore` needs."""
+    """Begin to take denormal numbers as zero, and return what `restore` needs."""
     return _exchange(_ZERO)
 
 

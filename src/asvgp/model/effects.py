@@ -61,7 +61,7 @@ class Centring:
 
 
 def without_centres(kernel: Kernel, stats: Statistics) -> Statistics:
-    """Return the statistics, of uncentred data where there is no intercept to make up for it."""
+    """Return the statistics; without an intercept, those of y as it was before centring."""
     if kernel.intercept is not None:
         return stats
     return stats.recentred(np.zeros_like(stats.centre), np.zeros_like(stats.column_centre))

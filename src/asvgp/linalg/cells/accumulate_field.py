@@ -64,7 +64,7 @@ def locate(x, lower, scale, cells, cell, local):
 
 
 def sort_blocks(cell: np.ndarray, shift: int, blocks: int, order: np.ndarray) -> np.ndarray:
-    """Sort the points by ``cell >> shift`` into ``order``; returns where each block begins."""
+    """Sort the points by ``cell >> shift`` into ``order``, and return where each block begins."""
     place = np.zeros(blocks + 2, np.int64)
     _sort_blocks(cell, shift, order, place)
     return place[:-1]

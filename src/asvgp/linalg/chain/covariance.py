@@ -17,7 +17,7 @@ FORGOTTEN = 1e-200  # nothing, and slow to compute with a little further down
 
 @unrolled
 def advance(markers, c, gain, vectors, v) -> float:
-    """Carry ``vectors[v]`` from the cell before ``c`` to ``c``; returns its largest entry.
+    """Carry ``vectors[v]`` from the cell before ``c`` to ``c``, and return its largest entry.
 
     A vector is the covariance of a functional with a cell's coefficients.
     """

@@ -47,7 +47,7 @@ def factor(markers, element, d_element, gain, rho, d_gain, d_rho, carried, d_car
 
 @unrolled
 def _factor_cell(markers, c, element, gain, rho, carried, scale) -> float:
-    """Eliminate one innovation; returns a positive number if the form still changes."""
+    """Eliminate one innovation, and return a positive number if the form still changes."""
     cell = cell_of(markers)
     k = cell.n
     joint = pull_back(cell, carried)

@@ -45,7 +45,7 @@ def plain_gather(parts: Tensor, rows: Tensor, columns: Tensor, out: Tensor, shar
 
 @lru_cache(maxsize=1)
 def _kernel():
-    """Do so in one pass over the memory, where Triton is to be had."""
+    """Return the Triton kernel of `gather`, or None without Triton."""
     try:
         from asvgp.linalg.multifrontal.gather_triton import gather as kernel
     except ImportError:
