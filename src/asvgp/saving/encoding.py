@@ -194,7 +194,7 @@ class Decoder:
     Matern32(lengthscale='1 hour', variance=2.0)
     >>> Decoder({})({"os.system": {}})
     Traceback (most recent call last):
-    ValueError: unknown class 'os.system': was the file written by a newer asvgp?
+    ValueError: unknown class 'os.system' (was the file written by a newer asvgp?)
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class Decoder:
         if kind in self._kinds:
             return self._kinds[kind](content)
         if kind not in _CLASSES and kind not in MIGRATIONS:
-            raise ValueError(f"unknown class {kind!r}: was the file written by a newer asvgp?")
+            raise ValueError(f"unknown class {kind!r} (was the file written by a newer asvgp?)")
         parts = {name: self(item) for name, item in content.items()}
         if kind in MIGRATIONS:
             kind, parts = MIGRATIONS[kind](parts)
