@@ -84,16 +84,16 @@ def components(
                 if number >= 0 and view.is_centred(number):
                     label = "contribution, centred"
             elif isinstance(over, tuple):
-                shown = tuple(side.column for side in over)
+                right, up = over
+                shown = right.column, up.column
                 held = view.fixed_values(shown, at, view.typical(shown))
                 first, second = over
                 surface = evaluate(view, first, second, held, panel, number)
                 most = float(np.abs(surface.mean).max()) or 1.0
                 image = draw_surface(panel, surface, False, (-most, most))
                 colour_bar(panel, image, "contribution")
-                beside = [f.dim for f in view.layout.kernel.components[number].factors[2:]]
-                if beside:
-                    where = f" at {view.in_words({dim: held[dim] for dim in beside})}"
+                if others := [f.dim for f in view.layout.kernel.components[number].factors[2:]]:
+                    where = f" at {view.in_words({dim: held[dim] for dim in others})}"
             else:
                 _effect(panel, view, part, over, columns, factor)
             if isinstance(over, Input | int):

@@ -275,6 +275,8 @@ class Statistics:
             linear,
             **sums,
             count=0,
+            missing=0,
+            log_weights=0.0,
             centre=np.zeros(outputs) if centre is None else centre,
             column_centre=np.zeros(linear) if column_centre is None else column_centre,
             convention=convention,
