@@ -417,7 +417,7 @@ POSTERIOR = (*FIT, "posterior", "ChainPosterior")
         ((*SEEN, "single"), "yes", "single is a str"),
         ((*SEEN, "stats"), {"Matern32": {}}, "stats is a Matern32"),
         ((*SEEN, "structure", "Line", "layout", "Layout", "inputs"), {"tuple": [4]}, "column is 4"),
-        ((*SEEN, "structure", "Line", "layout", "Layout", "kernel"), {"eval": "1"}, "unknown"),
+        ((*SEEN, "structure", "Line", "layout", "Layout", "kernel"), {"eval": "1"}, "class 'eval'"),
         ((*FIT, "noise"), -1.0, "noise is -1"),
         ((*FIT, "noise"), "low", "noise is 'low'"),
         ((*FIT, "kernel"), {"SHO": {"period": 2.0}}, "with other hyperparameters"),

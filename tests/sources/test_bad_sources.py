@@ -112,7 +112,7 @@ def test_paths_that_lead_nowhere(tmp_path):
         gp().fit(tmp_path / "nowhere.csv", "y")
     with pytest.raises(FileNotFoundError, match="holds no file"):
         gp().fit(tmp_path, "y")
-    with pytest.raises(ValueError, match="no kind of file"):
+    with pytest.raises(ValueError, match="unknown file ending"):
         gp().fit(written(tmp_path, "x", "a.doc"), "y")
     written(tmp_path, csv(x=X, y=Y), "a.csv")
     written(tmp_path, csv(x=X, y=Y), "b.tsv")
