@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from asvgp import plot
     from asvgp.estimators.persistence import load
     from asvgp.estimators.regressor import GPRegressor
-    from asvgp.kernels import SHO, Constant, Linear, Matern12, Matern32, Matern52, Matern72
+    from asvgp.kernels import (
+        SHO,
+        Constant,
+        Linear,
+        Matern12,
+        Matern32,
+        Matern52,
+        Matern72,
+        Periodic,
+    )
     from asvgp.saving.model_file import ModelFileError
     from asvgp.sources.source import scan
     from asvgp.training.optimise import LBFGS
@@ -37,6 +46,7 @@ __all__ = [
     "Matern52",
     "Matern72",
     "ModelFileError",
+    "Periodic",
     "load",
     "plot",
     "scan",
@@ -54,6 +64,7 @@ _HOMES = {
     "Matern52": "asvgp.kernels",
     "Matern72": "asvgp.kernels",
     "ModelFileError": "asvgp.saving.model_file",
+    "Periodic": "asvgp.kernels",
     "load": "asvgp.estimators.persistence",
     "scan": "asvgp.sources.source",
 }

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from asvgp.kernels import Kernel, Linear, Product, Sum
+from asvgp.kernels import Component, Kernel, Linear, Product, Sum
 from asvgp.kernels.algebra import renamed, renamed_effect
 from asvgp.runtime.checks import in_rows
 
@@ -243,7 +243,7 @@ class Layout:
         """Return a kernel with columns by name, where they have one."""
         if self.single and kernel.components[0].factors[0].dim is None:
             pairs = zip(kernel.components, self.given.components, strict=True)
-            parts = tuple(part.replace(dim=_dim(given)) for part, given in pairs)
+            parts = tuple(_over(part, [f.dim for f in given.factors]) for part, given in pairs)
             effects = self.given.effects
         else:
             parts = tuple(renamed(part, self.names) for part in kernel.components)
@@ -304,7 +304,7 @@ def match(kernel: Kernel, table: Table) -> Layout:
             f"{name!r}), or drop them."
         )
     if table.width == 1:  # no need to speak of the only column
-        parts = tuple(part.replace(dim=None) for part in parts)
+        parts = tuple(_over(part, [None] * len(part.factors)) for part in parts)
         numbers = [None] * len(numbers)
     names = None if table.names is None else tuple(table.names)
     if not isinstance(kernel, Sum) and len(parts) == 1:
@@ -323,9 +323,9 @@ def _spelt_out(part, table: Table, free: list[int]) -> list:
     sum.
     """
     if isinstance(part, Product):
-        factors = [factor.replace(dim=_find(factor, table)) for factor in part.factors]
-        Product.of(factors)  # checks that a column is not named by its number and its name
-        return [part.with_factors(factors)]
+        if part.inputs == (None,) and len(free) < 2:
+            return [part.over([free[0] if free else 0] * len(part.factors))]
+        return [part.over([_find(factor, table) for factor in part.factors])]
     if _dim(part) is not None:
         return [part.replace(dim=_find(part, table))]
     if len(free) < 2:
@@ -336,6 +336,11 @@ def _spelt_out(part, table: Table, free: list[int]) -> list:
     bounds = {name: pair for name, pair in part.bounds.items() if name != "variance"}
     rest = [copy.replace(variance=1.0, bounds=bounds) for copy in copies[1:]]
     return [Product.of([copies[0], *rest])]
+
+
+def _over(part: Component | Product, dims: Sequence[int | str | None]) -> Component | Product:
+    """Return a term over other inputs, one per factor."""
+    return part.over(dims) if isinstance(part, Product) else part.replace(dim=dims[0])
 
 
 def _dim(part) -> int | str | None:

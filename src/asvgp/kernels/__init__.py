@@ -8,16 +8,18 @@ from asvgp.kernels.algebra import Sum, check_units, in_time
 from asvgp.kernels.base import Component, Kernel, MarkovForm
 from asvgp.kernels.effects import Constant, Effect, Linear
 from asvgp.kernels.matern import Matern, Matern12, Matern32, Matern52, Matern72
+from asvgp.kernels.periodic import CircleForm, Periodic
 from asvgp.kernels.product import Product
 from asvgp.kernels.sho import SHO
 
-PROCESSES = (Matern12, Matern32, Matern52, Matern72, SHO)
+PROCESSES = (Matern12, Matern32, Matern52, Matern72, SHO, Periodic)
 EFFECTS = (Constant, Linear)
 
 __all__ = [
     "EFFECTS",
     "PROCESSES",
     "SHO",
+    "CircleForm",
     "Component",
     "Constant",
     "Effect",
@@ -29,6 +31,7 @@ __all__ = [
     "Matern32",
     "Matern52",
     "Matern72",
+    "Periodic",
     "Product",
     "Sum",
     "check_units",

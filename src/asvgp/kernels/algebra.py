@@ -157,22 +157,24 @@ def check_units(kernel: Kernel, times, untrained: bool = False) -> None:
     A scale that the user has not set passes, because training will find it, unless it stays as
     it is: because it is fixed, or ``untrained``. ``times`` holds the columns that are times.
     """
-    only = len(kernel.components[0].factors) == 1 and kernel.components[0].factors[0].dim is None
+    only = kernel.components[0].factors[0].dim is None
     parts = [
-        (factor, component.fixed)
+        (factor, component)
         for component in kernel.components
         for factor in (component.factors if isinstance(component, Product) else (component,))
     ]
-    for part, fixed in parts:
+    for part, whole in parts:
         time = bool(times) if only else part.dim in times
         for name in part.scales:
             value = getattr(part, name)
-            held = name in fixed or f"{name}[{part.dim}]" in fixed
+            held = whole.name_of(part, name) in whole.fixed
             free = name in part.unset and not untrained and not held
             if time and not isinstance(value, Duration) and not free:
+                timed = any(isinstance(getattr(part, scale), Duration) for scale in part.scales)
+                example = Duration(value) if timed and name in part.unset else f"{value:g} days"
                 raise ValueError(
                     f"{part!r}: {name} has no unit, but X holds times. Write for example "
-                    f"{name}='{value:g} days'."
+                    f"{name}='{example}'."
                 )
             if not time and isinstance(value, Duration):
                 raise ValueError(

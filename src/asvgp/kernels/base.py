@@ -47,8 +47,9 @@ class Kernel(ABC):
     """A covariance function with named hyperparameters: a sum of independent components.
 
     Kernels are immutable values. They add: ``Matern52(30.0) + SHO(period=1.0)``, and multiply
-    when they act on different inputs: ``Matern32(dim=0) * Matern32(dim=1)``. Covariances and
-    variances are those of the components; fixed effects do not count towards them.
+    when they act on different inputs: ``Matern32(dim=0) * Matern32(dim=1)``, or when one is
+    periodic: ``Periodic(1.0) * Matern32(20.0)``. Covariances and variances are those of the
+    components; fixed effects do not count towards them.
     """
 
     parameters: tuple[str, ...]
@@ -171,7 +172,7 @@ class Kernel(ABC):
         """
         x = np.asarray(x, dtype=float)
         y = x if y is None else np.asarray(y, dtype=float)
-        one = all(isinstance(part, Component) for part in self.components)
+        one = all(len({f.dim for f in part.factors}) == 1 for part in self.components)
         if x.ndim == 1 or (x.shape[1] == 1 and one):
             return self.covariance(np.abs(x.ravel()[:, None] - y.ravel()[None, :]))
         total = np.zeros((len(x), len(y)))
@@ -205,23 +206,13 @@ class Component(Kernel):
         dim: Any  # a column's number or name, or None
 
     parameters: ClassVar[tuple[str, ...]]
-    scales: ClassVar[tuple[str, ...]]  # hyperparameters in the units of the input
-    order: ClassVar[int]  # p: how many derivatives the process has
+    scales: ClassVar[tuple[str, ...]]  # fields in the units of the input, trained or not
 
     def __post_init__(self) -> None:
         name = type(self).__name__
-        for parameter in self.parameters:
-            value = getattr(self, parameter)
-            try:
-                number = self._duration(parameter, value)
-            except (TypeError, ValueError) as error:
-                wanted = "number or duration" if parameter in self.scales else "number"
-                raise type(error)(
-                    f"{name}: {parameter} must be a positive {wanted}, got {value!r}. {error}"
-                ) from None
-            if not (np.isfinite(number) and number > 0.0):
-                raise ValueError(f"{name}: {parameter} must be positive and finite, got {value!r}.")
-            if not isinstance(value, Unset):
+        for parameter in dict.fromkeys((*self.scales, *self.parameters)):
+            number = self._checked(parameter)
+            if not isinstance(getattr(self, parameter), Unset):
                 object.__setattr__(self, parameter, number)
         fixed = (self.fixed,) if isinstance(self.fixed, str) else self.fixed
         if not (isinstance(fixed, Sequence) and all(isinstance(f, str) for f in fixed)):
@@ -253,10 +244,29 @@ class Component(Kernel):
                 )
             bounds[parameter] = (lower, upper)
 
+    def _checked(self, parameter: str) -> float:
+        """Return a scale or another hyperparameter as a number, or raise an error."""
+        name, value = type(self).__name__, getattr(self, parameter)
+        try:
+            number = self._duration(parameter, value)
+        except (TypeError, ValueError) as error:
+            wanted = "number or duration" if parameter in self.scales else "number"
+            raise type(error)(
+                f"{name}: {parameter} must be a positive {wanted}, got {value!r}. {error}"
+            ) from None
+        if not (np.isfinite(number) and number > 0.0):
+            raise ValueError(f"{name}: {parameter} must be positive and finite, got {value!r}.")
+        return number
+
     def _duration(self, parameter: str, value) -> float:
         """Convert a value to float; scales along the input may be durations such as "7 days"."""
         duration = as_duration(value) if parameter in self.scales else None
         return float(value) if duration is None else duration
+
+    @property
+    @abstractmethod
+    def order(self) -> int:
+        """The number p of derivatives that the process has."""
 
     @property
     def default_degree(self) -> int:
@@ -284,11 +294,21 @@ class Component(Kernel):
         """
         return dataclasses.replace(self, **changes)
 
+    @property
+    def _printed(self) -> tuple[str, ...]:
+        """Names of the numbers that print."""
+        return self.parameters
+
     def __repr__(self) -> str:
-        parts = [f"{p}={_readable(getattr(self, p))}" for p in self.parameters]
+        return self.written(self.fixed, self.bounds)
+
+    def written(self, fixed, bounds) -> str:
+        """Return the kernel as code, with these settings for training."""
+        parts = [f"{name}={_readable(getattr(self, name))}" for name in self._printed]
+        settings = {"fixed": fixed, "bounds": bounds}
         if self.dim is not None:
             parts.append(f"dim={self.dim!r}")
-        parts += [f"{p}={getattr(self, p)!r}" for p in ("fixed", "bounds") if getattr(self, p)]
+        parts += [f"{name}={value!r}" for name, value in settings.items() if value]
         return f"{type(self).__name__}({', '.join(parts)})"
 
     @property
@@ -300,6 +320,10 @@ class Component(Kernel):
     def factors(self) -> tuple[Self, ...]:
         """The kernel at variance one: a product with a single factor."""
         return (self.replace(variance=1.0, fixed=(), bounds={}),)
+
+    def name_of(self, factor: Component, parameter: str) -> str:
+        """Return the name of a factor's hyperparameter, as products do: here its plain name."""
+        return parameter
 
     @abstractmethod
     def limits(self, grid: Any, spread: float, power: float) -> dict[str, tuple[float, float]]:

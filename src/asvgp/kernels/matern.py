@@ -44,6 +44,12 @@ class Matern(Component):
 
     parameters: ClassVar[tuple[str, ...]] = ("lengthscale", "variance")
     scales: ClassVar[tuple[str, ...]] = ("lengthscale",)
+    nu: ClassVar[float]
+
+    @property
+    def order(self) -> int:
+        """The number of derivatives: nu - 1/2."""
+        return int(self.nu)
 
     @property
     def rate(self) -> float:
@@ -127,7 +133,7 @@ class Matern12(Matern):
     Matern12(lengthscale=0.5, variance=1.0, fixed=('variance',))
     """
 
-    order: ClassVar[int] = 0
+    nu: ClassVar[float] = 0.5
 
 
 class Matern32(Matern):
@@ -140,7 +146,7 @@ class Matern32(Matern):
     Matern32(lengthscale=2.0, variance=1.0)
     """
 
-    order: ClassVar[int] = 1
+    nu: ClassVar[float] = 1.5
 
 
 class Matern52(Matern):
@@ -153,7 +159,7 @@ class Matern52(Matern):
     [4.0]
     """
 
-    order: ClassVar[int] = 2
+    nu: ClassVar[float] = 2.5
 
 
 class Matern72(Matern):
@@ -166,4 +172,4 @@ class Matern72(Matern):
     (5,)
     """
 
-    order: ClassVar[int] = 3
+    nu: ClassVar[float] = 3.5

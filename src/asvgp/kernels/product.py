@@ -1,4 +1,4 @@
-"""Products of processes over different inputs: separable kernels."""
+"""Products of processes: separable kernels, and periodic shapes that drift."""
 
 # pyright: reportIncompatibleVariableOverride=false
 # (fields of a component, properties of a product: both are read only)
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -14,23 +15,34 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.kernels.base import Component, Kernel
+from asvgp.kernels.matern import Matern
+from asvgp.kernels.periodic import Periodic
+
+_PAIR = (
+    "one Periodic and one Matérn may share an input: Periodic('1 day'{0}) * Matern32('20 days'{0})"
+)
 
 
 @dataclass(frozen=True, repr=False)
 class Product(Kernel):
-    """A product of processes over different inputs, with one variance.
+    """A product of processes, with one variance.
 
-    Made by multiplying kernels. The variances of the factors multiply; only their product can
-    be estimated. Hyperparameters are named by the input they belong to: ``"lengthscale[lon]"``.
+    Made by multiplying kernels. The factors are over different inputs, but one `Periodic` and one
+    Matérn may share an input, as a periodic shape that drifts; where that is the only input, it
+    need not be named. The variances of the factors multiply; only their product can be estimated.
+    Hyperparameters are named by the input they belong to: ``"lengthscale[lon]"``. The periodic
+    one of two factors over the same input has a ``"phase_lengthscale"``.
 
     Examples
     --------
-    >>> from asvgp import Matern12, Matern32
+    >>> from asvgp import Matern12, Matern32, Periodic
     >>> kernel = Matern32(2.0, variance=3.0, dim="lon") * Matern12(1.0, dim="time")
     >>> kernel.parameters
     ('lengthscale[lon]', 'lengthscale[time]', 'variance')
     >>> kernel.values.tolist()
     [2.0, 1.0, 3.0]
+    >>> (kernel * Periodic(24.0, 8.0, dim="time")).parameters[2]
+    'phase_lengthscale[time]'
     """
 
     factors: tuple[Component, ...]  # of variance one
@@ -42,43 +54,42 @@ class Product(Kernel):
     def of(cls, parts: Sequence[Component | Product]) -> Product:
         """Multiply components and products."""
         factors = tuple(factor for part in parts for factor in part.factors)
-        dims = [factor.dim for factor in factors]
-        for number, dim in enumerate(dims):
-            if dim is None:
-                raise ValueError(
-                    f"{factors[number]!r} is a factor of a product and needs an input: "
-                    "give dim=..., the number or the name of a column."
-                )
-            if dim in dims[:number]:
-                raise ValueError(
-                    f"The product of {' and '.join(map(repr, parts))} is over input {dim!r} twice; "
-                    "factors must be over different inputs."
-                )
-        variance = prod(part.variance for part in parts)
-        fixed, bounds = [], {}
-        for part in parts:  # a product's hyperparameters have their inputs' names already
-            own = part.parameters
-            names = {p: p if isinstance(part, Product) else _named(p, part) for p in own}
-            fixed += [names[p] for p in part.fixed if p != "variance"]
-            bounds |= {names[p]: pair for p, pair in part.bounds.items() if p != "variance"}
+        _check_inputs(factors)
+        whole = cls(factors, prod(part.variance for part in parts))
+        fixed, bounds, names = [], {}, iter(whole.parameters)
+        for part in parts:
+            new = dict(zip(part.parameters[:-1], names, strict=False))
+            fixed += [new[p] for p in part.fixed if p != "variance"]
+            bounds |= {new[p]: pair for p, pair in part.bounds.items() if p != "variance"}
         if any("variance" in part.fixed for part in parts):
             fixed.append("variance")
         ends = [part.bounds["variance"] for part in parts if "variance" in part.bounds]
         if ends:
             rest = prod(part.variance for part in parts if "variance" not in part.bounds)
             bounds["variance"] = tuple(rest * prod(pair[side] for pair in ends) for side in (0, 1))
-        return cls(factors, variance, tuple(fixed), bounds)
+        return whole.replace(fixed=tuple(fixed), bounds=bounds)
+
+    @property
+    def inputs(self) -> tuple[int | str | None, ...]:
+        """The inputs, each once, in the order of the factors."""
+        return tuple(dict.fromkeys(factor.dim for factor in self.factors))
+
+    def name_of(self, factor: Component, parameter: str) -> str:
+        """Return the name that a factor's hyperparameter has in this product."""
+        shared = sum(other.dim == factor.dim for other in self.factors) > 1
+        prefix = "phase_" if shared and isinstance(factor, Periodic) else ""
+        return prefix + parameter + ("" if factor.dim is None else f"[{factor.dim}]")
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the hyperparameters of every factor, then the variance."""
-        names = [_named(p, factor) for factor in self.factors for p in factor.parameters[:-1]]
+        names = [self.name_of(factor, p) for factor in self.factors for p in factor.parameters[:-1]]
         return (*names, "variance")
 
     @property
     def unset(self) -> tuple[str, ...]:
         """Names of the scales that the user has not set."""
-        return tuple(_named(name, factor) for factor in self.factors for name in factor.unset)
+        return tuple(self.name_of(factor, name) for factor in self.factors for name in factor.unset)
 
     @property
     def listed(self) -> tuple[float, ...]:
@@ -92,12 +103,29 @@ class Product(Kernel):
         bounds = {names[name]: pair for name, pair in self.bounds.items()}
         return new.replace(fixed=tuple(names[name] for name in self.fixed), bounds=bounds)
 
+    def over(self, dims: Sequence[int | str | None]) -> Product:
+        """Return a copy over other inputs, one per factor.
+
+        Examples
+        --------
+        >>> from asvgp import Matern32
+        >>> kernel = Matern32(2.0, dim=0, fixed="lengthscale") * Matern32(dim=1)
+        >>> kernel.over(["lon", "lat"]).fixed
+        ('lengthscale[lon]',)
+        """
+        pairs = zip(self.factors, dims, strict=True)
+        factors = tuple(factor.replace(dim=dim) for factor, dim in pairs)
+        _check_inputs(factors)
+        return self.with_factors(factors)
+
     def replace(self, **changes) -> Product:
         """Return a copy with some hyperparameters changed."""
         factors = []
         for factor in self.factors:
-            own = {p: changes[n] for p in factor.parameters if (n := _named(p, factor)) in changes}
-            factors.append(factor.replace(**own))
+            names = {p: self.name_of(factor, p) for p in factor.parameters[:-1]}
+            factors.append(
+                factor.replace(**{p: changes[n] for p, n in names.items() if n in changes})
+            )
         rest = {k: v for k, v in changes.items() if k in ("variance", "fixed", "bounds")}
         values = {"variance": self.variance, "fixed": self.fixed, "bounds": self.bounds} | rest
         return Product(tuple(factors), **values)
@@ -106,20 +134,25 @@ class Product(Kernel):
         """Return the limits of every factor; ``grid`` maps inputs to grids."""
         out: dict[str, tuple[float, float]] = {}
         for factor in self.factors:
-            own = factor.limits(grid[factor.dim], spread, power)
-            out |= {_named(p, factor): pair for p, pair in own.items() if p != "variance"}
-            out["variance"] = own["variance"]
+            limits = factor.limits(grid[factor.dim], spread, power)
+            variance = limits.pop("variance")
+            out |= {self.name_of(factor, p): pair for p, pair in limits.items()}
+            out["variance"] = variance
         return out
 
     def candidates(self, lengths, periods, variance: float) -> Sequence[Product]:
-        """Return one copy per entry of ``lengths``, each a mapping from inputs to lengths."""
+        """Return copies for every entry of ``lengths``, the likeliest first.
+
+        An entry maps inputs to lengths; where there is one input only, it may be the length.
+        """
         options = []
         for length in lengths:
-            changes = {"variance": variance}
-            for factor in self.factors:
-                start = factor.candidates([length[factor.dim]], [], 1.0)[0]
-                changes |= {_named(p, factor): getattr(start, p) for p in factor.parameters[:-1]}
-            options.append(self.replace_free(changes))
+            along = length if isinstance(length, Mapping) else dict.fromkeys(self.inputs, length)
+            starts = (factor.candidates([along[factor.dim]], [], 1.0) for factor in self.factors)
+            for chosen in product(*starts):
+                values = self.with_factors(chosen).values[:-1].tolist()
+                changes = dict(zip(self.parameters, [*values, variance], strict=True))
+                options.append(self.replace_free(changes))
         return options
 
     @property
@@ -128,17 +161,52 @@ class Product(Kernel):
         return max(factor.memory for factor in self.factors)
 
     def covariance(self, lag) -> Array:
-        """Evaluate the covariance at distances along every input, (..., factors)."""
+        """Evaluate the covariance at distances along every input, (..., inputs).
+
+        Where all factors are over the same input, the last axis is left out.
+        """
         lag = np.asarray(lag, dtype=float)
-        out = np.full(lag.shape[:-1], self.variance)
-        for i, factor in enumerate(self.factors):
-            out = out * factor.covariance(lag[..., i])
+        lags = lag[..., None] if len(self.inputs) == 1 else lag
+        out = np.full(lags.shape[:-1], self.variance)
+        for factor in self.factors:
+            out = out * factor.covariance(lags[..., self.inputs.index(factor.dim)])
         return out
 
     def __repr__(self) -> str:
-        first, *rest = self.factors
-        return " * ".join(map(repr, (first.replace(variance=self.variance), *rest)))
+        texts = []
+        for factor in self.factors:
+            names = {self.name_of(factor, p): p for p in factor.parameters[:-1]}
+            if not texts:
+                factor, names = (
+                    factor.replace(variance=self.variance),
+                    {**names, "variance": "variance"},
+                )
+            fixed = tuple(names[name] for name in self.fixed if name in names)
+            bounds = {names[name]: pair for name, pair in self.bounds.items() if name in names}
+            texts.append(factor.written(fixed, bounds))
+        return " * ".join(texts)
 
 
-def _named(parameter: str, factor: Component) -> str:
-    return f"{parameter}[{factor.dim}]"
+def _check_inputs(factors: Sequence[Component]) -> None:
+    """Raise an error unless factors are over different inputs, or are pairs that may share one."""
+    over: dict[int | str | None, list[Component]] = {}
+    for factor in factors:
+        over.setdefault(factor.dim, []).append(factor)
+    for dim, group in over.items():
+        pair = len(group) == 2 and {isinstance(factor, Periodic) for factor in group} == {
+            True,
+            False,
+        }
+        allowed = pair and any(isinstance(factor, Matern) for factor in group)
+        if dim is None and not (allowed and len(over) == 1):
+            raise ValueError(
+                f"{group[0]!r} is a factor of a product and needs an input: give dim=..., the "
+                f"number or the name of a column. Over the only input, {_PAIR.format('')}."
+            )
+        if len(group) > 1 and not allowed:
+            times = "twice" if len(group) == 2 else f"{len(group)} times"
+            raise ValueError(
+                f"The product of {' and '.join(map(repr, factors))} is over input {dim!r} {times}; "
+                "factors must be over different inputs, but "
+                f"{_PAIR.format(f', dim={dim!r}')}."
+            )

@@ -48,7 +48,11 @@ class SHO(Component):
 
     parameters: ClassVar[tuple[str, ...]] = ("period", "quality", "variance")
     scales: ClassVar[tuple[str, ...]] = ("period",)
-    order: ClassVar[int] = 1
+
+    @property
+    def order(self) -> int:
+        """The number of derivatives."""
+        return 1
 
     @property
     def default_degree(self) -> int:

@@ -58,7 +58,7 @@ def _read(node: ast.expr, text: str) -> Kernel | Effect:
         except TypeError:
             raise ValueError(f"In {text!r}: {left!r} {sign} {right!r} has no meaning.") from None
     if isinstance(node, ast.Name):
-        return _part(node.id, text)()
+        node = ast.Call(node, [], [])
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         part = _part(node.func.id, text)
         values = [_value(argument, text) for argument in node.args]

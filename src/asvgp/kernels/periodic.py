@@ -1,0 +1,198 @@
+"""Exactly periodic processes of any shape: a Matérn process wrapped around a circle.
+
+The Matérn with ``lambda = sqrt(2 nu) / lengthscale`` solves ``L f = white noise`` on the line. On a
+circle of circumference T the same equation has the covariance ``S(r) = sum_j k(r + j T)``. The
+sums are geometric: with ``a = lambda T``, they are combinations of ``sum_j j**m exp(-a j)`` with
+positive coefficients, which lose no digits, however long or short the lengthscale is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb, exp, expm1, log, sqrt
+from typing import ClassVar, NoReturn, Self
+
+import numpy as np
+
+from asvgp.basis import Array, Grid
+from asvgp.kernels.base import Component, Unset
+from asvgp.kernels.matern import Matern12, Matern32, Matern52
+
+_MATERNS = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52}
+# Coefficients of the polynomial P in k = P(z) exp(-z) at unit variance, z = lambda |r|, and of
+# -z (P' - P): the derivative of k with respect to log z is never positive.
+_COVARIANCE = {0.5: (1.0,), 1.5: (1.0, 1.0), 2.5: (1.0, 1.0, 1.0 / 3.0)}
+_DECREASE = {
+    0.5: (0.0, 1.0),
+    1.5: (0.0, 0.0, 1.0),
+    2.5: (0.0, 0.0, 1.0 / 3.0, 1.0 / 3.0),
+}
+# sum_j j**m q**j is q (or 1, for m = 0) times this polynomial in q, over (1 - q)**(m + 1).
+_EULERIAN = ((1.0,), (1.0,), (1.0, 1.0), (1.0, 4.0, 1.0))
+_DEFAULT = 0.3  # lengthscale in periods where the user sets none
+_STARTS = (_DEFAULT, 0.1, 1.0)  # the likeliest first: some starts take one only
+
+
+@dataclass(frozen=True)
+class CircleForm:
+    """A process ``L f = white noise`` on a circle, in the units of some knot spacing.
+
+    ``L = sum_i operator[i] d**i`` (the last entry is 1), and the white noise has spectral density
+    ``exp(log_density)``, for which the process has the kernel's variance everywhere. The squared
+    RKHS norm is the integral of ``(L f)**2`` around the circle over the density. Arrays that start
+    with ``d_`` are derivatives with respect to the logarithms of lengthscale and variance, which
+    run along their first axis.
+    """
+
+    operator: Array
+    d_operator: Array
+    log_density: float
+    d_log_density: Array
+
+
+@dataclass(frozen=True, repr=False)
+class Periodic(Component):
+    """Functions of any shape that repeat exactly: a Matérn process on a circle.
+
+    The covariance is ``variance * S(lag) / S(0)`` with ``S(r) = sum_j k(r + j * period)``, where k
+    is the Matérn covariance. Times a Matérn over the same input, the shape drifts:
+    ``Periodic("1 day") * Matern32("20 days")``.
+
+    Parameters
+    ----------
+    period : float or duration
+        Training leaves it as it is. With times, a duration: "1 day", "1 week", or "1 year"
+        (365.25 days).
+    lengthscale : float or duration
+        Along the circle, in the units of the input; by default estimated (0.3 periods before
+        training).
+    variance : float
+        Prior variance.
+    nu : {0.5, 1.5, 2.5}
+        Smoothness of the Matérn process.
+    dim, fixed, bounds
+        As in `Matern12`.
+
+    Examples
+    --------
+    >>> from asvgp import Matern32, Periodic
+    >>> kernel = Periodic(24.0, lengthscale=6.0)
+    >>> kernel
+    Periodic(period=24.0, lengthscale=6.0, variance=1.0, nu=1.5)
+    >>> kernel.covariance([0.0, 12.0, 24.0, 2412.0]).round(3)
+    array([1.   , 0.276, 1.   , 0.276])
+    >>> (Periodic("1 day", "6 hours") * Matern32("20 days")).parameters
+    ('phase_lengthscale', 'lengthscale', 'variance')
+    """
+
+    period: float
+    lengthscale: float = Unset(_DEFAULT)
+    variance: float = 1.0
+    nu: float = 1.5
+    dim: int | str | None = None
+
+    parameters: ClassVar[tuple[str, ...]] = ("lengthscale", "variance")
+    scales: ClassVar[tuple[str, ...]] = ("period", "lengthscale")
+
+    def __post_init__(self) -> None:
+        if self.nu not in _MATERNS:
+            known = ", ".join(map(str, _MATERNS))
+            raise ValueError(f"Periodic: nu must be one of {known}, got {self.nu!r}.")
+        object.__setattr__(self, "nu", float(self.nu))
+        if isinstance(self.lengthscale, Unset):
+            period = self._checked("period")
+            object.__setattr__(self, "lengthscale", Unset(_DEFAULT * period))
+        super().__post_init__()
+
+    @property
+    def order(self) -> int:
+        """The number of derivatives: nu - 1/2."""
+        return int(self.nu)
+
+    @property
+    def _printed(self) -> tuple[str, ...]:
+        """Names of the numbers that print: a lengthscale that goes by the period does not."""
+        names = ("period", "lengthscale", "variance", "nu")
+        return tuple(name for name in names if name not in self.unset)
+
+    @property
+    def resolved_length(self) -> float:
+        """Length that cells must resolve: at most a quarter of a period."""
+        return min(self.lengthscale, self.period / 4.0)
+
+    @property
+    def memory(self) -> float:
+        """Distance along the circle over which the process forgets its state."""
+        return min(self.lengthscale, self.period)
+
+    @property
+    def _turn(self) -> float:
+        """``a``: one period in units of the decay length of the Matérn covariance."""
+        return sqrt(2.0 * self.nu) * self.period / self.lengthscale
+
+    def covariance(self, lag) -> Array:
+        """Evaluate ``variance * S(lag) / S(0)``."""
+        near = np.mod(np.abs(np.asarray(lag, dtype=float)), self.period) / self.period
+        total = _wrapped(_COVARIANCE[self.nu], near, self._turn)
+        return self.variance * total / _wrapped(_COVARIANCE[self.nu], 0.0, self._turn)
+
+    def circle(self, spacing: float = 1.0) -> CircleForm:
+        """Return the process on the circle, in units of ``spacing``.
+
+        Examples
+        --------
+        >>> from asvgp import Periodic
+        >>> Periodic(24.0, lengthscale=6.0).circle().operator.round(3)
+        array([0.083, 0.577, 1.   ])
+        """
+        line = _MATERNS[self.nu](self.lengthscale, self.variance).markov(spacing)
+        at_zero = float(_wrapped(_COVARIANCE[self.nu], 0.0, self._turn))
+        decrease = float(_wrapped(_DECREASE[self.nu], 0.0, self._turn))
+        return CircleForm(
+            line.operator,
+            line.d_operator,
+            line.log_density - log(at_zero),
+            line.d_log_density - np.array([decrease / at_zero, 0.0]),
+        )
+
+    def markov(self, spacing: float = 1.0) -> NoReturn:
+        """Raise an error: the state at one place of a circle does not part it in two."""
+        raise TypeError(f"{self!r} is a process on a circle: it has no Markov form on the line.")
+
+    def transition(self, lag) -> NoReturn:
+        """Raise an error, as `markov` does."""
+        self.markov()
+
+    def limits(self, grid: Grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
+        """Return bounds from a small part of the period to where hardly more than a constant is."""
+        lengths = self.period / 200.0, 20.0 * self.period
+        return {"lengthscale": lengths, "variance": (1e-10 * spread, 1e3 * power)}
+
+    def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
+        """Return copies with lengthscales in proportion to the period, where it is not set."""
+        if "lengthscale" in self.unset and "lengthscale" not in self.fixed:
+            scales = [share * self.period for share in _STARTS]
+        else:
+            scales = [self.lengthscale]
+        return [self.replace_free({"lengthscale": x, "variance": variance}) for x in scales]
+
+
+def _wrapped(coefficients: Sequence[float], phase, turn: float) -> Array:
+    """Return the sum over all integers j of ``P(z_j) exp(-z_j)``, ``z_j = turn |phase + j|``.
+
+    ``phase`` lies in [0, 1]; ``coefficients`` are those of the polynomial P, none negative.
+    """
+    q, rest = exp(-turn), -expm1(-turn)
+    sums = []  # over j >= 0 of (turn j)**m q**j
+    for m in range(len(coefficients)):
+        value = sum(c * q**i for i, c in enumerate(_EULERIAN[m])) / rest
+        sums.append(value * (q if m else 1.0) * (turn / rest) ** m)
+    total = np.zeros(np.shape(phase))
+    for share in (np.asarray(phase, dtype=float), 1.0 - np.asarray(phase, dtype=float)):
+        z, polynomial = turn * share, np.zeros(np.shape(phase))
+        for n, c in enumerate(coefficients):
+            for m in range(n + 1):  # (z + turn j)**n, expanded
+                polynomial = polynomial + c * comb(n, m) * sums[m] * z ** (n - m)
+        total = total + polynomial * np.exp(-z)
+    return total
