@@ -270,6 +270,64 @@ class VerdictPolicy:
     rising: float = 0.5
 
 
+@dataclass(frozen=True)
+class SeriesPolicy:
+    """Series: components of one input on cells of their own."""
+
+    leaf_cells: int = 128  # [finest cells] Intervals that elimination begins with.
+    wave_degree: int = 9  # [degree] Of the polynomials of oscillators.
+    least_wave_level: int = 2  # [doublings] Digits of high powers are lost on finest cells alone.
+    fewest_cells: int = 4  # [cells] Of any component along the line.
+    cells_per_wave: int = 8  # [finest cells] In a period of an oscillator, at least.
+    fewest_finest_cells: int = 16  # [cells] However few inputs there are.
+    most_finest_cells: int = 1 << 17  # [cells] Each takes some kilobytes.
+    period_drift: float = 1e-3  # [periods] A season may shift by this over the whole domain.
+    most_extra_cells: float = 8.0  # [distinct inputs] Cells that common parts of periods may take,
+    least_most_cells: int = 4096  # [cells] or these.
+    fewest_phases: int = 8  # [functions] Around a circle.
+    most_phases: int = 256  # [functions] Around a circle: all of them couple with each other.
+    # [nats per datum] What the cells may cost, stage by stage.
+    tolerances: tuple[float, ...] = (0.05, 0.01, 0.004)
+    stages: int = 5  # [plans] Training ends after so many, even if the next would differ.
+    loose_gain: float = 1e-4  # [nats per datum] An iteration gains more on all but the last plan,
+    last_gain: float = 1e-5  # [nats per datum] and more than this on the last.
+    window_cells: int = 720  # [finest cells] Starts of longer series are tried on so many,
+    window_attempts: int = 3  # [starts] the best of them,
+    cheap_functions: int = 10_000  # [functions] Up to these, two starts are climbed on the whole.
+    window_share: float = 0.4  # [stretch] for seasons and waves with shorter periods.
+    window_spread: float = 0.01  # [variance of y] A stretch with less says nothing of the whole.
+    start_quality: float = 300.0  # [quality] Oscillators are tried with this, too.
+    exact_inputs: int = 1200  # [distinct inputs] Up to these no splines are needed,
+    most_exact_inputs: int = 3000  # [distinct inputs] or these, if splines take more operations,
+    cells_per_input: float = 4.0  # [finest cells per distinct input] Where they are irregular.
+    most_functions: float = 12.0  # [rows] Wider cells are taken where there were more functions,
+    fewest_functions: int = 500  # [functions] unless there are no more than these.
+    exact_irregular_inputs: int = 400  # [distinct inputs] or these, if distances do not repeat.
+    start_lengths: int = 4  # [starts] Lengths tried where the user has given none.
+    start_phase: float = 0.3  # [periods] Lengthscale of a season to begin with.
+    start_drift: float = 0.5  # [span] Lengthscale of a drift to begin with.
+    unused_variance: float = 1e-4  # [noise variance] Components with less get a note.
+
+
+@dataclass(frozen=True)
+class DefaultPolicy:
+    """The kernel that is chosen where the user gives none."""
+
+    fewest_rows: int = 24  # [rows] With fewer, no season can be told from chance.
+    most_rows: int = 100_000  # [rows] Only so many are looked at, the first ones.
+    fewest_per_period: float = 4.0  # [typical distance of inputs] A shorter period does not show.
+    fewest_periods: float = 2.2  # [periods] A season must have been seen so often.
+    phases: int = 48  # [bins] A period is cut into at most these.
+    least_share: float = 0.03  # [variance] Means by phase must explain this, beyond chance.
+    peaks: int = 6  # [peaks] Of the periodogram that are looked at.
+    fewest_free_periods: float = 4.5  # [periods] The same of periods that only the data suggest.
+    peak: float = 30.0  # [median of the periodogram nearby] Lower peaks are chance.
+    peak_width: float = 0.08  # [frequency] A peak takes its surroundings with it.
+    whole_steps: float = 0.05  # [periods over the span] Peaks as near whole steps are put there.
+    most_harmonics: float = 12.0  # [harmonics] A peak beyond is a season of its own.
+    harmonic: float = 0.02  # [multiple] Periods that divide a longer one as exactly belong to it.
+
+
 DATA = DataPolicy()
 START = StartPolicy()
 LINE = LinePolicy()
@@ -277,6 +335,8 @@ FIELD = FieldPolicy()
 PILOT = PilotPolicy()
 MEMORY = MemoryPolicy()
 VERDICT = VerdictPolicy()
+SERIES = SeriesPolicy()
+DEFAULT = DefaultPolicy()
 
 
 def halvings(cells: int) -> int:

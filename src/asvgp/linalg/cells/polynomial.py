@@ -156,3 +156,25 @@ def bilinear(blocks, block, i, u, j, v, out):
                 part += blocks[block[n], i[n, a], j[n, b]] * v[n, b]
             total += u[n, a] * part
         out[n] = total
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def add_columns(cross, columns, cells, s, values, quadratic, magnitude):
+    """Add what global columns with ``values`` (n, C) have of ``phi' P^-1 phi`` on a line.
+
+    ``cross`` (cells, powers, C) is P^-1 between the functions of the cells and the columns,
+    ``columns`` that of the columns. ``magnitude``, where it has entries, gets absolute terms.
+    """
+    powers, count = cross.shape[1], columns.shape[0]
+    for n in range(cells.shape[0]):
+        alone = shared = 0.0
+        for k in range(count):
+            part = 0.0
+            for j in range(powers - 1, -1, -1):
+                part = part * s[n] + cross[cells[n], j, k]
+            shared += 2.0 * part * values[n, k]
+            for i in range(count):
+                alone += values[n, k] * columns[k, i] * values[n, i]
+        quadratic[n] += shared + alone
+        if magnitude.shape[0] > 0:
+            magnitude[n] += abs(shared) + alone

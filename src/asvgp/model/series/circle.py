@@ -1,0 +1,174 @@
+"""Cyclic splines: the functions of a phase, and K of a periodic process on them.
+
+On a circle of ``count`` cells, function j is alive on the cells j - degree, ..., j modulo
+``count``. All cells are alike, so K is circulant, and ``phi' K^-1 phi`` is the same polynomial on
+every cell.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from math import comb, exp
+
+import numpy as np
+
+from asvgp.basis import Array, Grid, bspline_coefficients, operator_gram, rescaling
+from asvgp.kernels import Periodic
+
+
+class CircleAxis:
+    """Functions and K of a periodic process of variance one.
+
+    A period is ``count`` cells of ``width`` finest cells each; it begins at the lower end of the
+    grid. Arrays that begin with ``d_`` have a leading axis for the logarithm of the lengthscale.
+    """
+
+    def __init__(self, process: Periodic, grid: Grid, degree: int, count: int, width: int):
+        self.process, self.fine, self.degree = process, grid, degree
+        self.count, self.width = count, width
+        self._form = process.circle(width * grid.spacing)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """Numbers of the functions alive on each cell of the circle, (count, degree + 1)."""
+        return (np.arange(self.count)[:, None] + np.arange(self.degree + 1)) % self.count
+
+    @property
+    def parts(self) -> Array:
+        """The functions in powers of s of each finest cell, (width, degree + 1, degree + 1)."""
+        return parts_of_cells(self.degree, self.width)
+
+    @cached_property
+    def element(self) -> Array:
+        """K of the functions of a cell."""
+        return self._element(self._form.operator, self._form.operator)
+
+    def _element(self, left: Array, right: Array) -> Array:
+        gram = operator_gram(len(left) - 1, self.degree)
+        taylor = np.einsum("i,m,imjl->jl", left, right, gram) * exp(-self._form.log_density)
+        basis = bspline_coefficients(self.degree)
+        return basis @ taylor @ basis.T
+
+    @cached_property
+    def d_element(self) -> Array:
+        """Derivatives of ``element``."""
+        form = self._form
+        half = self._element(form.d_operator[0], form.operator)
+        return (half + half.T - form.d_log_density[0] * self.element)[None]
+
+    def _circulant(self, element: Array) -> Array:
+        """Return the first row of the matrix that adds up an element over all cells."""
+        row = np.zeros(self.count)
+        for i in range(self.degree + 1):
+            for j in range(self.degree + 1):
+                row[(j - i) % self.count] += element[i, j]
+        return row
+
+    @cached_property
+    def _spectrum(self) -> Array:
+        """Eigenvalues of K, which belong to the frequencies of the discrete transform."""
+        return _eigenvalues(self._circulant(self.element))
+
+    @cached_property
+    def _d_spectrum(self) -> Array:
+        return _eigenvalues(self._circulant(self.d_element[0]))
+
+    @cached_property
+    def matrix(self) -> Array:
+        """K, (count, count)."""
+        return _matrix(self._circulant(self.element))
+
+    @cached_property
+    def d_matrix(self) -> Array:
+        """Derivatives of K."""
+        return _matrix(self._circulant(self.d_element[0]))[None]
+
+    @property
+    def log_det(self) -> float:
+        """``log|K|``."""
+        return float(np.log(self._spectrum).sum())
+
+    @property
+    def d_log_det(self) -> Array:
+        """Derivatives of ``log|K|``."""
+        return np.array([np.sum(self._d_spectrum / self._spectrum)])
+
+    def _square(self, spectrum: Array) -> Array:
+        """Return ``phi' Z phi`` on a cell in powers of s, for Z circulant with eigenvalues."""
+        row = np.fft.ifft(spectrum).real
+        size = self.degree + 1
+        apart = (np.arange(size)[:, None] - np.arange(size)) % self.count
+        basis = bspline_coefficients(self.degree)
+        taylor = basis.T @ row[apart] @ basis
+        out = np.zeros(2 * self.degree + 1)
+        for i in range(size):
+            out[i : i + size] += taylor[i]
+        return out
+
+    @cached_property
+    def inverse(self) -> Array:
+        """K^-1, (count, count)."""
+        return _matrix(np.fft.ifft(1.0 / self._spectrum).real)
+
+    @cached_property
+    def square(self) -> Array:
+        """``phi' K^-1 phi`` on every cell of the circle, in powers of its s."""
+        return self._square(1.0 / self._spectrum)
+
+    @cached_property
+    def variance_polynomials(self) -> Array:
+        """``phi' K^-1 phi`` on the finest cells of a cell, (width, 2 degree + 1)."""
+        return self.square @ shifts(2 * self.degree, self.width)
+
+    def trace(self, moments: Array) -> tuple[float, Array]:
+        """Return ``tr(K^-1 G)`` of moments on the finest cells, and its derivatives."""
+        size = 2 * self.degree + 1
+        folded = fold(moments[:, :size], self.width)
+        own = np.einsum("wi,wji->j", folded, shifts(size - 1, self.width))
+        slope = self._square(-self._d_spectrum / self._spectrum**2)
+        return float(own @ self.square), np.array([own @ slope])
+
+
+def fold(table: Array, width: int) -> Array:
+    """Return sums over rows whose numbers are equal modulo ``width``, (width, columns)."""
+    rows = -(-len(table) // width) * width
+    padded = np.zeros((rows, table.shape[1]))
+    padded[: len(table)] = table
+    return padded.reshape(-1, width, table.shape[1]).sum(axis=0)
+
+
+def on_coarse(moments: Array, level: int) -> Array:
+    """Return moments on cells ``2**level`` times as wide."""
+    for _ in range(level):
+        powers = moments.shape[1] - 1
+        left, right = moments[::2], moments[1::2]
+        merged = left @ rescaling(powers, 0, 2).T
+        merged[: len(right)] += right @ rescaling(powers, 1, 2).T
+        moments = merged
+    return moments
+
+
+@lru_cache
+def shifts(power: int, width: int) -> Array:
+    """Return powers of ``(s + offset) / width`` in powers of s, (width, powers, powers)."""
+    offset = np.arange(width) / width
+    out = np.zeros((width, power + 1, power + 1))
+    for j in range(power + 1):
+        for i in range(j + 1):
+            out[:, j, i] = comb(j, i) * offset ** (j - i) / float(width) ** i
+    return out
+
+
+@lru_cache
+def parts_of_cells(degree: int, width: int) -> Array:
+    """Return B-splines in powers of s of the parts of a cell, (width, degree + 1, degree + 1)."""
+    return bspline_coefficients(degree) @ shifts(degree, width)
+
+
+def _eigenvalues(row: Array) -> Array:
+    return np.fft.fft(row).real
+
+
+def _matrix(row: Array) -> Array:
+    count = len(row)
+    return row[(np.arange(count) - np.arange(count)[:, None]) % count]
