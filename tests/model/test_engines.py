@@ -15,7 +15,7 @@ from math import log
 import numpy as np
 import pytest
 
-from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52
+from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52, Periodic
 from asvgp.basis import Grid
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
@@ -23,8 +23,12 @@ from asvgp.model.bound import lower_bound, upper_bound
 from asvgp.model.chain import ChainEngine
 from asvgp.model.devices import device_for
 from asvgp.model.engine import Engine, Factored
+from asvgp.model.exact import ExactEngine
 from asvgp.model.grid import GridEngine
 from asvgp.model.prior import Prior
+from asvgp.model.series.engine import SeriesEngine
+from asvgp.model.series.plan import Along, Around, Part, SeriesPlan
+from asvgp.model.series.terms import Season, Term, terms_of
 from asvgp.statistics import Statistics
 from tests.dense import design, gram
 from tests.model.test_field import CASES, Case, dense_functions
@@ -136,6 +140,77 @@ def grid(name: str, device: str = "cpu") -> Twin:
     )
 
 
+SERIES = (
+    Matern32(6.0, 0.5)
+    + SHO(9.0, 8.0, 0.4)
+    + Periodic(8.0, 5.0, 0.7)
+    + Periodic(8.0, 6.0, 0.5) * Matern32(20.0)
+    + Constant(variance=5.0)
+    + Linear(1, variance=0.7)
+)
+
+
+def series(exact: bool) -> Twin:
+    rng = np.random.default_rng(0)
+    X = np.stack([rng.integers(0, 48, 90) + 0.25, rng.standard_normal(90)], axis=1)
+    if not exact:
+        X[:, 0] = rng.uniform(0.0, 48.0, 90)
+    grid, w = Grid(0.0, 48.0, 48), rng.uniform(0.5, 2.0, 90)
+    y = np.sin(X[:, 0] * np.pi / 4) + X[:, 1] + 2.0 + 0.2 * rng.standard_normal(90)
+    parts = (
+        Part(along=Along(3, 1)),
+        Part(along=Along(9, 2, wave=True)),
+        Part(around=Around(3, 8, 1)),
+        Part(along=Along(3, 3), around=Around(3, 4, 2)),
+    )
+    plan = SeriesPlan(grid, 9, parts, 2)
+
+    def columns(A) -> np.ndarray:
+        return np.stack([np.ones(len(A)), A[:, 1]], axis=1)
+
+    def statistics(y) -> Statistics:
+        return Statistics.from_data(X[:, 0], y, grid, 9, w, covariates=columns(X))
+
+    def covariances(A, B) -> list[np.ndarray]:
+        lag = np.abs(np.subtract.outer(A[:, 0], B[:, 0]))
+        if exact:
+            return [
+                part.variance * np.prod([f.covariance(lag) for f in part.factors], axis=0)
+                for part in SERIES.components
+            ]
+        return [_captured(term, grid, A[:, 0], B[:, 0]) for term in terms_of(SERIES, plan)]
+
+    engine = (
+        ExactEngine(SERIES, statistics(y)) if exact else SeriesEngine(SERIES, plan, statistics(y))
+    )
+    return Twin(
+        engine,
+        lambda y: engine.with_statistics(statistics(y)),
+        (X, y, w),
+        covariances,
+        columns,
+        [5.0, 0.7],
+    )
+
+
+def _captured(term: Term, grid: Grid, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the covariance that the functions of a component of a series have."""
+    functions = []
+    for x in (a, b):
+        cells, s = grid.locate(x)
+        tables = term.table[cells % len(term.table)]
+        values = np.einsum("xap,xp->xa", tables, s[:, None] ** np.arange(tables.shape[2]))
+        functions.append(np.zeros((len(x), term.size)))
+        np.add.at(functions[-1], (np.arange(len(x))[:, None], term.numbers(cells)), values)
+    if isinstance(term, Season):
+        stiffness = term.matrix
+    else:
+        stiffness, (element, first) = np.zeros((term.size, term.size)), term.elements
+        for cell, numbers in enumerate(term.element_numbers):
+            stiffness[np.ix_(numbers, numbers)] += element + (first if cell == 0 else 0.0)
+    return functions[0] @ np.linalg.solve(stiffness, functions[1].T)
+
+
 TWINS: dict[str, Callable[[], Twin]] = {
     "chain": line,
     "chain, one component": plain_line,
@@ -143,6 +218,8 @@ TWINS: dict[str, Callable[[], Twin]] = {
     "grid, two resolutions": lambda: grid("two resolutions"),
     "grid in torch": lambda: grid("space, time and both", "torch"),
     "no main block": lambda: grid("additive"),
+    "series": lambda: series(exact=False),
+    "exact": lambda: series(exact=True),
 }
 
 

@@ -112,10 +112,12 @@ def _side(plan: Plan, axis: Axis, requested: int) -> str:
 
 def rougher(process: Component) -> str:
     """Name a kernel that leaves more digits on fine cells; an empty string if there is none."""
-    below = [p for p in PROCESSES if issubclass(p, Matern) and p.order < process.order]
-    if not isinstance(process, Matern) or not below:
+    if not isinstance(process, Matern):
         return ""
-    nearest = max(below, key=lambda p: p.order)
+    below = [p for p in PROCESSES if issubclass(p, Matern) and p.nu < process.nu]
+    if not below:
+        return ""
+    nearest = max(below, key=lambda p: p.nu)
     return f"as {nearest.__name__} in place of {type(process).__name__}"
 
 

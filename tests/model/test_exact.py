@@ -1,0 +1,141 @@
+"""The engine at few distinct inputs beside a dense Gaussian process."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from asvgp import SHO, Constant, Linear, Matern12, Matern32
+from asvgp.basis import Grid
+from asvgp.kernels import Periodic
+from asvgp.likelihoods import Gaussian
+from asvgp.model.bound import lower_bound, upper_bound
+from asvgp.model.exact import ExactEngine, distinct_inputs
+from asvgp.statistics import Statistics
+
+NOISE = 0.05
+PROCESSES = (
+    Matern32(9.0, 0.5)
+    + SHO(18.0, 5.0, 0.3)
+    + Periodic(24.0, 8.0, 0.7)
+    + Periodic(24.0, 9.0, 0.6) * Matern32(60.0, 1.0)
+)
+KERNELS = {
+    "processes": PROCESSES,
+    "effects": PROCESSES + Constant(variance=4.0) + Linear(1, variance=2.0),
+    "slope": Matern12(5.0, 0.8) + Linear(1, variance=2.0),
+}
+
+
+class Data:
+    """Observations of two outputs, with weights and duplicates where they are wanted."""
+
+    def __init__(self, regular: bool, duplicates: bool, weighted: bool, outputs: int):
+        rng = np.random.default_rng(1)
+        t = np.delete(np.arange(50.0), [7, 8, 30]) if regular else np.sort(rng.uniform(0, 50, 40))
+        t = t[np.diff(t, prepend=-1.0) > 0.05]
+        self.inputs, self.grid = t, Grid(-0.5, 49.5, 50) if regular else Grid(-0.5, 50.5, 1020)
+        self.t = rng.permutation(np.concatenate([t, t[:12], t[4:6]]) if duplicates else t)
+        n = len(self.t)
+        self.z = rng.standard_normal(n) + 2.0
+        self.w = rng.uniform(0.3, 3.0, n) if weighted else np.ones(n)
+        scale = np.arange(1.0, outputs + 1)
+        self.y = np.multiply.outer(np.sin(self.t / 4) + 0.5 * self.z, scale)
+        self.y += 0.2 * rng.standard_normal((n, outputs)) + 3.0
+
+    def engine(self, kernel) -> ExactEngine:
+        columns = np.stack([np.ones_like(self.t), self.z], axis=1)
+        columns = columns[:, 2 - len(kernel.effects) :]
+        stats = Statistics.from_data(
+            self.t, self.y, self.grid, 3, sample_weight=self.w, covariates=columns
+        )
+        centre = np.full(self.y.shape[1], 2.5)
+        return ExactEngine(kernel, stats.recentred(centre, stats.column_centre))
+
+    def evidence(self, kernel, noise) -> float:
+        lag = np.abs(np.subtract.outer(self.t, self.t))
+        whole = np.diag(noise / self.w)
+        for part in kernel.components:
+            whole += part.variance * np.prod([f.covariance(lag) for f in part.factors], axis=0)
+        for effect in kernel.effects:
+            assert effect.variance is not None
+            column = np.ones_like(self.z) if isinstance(effect, Constant) else self.z
+            whole += effect.variance * np.outer(column, column)
+        _, log_det = np.linalg.slogdet(2.0 * np.pi * whole)
+        fit = np.sum(self.y * np.linalg.solve(whole, self.y))
+        return -0.5 * (self.y.shape[1] * log_det + fit)
+
+
+CASES = {
+    "plain": Data(True, False, False, 1),
+    "duplicates": Data(True, True, False, 1),
+    "irregular": Data(False, True, True, 1),
+    "outputs": Data(True, True, True, 2),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("name", KERNELS)
+def test_bounds_are_the_evidence(case, name):
+    data, kernel = CASES[case], KERNELS[name]
+    factored = data.engine(kernel).factor(kernel, Gaussian(NOISE))
+    exact = data.evidence(kernel, NOISE)
+    np.testing.assert_allclose(lower_bound(factored).elbo, exact, rtol=1e-9)
+    np.testing.assert_allclose(upper_bound(factored), exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("name", KERNELS)
+def test_gradients_are_limits_of_differences(case, name):
+    data, kernel, h = CASES[case], KERNELS[name], 1e-4
+    engine = data.engine(kernel)
+    gradient = lower_bound(engine.factor(kernel, Gaussian(NOISE))).gradient
+    at = np.log(np.append(kernel.values, NOISE))
+    for i in range(len(at)):
+        values = []
+        for step in (h, -h):
+            moved = np.exp(at + step * (np.arange(len(at)) == i))
+            other = kernel.replace_free(dict(zip(kernel.parameters, moved[:-1], strict=True)))
+            values.append(data.evidence(other, moved[-1]))
+        np.testing.assert_allclose(gradient[i], (values[0] - values[1]) / (2 * h), atol=2e-5)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_distinct_inputs(case):
+    data = CASES[case]
+    engine = data.engine(PROCESSES)
+    np.testing.assert_allclose(engine.x, data.inputs, atol=1e-9)
+    assert engine.lags.regular == (data.grid.spacing == 1.0)
+    coarse = Statistics.from_data(data.t, data.y, Grid(-0.5, 50.5, 17), 3)
+    assert distinct_inputs(coarse) is None
+    with pytest.raises(ValueError, match="several distinct inputs"):
+        ExactEngine(PROCESSES, coarse)
+
+
+def test_freedoms():
+    data = CASES["irregular"]
+    factored = data.engine(PROCESSES).factor(PROCESSES, Gaussian(NOISE))
+    lag = np.abs(np.subtract.outer(data.t, data.t))
+    parts = [
+        part.variance * np.prod([f.covariance(lag) for f in part.factors], axis=0)
+        for part in PROCESSES.components
+    ]
+    inverse = np.linalg.inv(np.sum(parts, axis=0) + np.diag(NOISE / data.w))
+    exact = [np.sum(part * inverse) for part in parts]
+    np.testing.assert_allclose(factored.component_freedoms(), exact, rtol=1e-7)
+    np.testing.assert_allclose(factored.forms().freedom, sum(exact), rtol=1e-7)
+
+
+def test_other_sums():
+    data, kernel = CASES["duplicates"], KERNELS["effects"]
+    engine, other = data.engine(kernel), CASES["plain"].engine(kernel)
+    again = engine.with_statistics(other.statistics).factor(kernel, Gaussian(NOISE))
+    expected = other.factor(kernel, Gaussian(NOISE))
+    assert lower_bound(again).elbo == lower_bound(expected).elbo
+
+
+def test_what_cannot_be_factored_says_so():
+    kernel = Matern32(1e6)
+    engine = CASES["plain"].engine(kernel)
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        engine.factor(kernel, Gaussian(1e-20))
