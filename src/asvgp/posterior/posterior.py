@@ -1,8 +1,9 @@
 """The protocol of a posterior, for any inputs: what it is asked, at which points, and checks.
 
-Two classes implement it: `asvgp.posterior.chain.ChainPosterior` for one input, whose
-cells are a chain, and `asvgp.posterior.grid.GridPosterior` for several. Both factor P once and then
-keep a polynomial per cell for the mean and one for the variance.
+Three classes implement it: `asvgp.posterior.chain.ChainPosterior` for one input, whose
+cells are a chain, `asvgp.posterior.series.SeriesPosterior` for one input with seasons or cells of
+several widths, and `asvgp.posterior.grid.GridPosterior` for several inputs. All factor P once and
+then keep a polynomial per cell for the mean and one for the variance.
 """
 
 from __future__ import annotations
@@ -177,11 +178,13 @@ def check_order(posterior: Posterior[Any], order: int, component: int | None) ->
         name = repr(part)
         if len(components) > 1:
             name = f"component {number} of the sum, {part!r},"
-        smoothest = max(PROCESSES, key=lambda process: process.order)
-        advice = f"{smoothest.__name__}, the smoothest kernel there is, has {smoothest.order}"
-        if order <= smoothest.order:
-            enough = min(process.order for process in PROCESSES if process.order >= order)
-            names = [process.__name__ for process in PROCESSES if process.order == enough]
+        kinds: tuple[Any, ...] = PROCESSES  # all can be made from a scale alone
+        orders = {kind.__name__: kind(1.0).order for kind in kinds}
+        smoothest = max(orders, key=lambda kind: orders[kind])
+        advice = f"{smoothest}, the smoothest kernel there is, has {orders[smoothest]}"
+        if order <= orders[smoothest]:
+            enough = min(each for each in orders.values() if each >= order)
+            names = [kind for kind, each in orders.items() if each == enough]
             advice = f"take a smoother kernel in its place, such as {' or '.join(names)}"
         smooth = [i for i, other in enumerate(components) if other.order >= order]
         if component is None and smooth:
