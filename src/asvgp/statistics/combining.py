@@ -35,6 +35,8 @@ def combined(stats: Statistics, other: Statistics, sign: int) -> Statistics:
         sums["widths"], sums["width_weights"] = grouped(
             np.append(mine[0], theirs[0]), np.append(mine[1], sign * theirs[1])
         )
+    if sign > 0:
+        sums["ending"] = stats.ending.joined(other.ending)
     # Without cells, the sum of two arrays of no dimension is a number, not an array.
     return replace(stats, **sums, moments=np.asarray(moments + sign * others))
 
@@ -59,7 +61,19 @@ def difference(stats: Statistics, other: Statistics) -> Statistics:
         )
     if not signed:
         _clear(left, stats, empty)
-    return left
+    return _shortened(left)
+
+
+def _shortened(left: Statistics) -> Statistics:
+    """Return statistics without the note of their last input, if that is in an empty cell."""
+    last = left.ending.last
+    if last is None:
+        return left
+    grid = left.grid
+    cell = int((last - grid.lower) * (grid.cells / (grid.upper - grid.lower)))  # as in the pass
+    if left.cell_weights[min(cell, grid.cells - 1)] != 0.0:
+        return left
+    return replace(left, ending=replace(left.ending, last=None))
 
 
 def recentred(stats: Statistics, centre: Array, column_centre: Array) -> Statistics:

@@ -19,6 +19,7 @@ from asvgp.linalg.cells.accumulate import (
 from asvgp.linalg.unrolled import markers_of
 from asvgp.runtime.parallel import as_doubles, each_chunk, each_share, split
 from asvgp.statistics.combining import grouped
+from asvgp.statistics.ending import Ending
 
 if TYPE_CHECKING:
     from asvgp.statistics.statistics import Statistics
@@ -46,12 +47,18 @@ class OneInput:
         self.shares: dict[int, _Share] = {}
         self.widths = np.empty(0), np.empty(0)  # distinct ones, and their weights
         self.count = 0
+        self.ending = Ending()
 
     @property
     def squares(self) -> Array:
         """Weighted sums of y squared so far, less its centre; infinite where y is."""
         totals = [share.totals[: self.like.outputs, 0] for share in self.shares.values()]
         return np.sum(totals, axis=0)
+
+    @property
+    def missing(self) -> int:
+        """Number of rows so far in which an output is NaN."""
+        return int(sum(share.totals[0, 1] for share in self.shares.values()))
 
     def add(
         self,
@@ -63,7 +70,7 @@ class OneInput:
         progress: Callable[[int], None] | None = None,
     ) -> None:
         """Add a block of rows."""
-        grid, outputs = self.grid, self.like.outputs
+        grid, outputs, missing = self.grid, self.like.outputs, self.missing
         markers = markers_of((self.degree,))
         place = grid.lower, grid.cells / (grid.upper - grid.lower)
         centred = bool(self.centres.any())
@@ -101,6 +108,8 @@ class OneInput:
 
         each_share(len(y), add_share, least)
         self.count += len(y)
+        present = x if self.missing == missing else x[~np.isnan(y).any(axis=1)]
+        self.ending = self.ending.joined(Ending.of(present))
         if width is not None:
             self._add_widths(width, y, sample_weight)
 
@@ -155,4 +164,5 @@ class OneInput:
             log_weights=log_weights if isfinite(log_weights) else nan,
             widths=widths,
             width_weights=width_weights,
+            ending=self.ending,
         )

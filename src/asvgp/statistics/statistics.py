@@ -31,6 +31,7 @@ from asvgp.basis import Array, Grid, pair_columns
 from asvgp.linalg.chain.square_root import RANK_TOLERANCE, data_roots
 from asvgp.statistics.accumulator import Accumulator
 from asvgp.statistics.combining import SUMS, combined, difference, packed, recentred, unpacked
+from asvgp.statistics.ending import Ending
 from asvgp.statistics.nesting import coarsened, coarsened_columns, common_factors, each, extended
 from asvgp.statistics.pass_many import columns_of
 
@@ -92,6 +93,8 @@ class Statistics:
     widths, width_weights : ndarray of shape (widths,)
         With averages among the data, the distinct widths of their intervals (zero for
         observations of f itself), and the sum of the weights for each width. Otherwise empty.
+    ending : Ending
+        With one input, the last of the data and their typical spacing, for forecasts.
 
     Examples
     --------
@@ -141,6 +144,7 @@ class Statistics:
     convention: str = ""
     widths: Array = field(default_factory=_no_numbers)
     width_weights: Array = field(default_factory=_no_numbers)
+    ending: Ending = Ending()  # noqa: RUF009 (it is immutable)
 
     def __post_init__(self) -> None:
         if len(self.centre) != len(self.squares):
