@@ -90,8 +90,7 @@ def _lengths(kernel: Kernel, term: int) -> Iterator[tuple[str, Component]]:
     """Return the names of a term's lengths, each with its process of one input."""
     prefix, part = kernel.labelled[term]
     for process in part.factors:
-        suffix = f"[{process.dim}]" if len(part.factors) > 1 else ""
-        yield prefix + process.parameters[0] + suffix, process
+        yield prefix + part.name_of(process, process.parameters[0]), process
 
 
 def _shortest(kernel: Kernel, plan: Plan) -> dict[str, float]:

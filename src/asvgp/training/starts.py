@@ -99,7 +99,7 @@ def without_effects(kernel: Kernel, stats: Statistics) -> Statistics:
     count = len(kernel.effects)
     if not count:
         return stats
-    if len(stats.grids) == 1:
+    if stats.linear != count:  # those of the only input are polynomials, not columns
         design = Design.of(kernel, stats)
         return stats if design is None else design.residual
     gram = stats.column_gram[-count:, -count:]

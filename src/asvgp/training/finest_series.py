@@ -1,0 +1,82 @@
+"""The finest cells of a series: about one per distinct input, and a whole number per period."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import ceil, floor, lcm
+
+import numpy as np
+
+from asvgp.basis import Array, Grid
+from asvgp.policies import DATA, SERIES
+from asvgp.training.season_notes import in_words
+
+
+def series_grid(
+    periods: Sequence[float], waves: Sequence[float], lower: float, upper: float, wanted: int
+) -> Grid:
+    """Return a grid of about the ``wanted`` number of cells, from ``lower`` to ``upper`` or beyond.
+
+    Every one of the ``periods`` is a whole number of cells, to within a small part of a period
+    over the whole domain; every one of the ``waves`` is at least some cells long.
+    """
+    span = upper - lower
+    spacing = span / max(1, wanted)
+    for wave in waves:
+        spacing = min(spacing, wave / SERIES.cells_per_wave)
+    if not periods:
+        cells = floor(span / spacing + 1e-9) + 1  # the last input has a cell of its own
+        return Grid(lower, lower + cells * spacing, cells)
+    shortest = min(periods)
+    parts = 1
+    for period in periods:
+        parts = lcm(parts, _denominator(period, shortest, span))
+    each = parts * max(1, ceil(shortest / spacing / parts - 1e-9))
+    least = SERIES.fewest_phases
+    while each < least:
+        each += parts
+    cells = floor(span * each / shortest + 1e-9) + 1  # the last input has a cell of its own
+    if cells > max(SERIES.most_extra_cells * wanted, SERIES.least_most_cells):
+        if parts == 1:
+            raise ValueError(
+                f"The period {in_words(shortest)} is too short beside the span of the data, "
+                f"{in_words(type(shortest)(span))}: splines would need {cells:,} cells for "
+                f"{wanted:,} inputs. Is it in the units of the input, and is none of the inputs "
+                "far off?"
+            )
+        shown = ", ".join(map(in_words, sorted(set(periods))))
+        raise ValueError(
+            f"The periods {shown} have no common part that is long enough: splines for all of them "
+            f"would need {cells:,} cells for {wanted:,} inputs. Give periods whose ratios are "
+            "simpler, or take SHO for one of them."
+        )
+    return Grid(lower, lower + cells * shortest / each, cells)
+
+
+def _denominator(period: float, shortest: float, span: float) -> int:
+    """Return into how many parts the shortest period is cut, for a longer one to be whole."""
+    ratio = period / shortest
+    drift = SERIES.period_drift * period / max(span, period)  # tolerated error of the ratio
+    for most in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024):
+        near = Fraction(ratio).limit_denominator(most)
+        if abs(float(near) - ratio) <= drift:
+            return near.denominator
+    return Fraction(ratio).limit_denominator(4096).denominator
+
+
+def wanted_cells(x: Array, lower: float, upper: float, whole: bool) -> int:
+    """Return the number of cells worth accumulating: one for every distinct input, at most."""
+    if not whole or len(x) > DATA.many_rows:
+        return SERIES.most_finest_cells
+    values = np.unique(x)
+    gaps = np.diff(values)
+    if not len(gaps):
+        return SERIES.fewest_finest_cells
+    gap = float(np.median(gaps))
+    steps = gaps / gap
+    regular = bool(np.mean(np.abs(steps - np.rint(steps)) < 1e-3) > 0.99)
+    # between irregular inputs there is more to be seen; crowded ones do not make all cells narrow
+    times = 1.0 if regular else SERIES.cells_per_input
+    wanted = times * (upper - lower) / max(gap, float(values[-1] - values[0]) / len(values))
+    return int(np.clip(round(wanted), SERIES.fewest_finest_cells, SERIES.most_finest_cells))

@@ -1,0 +1,57 @@
+"""Notes on seasons that the data cannot show: too long, too short, or given twice."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from asvgp.kernels import Kernel, Periodic
+from asvgp.policies import DEFAULT
+from asvgp.statistics import Statistics
+from asvgp.times import Duration
+
+
+def in_words(length: float) -> str:
+    """Return a length along the input as text.
+
+    Examples
+    --------
+    >>> in_words(24.0), in_words(Duration(86400))
+    ('24', '1 day')
+    """
+    return str(length) if isinstance(length, Duration) else f"{length:g}"
+
+
+def season_notes(kernel: Kernel, stats: Statistics) -> list[str]:
+    """Return what a user should know about the periods of a kernel."""
+    occupied = np.flatnonzero(stats.cell_weights > 0.0)
+    mean = stats.moments[occupied, 1] / stats.moments[occupied, 0]
+    gaps = np.diff(occupied + mean) * stats.grid.spacing
+    # where inputs are irregular, some are close enough for periods that regular ones cannot show
+    gap = float(f"{np.quantile(gaps, 0.1):.6g}") if len(gaps) else 0.0
+    span = float(gaps.sum()) + gap
+    notes, exact = [], set()
+    seasons = [
+        (number, part, factor.period)
+        for number, part in enumerate(kernel.components, 1)
+        for factor in part.factors
+        if isinstance(factor, Periodic)
+    ]
+    for number, part, period in seasons:
+        name, unit = f"component {number} has the period {in_words(period)}", type(period)
+        if period > span * (1.0 + 1e-6):
+            notes.append(
+                f"{name}, but the data span {in_words(unit(span))}: a season that was not seen to "
+                "repeat is one more trend"
+            )
+        elif period < 2.0 * gap * (1.0 - 1e-6):
+            notes.append(
+                f"{name}, less than two steps of {in_words(unit(gap))} between inputs: at such "
+                "inputs it looks like a longer period"
+            )
+        if len(part.factors) == 1:
+            if period in exact:
+                notes.append(f"{name}, like one before: the data determine only their sum")
+            exact.add(period)
+    if seasons and stats.count < DEFAULT.fewest_rows:
+        notes.append(f"{stats.count} observations are too few to tell a season from chance")
+    return notes
