@@ -2,7 +2,7 @@
 
 import copy
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -267,8 +267,9 @@ def test_kernels_have_no_field_that_is_not_saved():
     """Kernels are encoded by their fields: whatever else they kept would be lost."""
     for kind in PROCESSES:
         assert issubclass(kind, Component)
-        names = set(vars(kind(dim=0)))
-        assert names == {*kind.parameters, "dim", "fixed", "bounds"}
+        names = set(vars(kind(1.0, dim=0)))
+        assert names == {field.name for field in fields(kind)}
+        assert names >= {*kind.parameters, *kind.scales, "dim", "fixed", "bounds"}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Literal
 
@@ -34,7 +34,7 @@ class Settings:
     ValueError: degree must be None or an integer from 2 (for Matern32(lengthscale=1.0, ...
     """
 
-    kernel: Kernel = field(default_factory=Matern32)  # as the user gave it
+    kernel: Kernel | None = field(default_factory=Matern32)  # None where it is chosen from the data
     num_basis: int | tuple[int, ...] | None = None  # None where it is chosen from the data
     noise_variance: float | None = None  # None where its start is chosen from the data
     domain: tuple[Any, ...] | None = None  # as given: its ends may be numbers or times
@@ -48,7 +48,7 @@ class Settings:
     @classmethod
     def parse(
         cls,
-        kernel: Kernel,
+        kernel: Kernel | None,
         *,
         num_basis: Any = "auto",
         noise_variance: Any = "auto",
@@ -61,7 +61,8 @@ class Settings:
         memory_limit: Any = None,
     ) -> Settings:
         """Check the arguments before any work begins, and return them as settings."""
-        _check_kernel(kernel)
+        if kernel is not None:
+            _check_kernel(kernel)
         if objective not in ("elbo", "evidence"):
             raise ValueError(f"objective must be 'elbo' or 'evidence', got {objective!r}.")
         if not (optimizer is None or optimizer == "lbfgs" or isinstance(optimizer, LBFGS)):
@@ -86,8 +87,20 @@ class Settings:
             progress,
             as_bytes(memory_limit),
         )
-        settings.degrees(kernel)
+        if kernel is not None:
+            settings.degrees(kernel)
         return settings
+
+    def with_kernel(self, kernel: Kernel) -> Settings:
+        """Return the settings with a kernel in place of none."""
+        self.degrees(kernel)
+        return replace(self, kernel=kernel)
+
+    @property
+    def chosen(self) -> Kernel:
+        """The kernel, which must have been chosen by now."""
+        assert self.kernel is not None
+        return self.kernel
 
     @property
     def automatic(self) -> bool:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from asvgp.diagnostics.verdict import BasisVerdict, field_verdict, line_verdict
+from asvgp.diagnostics.verdict import BasisVerdict, field_verdict, line_verdict, series_verdict
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Likelihood
 from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.memory import spilled
+from asvgp.model.series.terms import Season
 from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.grid import GridPosterior
+from asvgp.posterior.series import SeriesPosterior
 from asvgp.runtime.memory import in_words
 from asvgp.statistics import Statistics
 from asvgp.training.nearby import Nearby
@@ -72,6 +75,49 @@ def field_facts(posterior: GridPosterior, objective: str, stats: Statistics) -> 
         factored.forms().freedom,
         tuple(map(float, factored.component_freedoms())),
         field_verdict(posterior),
+        trained,
+    )
+
+
+def series_facts(posterior: SeriesPosterior | ExactPosterior, objective: str) -> Facts:
+    """Gather the facts of a series."""
+    engine, factored = posterior.engine, posterior.factored
+
+    def trained(kernel: Kernel, likelihood: Likelihood) -> Bound:
+        at = factored
+        if (kernel, likelihood) != (posterior.kernel, posterior.likelihood):
+            at = engine.factor(kernel, likelihood, remember=False)
+        return lower_bound(at, objective)
+
+    freedoms = factored.forms().freedom, tuple(map(float, factored.component_freedoms()))
+    if isinstance(posterior, ExactPosterior):
+        words = f"exact: dense factor of {len(posterior.engine.x):,} distinct inputs"
+        return Facts((), (words,), *freedoms, series_verdict(posterior), trained)
+    engine, factored = posterior.engine, posterior.factored
+    cost = engine.tables.tree.cost()
+    lines = [
+        f"series, dissection of {engine.plan.grid.cells:,} cells: {engine.size:,} functions, a "
+        f"Cholesky factor of {cost.factor_nonzeros:,.0f} non-zeros, "
+        f"{(cost.factor_flops + cost.inverse_flops) / 1e9:,.2f} Gflop a bound"
+    ]
+    degrees = []
+    for number, (part, term) in enumerate(
+        zip(engine.plan.parts, factored.prior.terms, strict=True)
+    ):
+        counts = []
+        if part.along is not None:
+            assert not isinstance(term, Season)
+            counts.append(f"{term.axis.count:,} along the line")
+            degrees.append(part.along.degree)
+        if part.around is not None:
+            counts.append(f"{part.around.count} around the period")
+            degrees.append(part.around.degree)
+        lines.append(f"component {number + 1}: {' x '.join(counts)}")
+    return Facts(
+        tuple(degrees),
+        tuple(lines),
+        *freedoms,
+        series_verdict(posterior),
         trained,
     )
 

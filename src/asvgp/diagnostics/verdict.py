@@ -21,7 +21,9 @@ from asvgp.model.levels import levels_by_digits, longest_in_cells, marginal_mome
 from asvgp.model.plan import Plan
 from asvgp.model.prior import ChainPrior, data_variance
 from asvgp.policies import VERDICT
+from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.grid import GridPosterior
+from asvgp.posterior.series import SeriesPosterior
 from asvgp.statistics import Statistics
 
 
@@ -97,6 +99,19 @@ def total_penalty(sides: Sequence[Side], times: float = 1.0) -> float:
 
 def _short_answer(penalty: float) -> str:
     return "yes" if penalty < VERDICT.enough else "nearly"
+
+
+def series_verdict(posterior: SeriesPosterior | ExactPosterior) -> BasisVerdict:
+    """Judge the basis of a series, by what its components miss of the prior at the data."""
+    engine, stats = posterior.engine, posterior.engine.statistics
+    missed = np.maximum(posterior.factored.missed()[0], 0.0)
+    penalty = float(missed.sum()) / (2.0 * posterior.noise * stats.count)
+    share = float(missed.sum()) / (posterior.kernel.prior_variance * stats.weight)
+    words, suggested = _short_answer(penalty), engine.size
+    if penalty >= VERDICT.nearly_enough:
+        suggested = 2 * stats.grid.cells
+        words = f"no: give num_basis, at least {suggested:,} cells on the whole domain"
+    return BasisVerdict(share, penalty, 0.5 * penalty, engine.size, suggested, words)
 
 
 def line_verdict(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf, log, pi
+from math import inf, log, nan, pi
 
 import numpy as np
+from scipy.special import ndtri
 
 from asvgp.basis import Array
 from asvgp.likelihoods.likelihood import Likelihood
@@ -74,3 +75,14 @@ class Gaussian:
 def likelihood_of(given: Likelihood | float) -> Likelihood:
     """Return a likelihood as it is; a number stands for Gaussian noise of that variance."""
     return Gaussian(float(given)) if isinstance(given, int | float) else given
+
+
+def band_factor(level) -> float:
+    """Return the half width, in standard deviations, of the band that holds a probability."""
+    try:
+        share = float(level)
+    except (TypeError, ValueError):
+        share = nan
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"level must be between 0 and 1, such as 0.95, got {level!r}.")
+    return float(ndtri(0.5 + 0.5 * share))

@@ -20,14 +20,19 @@ from asvgp.data.settings import Settings
 from asvgp.kernels import Kernel
 from asvgp.model.chain_effects import Estimate
 from asvgp.model.plan import Plan
-from asvgp.policies import LINE
+from asvgp.model.series.inverse import end_numbers
+from asvgp.model.series.plan import SeriesPlan
+from asvgp.policies import LINE, SERIES
 from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.grid import GridPosterior
+from asvgp.posterior.series import SeriesPosterior
 from asvgp.statistics import Statistics
 from asvgp.statistics.statistics import shapes_of_sums
 from asvgp.structures.field import Field
-from asvgp.structures.fit_data import FitData, class_of
+from asvgp.structures.fit_data import FitData, classes_of
 from asvgp.structures.line import Line
+from asvgp.structures.series import Series
 from asvgp.structures.structure import Structure
 from asvgp.times import TimeAxis
 from asvgp.training.fit import Fit
@@ -89,15 +94,15 @@ def check_model(settings: Mapping[str, Any], state: Mapping[str, Any]) -> None:
 def _fit(fit: Any, data: FitData) -> None:
     _is("the fit", fit, Fit)
     posterior, structure = fit.posterior, data.structure
-    single = isinstance(structure, Line)
-    _is("the posterior", posterior, ChainPosterior if single else GridPosterior)
+    kinds = {Line: ChainPosterior, Field: GridPosterior, Series: SeriesPosterior | ExactPosterior}
+    _is("the posterior", posterior, kinds[type(structure)])
     for part in (fit, posterior):
         _trained(part.kernel, data.layout.kernel)
     _is("the posterior's statistics", posterior.stats, Statistics)
     _statistics(posterior.stats, structure)
     if posterior.stats.outputs != data.outputs:
         raise ValueError("the posterior has other outputs than the statistics")
-    (_chain_posterior if single else _grid_posterior)(posterior)
+    _CHECKS[type(posterior)](posterior)
 
 
 def _chain_posterior(posterior: ChainPosterior) -> None:
@@ -154,6 +159,42 @@ def _grid_posterior(posterior: GridPosterior) -> None:
     _array("inverse of the columns", between, (columns, columns))
 
 
+def _series_posterior(posterior: SeriesPosterior) -> None:
+    plan, stats, kernel = posterior.plan, posterior.stats, posterior.kernel
+    _is("the plan", plan, SeriesPlan)
+    if (plan.grid, plan.powers) != (stats.grid, stats.degree):
+        raise ValueError("the posterior is on other cells than its statistics")
+    if (len(plan.parts), plan.effects) != (len(kernel.components), len(kernel.effects)):
+        raise ValueError("the plan is of another kernel")
+    for part in plan.parts:
+        if part.along is not None:
+            _whole("level", part.along.level, 0, 64)
+        if part.around is not None:
+            _whole("phases", part.around.count, 1, plan.grid.cells * 2**20)
+        _whole("power", part.power, 1, plan.powers)
+    engine, cells = posterior.engine, plan.grid.cells
+    _array("mean", posterior.mean, (engine.size, len(stats.squares)))
+    squares, cross, ends = posterior.state["inverse"]
+    _array("inverse", squares, (cells, 2 * plan.powers + 1))
+    _array("inverse with the effects", cross, (cells, plan.powers + 1, plan.effects))
+    count = end_numbers(engine.tables).shape[1]
+    _array("inverse at the ends", ends, (2, count, count))
+
+
+def _exact_posterior(posterior: ExactPosterior) -> None:
+    outputs, inputs = len(posterior.stats.squares), len(posterior.engine.x)
+    _array("residual", posterior.residual, (inputs, outputs))
+    _array("effects", posterior.effects, (len(posterior.kernel.effects), outputs))
+
+
+_CHECKS: dict[type, Any] = {
+    ChainPosterior: _chain_posterior,
+    GridPosterior: _grid_posterior,
+    SeriesPosterior: _series_posterior,
+    ExactPosterior: _exact_posterior,
+}
+
+
 def _statistics(stats: Statistics, structure: Structure[Any]) -> None:
     outputs, layout = len(stats.squares), structure.layout
     for grid in structure.grids(stats):
@@ -161,7 +202,7 @@ def _statistics(stats: Statistics, structure: Structure[Any]) -> None:
         if not grid.lower < grid.upper or not isfinite(grid.upper - grid.lower):
             raise ValueError(f"a grid from {grid.lower} to {grid.upper}")
     for degree in (*stats.degrees, *(degree for _, degree in stats.smooths)):
-        _whole("degree", degree, 1, LINE.most_degree)
+        _whole("degree", degree, 1, max(LINE.most_degree, 2 * SERIES.wave_degree))
     if (len(stats.grids), len(stats.degrees)) != (len(layout.inputs),) * 2:
         raise ValueError(f"{len(stats.grids)} grids for {len(layout.inputs)} inputs")
     linear = len(structure.effect_columns)
@@ -181,7 +222,7 @@ def _statistics(stats: Statistics, structure: Structure[Any]) -> None:
 
 
 def _structure(structure: Any, width: int) -> None:
-    _is("the structure", structure, Line | Field)
+    _is("the structure", structure, Line | Field | Series)
     layout, axes = structure.layout, structure.axes
     _is("the layout", layout, Layout)
     if layout.names is not None and len(layout.names) != width:
@@ -192,7 +233,7 @@ def _structure(structure: Any, width: int) -> None:
     for number in layout.smooths:
         _whole("smooth", number, 0, len(layout.kernel.components) - 1)
     _is("axes", axes, tuple)
-    if len(axes) != len(layout.used) or type(structure) is not class_of(layout):
+    if len(axes) != len(layout.used) or type(structure) not in classes_of(layout):
         raise ValueError(f"{len(axes)} axes for {len(layout.used)} inputs")
     for axis in axes:
         _is("time axis", axis, TimeAxis | None)

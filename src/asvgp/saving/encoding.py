@@ -25,34 +25,43 @@ from asvgp.kernels.base import Unset
 from asvgp.kernels.product import Product
 from asvgp.likelihoods import Gaussian
 from asvgp.model.plan import Plan
+from asvgp.model.series.plan import Along, Around, Part, SeriesPlan
 from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.grid import GridPosterior
+from asvgp.posterior.series import SeriesPosterior
 from asvgp.saving.consistency import check_fields
 from asvgp.saving.migration import MIGRATIONS
 from asvgp.statistics import Statistics
+from asvgp.statistics.ending import Ending
 from asvgp.structures.field import Field
 from asvgp.structures.fit_data import FitData
 from asvgp.structures.line import Line
+from asvgp.structures.series import Series
 from asvgp.times import Duration, TimeAxis
 from asvgp.training.fit import Fit
 from asvgp.training.optimise import LBFGS, Report
 from asvgp.training.problem import Level
 
+_POSTERIORS = (ChainPosterior, GridPosterior, SeriesPosterior, ExactPosterior)
 _CLASSES: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
         *(*PROCESSES, *EFFECTS, Product, Sum),
-        *(Grid, Statistics, FitData, Line, Field, Layout, TimeAxis),
-        *(Fit, ChainPosterior, GridPosterior, Plan, LBFGS, Report, Level),
+        *(Grid, Statistics, Ending, FitData, Line, Field, Series, Layout, TimeAxis),
+        *(Fit, *_POSTERIORS, Plan, SeriesPlan, Part, Along, Around, LBFGS, Report, Level),
     )
 }
 # Of the classes whose fields do not speak for themselves.
 _PARTS: dict[type, tuple[str, ...]] = {
     Line: ("layout", "axes"),
     Field: ("layout", "axes"),
+    Series: ("layout", "axes"),
     FitData: ("stats", "structure", "known_noise", "single", "seconds", "targets"),
     ChainPosterior: ("kernel", "noise", "stats", "degree", "state"),
     GridPosterior: ("kernel", "noise", "plan", "stats", "state"),
+    SeriesPosterior: ("kernel", "noise", "plan", "stats", "state"),
+    ExactPosterior: ("kernel", "noise", "plan", "stats", "state"),
 }
 _UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
 
@@ -245,9 +254,9 @@ class Decoder:
         return self._decoded[name]
 
     def _made(self, cls: Any, parts: dict[str, Any]) -> Any:
-        if cls in (Fit, ChainPosterior, GridPosterior):
+        if cls in (Fit, *_POSTERIORS):
             parts["likelihood"] = likelihood_from(parts.pop("noise"))
-        if cls in (ChainPosterior, GridPosterior):
+        if cls in _POSTERIORS:
             return cls.restored(**parts, device=self.device)
         made = _fit(parts) if cls is Fit else cls(**parts)
         if dataclasses.is_dataclass(cls):

@@ -13,10 +13,11 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.data.columns import Columns, Features, Gridded, Layout, Table, match
 from asvgp.data.inputs import read_targets, read_weights, refuse_text
-from asvgp.kernels import Kernel, check_units
+from asvgp.kernels import SHO, Kernel, Periodic, check_units
 from asvgp.statistics import Statistics
 from asvgp.structures.field import Field
 from asvgp.structures.line import Line
+from asvgp.structures.series import Series
 from asvgp.structures.structure import Points, Structure
 from asvgp.times import TimeAxis, is_time
 
@@ -122,8 +123,12 @@ class FitData:
             )
 
 
-def structure_of(kernel: Kernel, table: Table, trained: bool = True, domain=None) -> Structure[Any]:
+def structure_of(
+    kernel: Kernel, table: Table, trained: bool = True, domain=None, chain: bool = False
+) -> Structure[Any]:
     """Return the structure of a kernel over the columns of X, with the units of its inputs.
+
+    With ``chain``, components share the cells of one chain where that is possible.
 
     Times are counted from the beginning of the domain where that is given, so that models of
     different data on one domain agree; else from the first.
@@ -138,9 +143,9 @@ def structure_of(kernel: Kernel, table: Table, trained: bool = True, domain=None
     'Field'
     """
     layout = match(kernel, table)
-    kind = class_of(layout)
+    kind = classes_of(layout)[-1 if chain else 0]
     given = domain if isinstance(domain, Sequence) else ()  # one pair per input, for a field
-    pairs = {layout.input: domain} if kind is Line else dict(zip(layout.over, given, strict=False))
+    pairs = {layout.input: domain} if layout.single else dict(zip(layout.over, given, strict=False))
     axes = []
     for number in layout.used:
         column, axis = table.column(number), None
@@ -157,6 +162,17 @@ def structure_of(kernel: Kernel, table: Table, trained: bool = True, domain=None
     return kind(layout, tuple(axes))
 
 
-def class_of(layout: Layout) -> type[Line] | type[Field]:
-    """Return the class of the structure that a layout has."""
-    return Line if layout.single else Field
+def classes_of(layout: Layout) -> tuple[type[Line] | type[Field], ...]:
+    """Return the classes that the structure of a layout can have, the most general first."""
+    factors = [factor for part in layout.kernel.components for factor in part.factors]
+    periodic = [factor for factor in factors if isinstance(factor, Periodic)]
+    if not layout.single:
+        if periodic:
+            raise ValueError(
+                f"{periodic[0]!r}: periodic kernels are for models of one input so far, and this "
+                f"one has {len(layout.over)}. Take SHO along that input, or one input alone."
+            )
+        return (Field,)
+    if periodic:
+        return (Series,)
+    return (Series, Line) if any(isinstance(f, SHO) for f in factors) else (Line,)
