@@ -17,6 +17,7 @@ from asvgp.runtime.interrupts import plain_interrupts
 COMMANDS = {
     "fit": "asvgp.cli.fit",
     "predict": "asvgp.cli.predict",
+    "forecast": "asvgp.cli.forecast",
     "update": "asvgp.cli.update",
     "merge": "asvgp.cli.merge",
     "info": "asvgp.cli.info",

@@ -14,7 +14,7 @@ from asvgp.cli.info import inputs_of
 from asvgp.cli.session import Session, common, examples
 from asvgp.cli.values import ColumnName
 
-_TABLES = ("-", ".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".feather", ".arrow")
+TABLES = ("-", ".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".feather", ".arrow")
 
 
 class Portion(NamedTuple):
@@ -74,7 +74,7 @@ class Portion(NamedTuple):
 @output_option(
     "A table (.parquet, .csv, .csv.gz, .tsv, .feather), replaced when the new one is complete; - "
     "for CSV on standard output.",
-    *_TABLES,
+    *TABLES,
 )
 @common
 def predict(
@@ -149,7 +149,7 @@ def rows_at(gp, places) -> tuple[int, Iterator[Portion]]:
     return prod(map(len, along)), (_whole(gp, X, names) for X in portions(names, along))
 
 
-def _written(axis):
+def in_zone(axis):
     """Return places as a column, with times in their zone."""
     if not hasattr(axis, "tz"):
         return axis
@@ -203,7 +203,7 @@ def _whole(gp, X, names: Sequence[str]) -> Portion:
 
     X = X.expanded() if isinstance(X, Gridded) else X
     if isinstance(X, Columns):
-        columns = {n: _written(a) for n, a in zip(X.columns, X.arrays, strict=True)}
+        columns = {n: in_zone(a) for n, a in zip(X.columns, X.arrays, strict=True)}
     else:
         columns = {n: X[:, i] for i, n in enumerate(names)}
     return Portion(for_model(gp, X), columns)
@@ -233,7 +233,7 @@ def answers(gp, portion: Portion, components, include_noise, level) -> dict[str,
     found = Predictor(gp, components, **options)(portion.X)
     if level is None:
         return found
-    from asvgp.plot.style import band_factor
+    from asvgp.likelihoods.gaussian import band_factor
 
     out: dict[str, Any] = {}
     for name, values in found.items():

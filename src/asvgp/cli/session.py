@@ -196,6 +196,7 @@ _ON_THE_COMMAND_LINE = {
     "output": "--output-number N",
     "Constant()": "constant in --kernel",
     "partial_fit": "asvgp update",
+    "in place of steps and until": "DATA with the rows to forecast",
 }
 
 

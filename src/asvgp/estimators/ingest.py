@@ -18,6 +18,7 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.data.columns import Features, Table, match
 from asvgp.data.settings import Settings
+from asvgp.estimators.default_kernel import default_kernel
 from asvgp.policies import DATA
 from asvgp.runtime.progress import Progress
 from asvgp.sources.source import Chunk, Source, Stream
@@ -112,6 +113,10 @@ def absorb(
     names = None if data is None or data.features.names is None else list(data.features.names)
     source = source.prepared(settings.kernel, names)
     stream = source.open()
+    if settings.kernel is None:
+        head = stream.head
+        given = default_kernel(Table(head.X), head.y) if data is None else data.layout.given
+        settings = settings.with_kernel(given)
     known = stream.whole or source.again or settings.domain_known
     if data is None and (known or not growing):
         return _absorb_whole(settings, source, stream, progress)
@@ -164,7 +169,7 @@ def _extent(
             "iterator, cannot be read again to find it. Give domain=(a, b), or a function that "
             "returns a new iterator; or call partial_fit, by which the domain grows as data come."
         )
-    along = match(settings.kernel, Table(head.X)).intervals
+    along = match(settings.chosen, Table(head.X)).intervals
     return source.survey(progress.passing(source.rows, "range of the data"), along)
 
 
@@ -182,14 +187,16 @@ def prepare(
     """
     table = Table(block.X) if data is None else data.table(block.X)
     widest = table if extent is None else Table(extent)
-    structure = structure_of(settings.kernel, widest, settings.trained, settings.domain)
+    # A given number of splines, and averages over intervals, are for cells that all share.
+    chain = not settings.automatic or settings.degree is not None or block.width is not None
+    structure = structure_of(settings.chosen, widest, settings.trained, settings.domain, chain)
     if data is not None:
         if structure.columns != data.structure.columns:
             raise ValueError(
                 "The kernel has changed since the first data, and needs other columns of X: "
                 f"{data.layout.given!r} then, {settings.kernel!r} now. Call fit to begin anew."
             )
-        structure = type(structure)(structure.layout, data.structure.axes)
+        structure = type(data.structure)(structure.layout, data.structure.axes)
         targets = data.targets if targets is None else targets
         data = replace(data, structure=structure, targets=targets)
         rows = data.rows(table, *tuple(block)[1:])
@@ -271,7 +278,7 @@ def check_variation(
     if (
         first
         and np.any(means**2 > DATA.distant_mean * spread)
-        and settings.kernel.intercept is None
+        and settings.chosen.intercept is None
     ):
         worst = int(np.argmax(means**2 / np.maximum(spread, 1e-300)))
         warnings.warn(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from asvgp.kernels import Product
 from asvgp.training.fit import Fit
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Predictor:
             columns = _pair("", mean, std, data.targets)
             taken: dict[str, int] = {}
             for part, part_mean, part_std in rest[0] if rest else ():
-                label = _label(part, taken, model.n_features_in_ > 1)
+                label = label_of(part, taken, model.n_features_in_ > 1)
                 columns |= _pair(label, part_mean, part_std, data.targets)
             return columns
 
@@ -125,9 +126,14 @@ def _received(model: PortableModel, components: bool, options: dict[str, Any]) -
     return Predictor(model, components, **options)
 
 
-def _label(part, taken: dict[str, int], several: bool) -> str:
-    """Return the ending of a component's columns: matern32, sho_2, linear_temperature."""
+def label_of(part, taken: dict[str, int], several: bool) -> str:
+    """Return the ending of a component's columns: matern32, sho_2, linear_temperature.
+
+    A product over one input is called by its factors, periodic_matern32.
+    """
     name, dim = type(part).__name__.lower(), getattr(part, "dim", None)
+    if isinstance(part, Product) and len(part.inputs) == 1:
+        name = "_".join(type(factor).__name__.lower() for factor in part.factors)
     name = f"{name}_{dim}" if several and dim is not None else name
     taken[name] = taken.get(name, 0) + 1
     return name if taken[name] == 1 else f"{name}_{taken[name]}"

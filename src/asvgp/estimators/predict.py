@@ -66,7 +66,7 @@ def _flat(X):
 class PredictMixin(ABC):
     """The part of `GPRegressor` that does not learn: it asks for the fit, and answers."""
 
-    kernel: Kernel
+    kernel: Kernel | None
     memory_limit: float | str | None
     progress: Any
 

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from asvgp.data.settings import Domain, NumBasis, Settings
+from asvgp.estimators.forecast import ForecastMixin
 from asvgp.estimators.ingest import Addition, Forgetter, absorb, check_variation
-from asvgp.estimators.predict import PredictMixin
 from asvgp.kernels import Kernel, Matern32
 from asvgp.likelihoods import Gaussian
 from asvgp.runtime.parallel import one_blas_thread
@@ -25,7 +25,7 @@ from asvgp.training.optimise import LBFGS
 from asvgp.training.problem import Problem, State
 
 
-class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Gaussian process regression by actually sparse B-splines.
 
     One pass over the data, then everything costs O(num_basis), however many observations
@@ -33,7 +33,9 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
 
     Parameters
     ----------
-    kernel : Kernel, default=Matern32()
+    kernel : Kernel or None, default=Matern32()
+        None chooses one for the data: a series gets a trend, a constant, the seasons that it
+        shows (of times, a day, a week and a year are tried), and a season that drifts.
         Its hyperparameters are one of the starting points of training, beside those that
         the data suggest; with ``optimizer=None`` they are used as given.
     num_basis : "auto", int or a sequence of int
@@ -105,7 +107,7 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
 
     def __init__(
         self,
-        kernel: Kernel = Matern32(),  # noqa: B008 (kernels are immutable)
+        kernel: Kernel | None = Matern32(),  # noqa: B008 (kernels are immutable)
         *,
         num_basis: NumBasis = "auto",
         noise_variance: Literal["auto"] | float = "auto",
@@ -319,6 +321,8 @@ class GPRegressor(PredictMixin, MultiOutputMixin, RegressorMixin, BaseEstimator)
         """Train on the statistics; see `check_variation` for ``sample`` and ``first``."""
         if data.stats.count == 0:
             raise ValueError("There are no observations left to fit.")
+        if settings.kernel is None:
+            settings = settings.with_kernel(data.layout.given)
         check_variation(settings, data.stats, sample, first, stacklevel=4)
         progress, noise = Progress(settings.progress), settings.noise_variance
         problem = Problem(

@@ -19,6 +19,7 @@ Examples
 """
 
 from asvgp.plot.bounds import bound, resolution
+from asvgp.plot.forecasts import forecast
 from asvgp.plot.lines import series
 from asvgp.plot.maps import map
 from asvgp.plot.overview import check
@@ -30,6 +31,7 @@ __all__ = [
     "calibration",
     "check",
     "components",
+    "forecast",
     "map",
     "residuals",
     "resolution",

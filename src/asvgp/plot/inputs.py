@@ -73,7 +73,7 @@ class Input(NamedTuple):
 
     def interval(self, given, forecast) -> tuple[float, float]:
         """Return the ends to show: those given or of the domain, with a forecast beyond it."""
-        ahead = self._length(forecast)
+        ahead = self.length(forecast)
         if given is None:
             return self.lower, self.upper + ahead
         if isinstance(given, str) or not hasattr(given, "__len__") or len(given) != 2:
@@ -83,14 +83,15 @@ class Input(NamedTuple):
             raise ValueError(f"interval must be in increasing order, got {given!r:.80}.")
         return start, max(stop, self.upper + ahead) if ahead else stop
 
-    def _length(self, forecast) -> float:
-        duration = as_duration(forecast) if forecast else None
-        if forecast and (duration is None) == (self.axis is not None):
+    def length(self, given, name: str = "forecast") -> float:
+        """Return a length along the axis that a user gave, as a number."""
+        duration = as_duration(given) if given else None
+        if given and (duration is None) == (self.axis is not None):
             wanted = "a duration such as '7 days'" if self.axis else "a number in the units of X"
-            raise TypeError(f"forecast must be {wanted}, got {forecast!r}.")
-        length = float(forecast or 0.0) if duration is None else float(duration)
+            raise TypeError(f"{name} must be {wanted}, got {given!r}.")
+        length = float(given or 0.0) if duration is None else float(duration)
         if not 0.0 <= length < np.inf:
-            raise ValueError(f"forecast must be positive and finite, got {forecast!r}.")
+            raise ValueError(f"{name} must be positive and finite, got {given!r}.")
         return length
 
     def dress(self, side) -> None:

@@ -6,7 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from asvgp.plot.style import band_factor, legend, palette, panels, percent, titled
+from asvgp.likelihoods.gaussian import band_factor
+from asvgp.plot.style import legend, palette, panels, percent, titled
 from asvgp.plot.traces import Cloud, Curve, follow
 from asvgp.plot.view import drawn, term_name
 

@@ -50,22 +50,32 @@ def palette(ax) -> Palette:
     """Return colours that stand out from the ground of some axes."""
     pyplot()
     from matplotlib import rcParams
-    from matplotlib.colors import to_rgb, to_rgba
+
+    ink = rcParams["axes.labelcolor"]
+    terms = _ON_LIGHT if _ground(ax) @ [0.2126, 0.7152, 0.0722] > 0.45 else _ON_DARK
+    return Palette(terms, *(tint(ax, ink, share) for share in (0.22, 0.42, 0.6, 1.0)))
+
+
+def tint(ax, colour, share: float) -> Colour:
+    """Return a share of a colour on the ground of some axes.
+
+    It is opaque: where transparent patches overlap, shades would seem to mean something.
+    """
+    from matplotlib.colors import to_rgb
+
+    ground = _ground(ax)
+    red, green, blue = (ground + share * (np.array(to_rgb(colour)) - ground)).tolist()
+    return red, green, blue
+
+
+def _ground(ax) -> np.ndarray:
+    """Return the colour that is seen behind some axes."""
+    from matplotlib.colors import to_rgba
 
     ground = to_rgba(ax.get_facecolor())
     if ground[3] < 0.5:  # seen through
         ground = to_rgba(ax.figure.get_facecolor())
-    ground = np.array(ground[:3])
-    ink = np.array(to_rgb(rcParams["axes.labelcolor"]))
-    bright = ground @ [0.2126, 0.7152, 0.0722] > 0.45
-
-    def mixed(share: float) -> Colour:
-        # Opaque: where transparent patches overlap, greys would seem to mean something.
-        red, green, blue = (ground + share * (ink - ground)).tolist()
-        return red, green, blue
-
-    terms = _ON_LIGHT if bright else _ON_DARK
-    return Palette(terms, mixed(0.22), mixed(0.42), mixed(0.6), mixed(1.0))
+    return np.array(ground[:3])
 
 
 @contextmanager
@@ -103,8 +113,17 @@ def titled(ax, text: str) -> None:
 
 
 def legend(ax, **options) -> None:
-    """Draw a small legend."""
-    ax.legend(fontsize="small", framealpha=0.8, markerscale=1.5, **options).set_gid(_OURS)
+    """Draw a small legend; drawn again without options, it stays where it was."""
+    options = options or getattr(ax.get_legend(), _OURS, {})
+    made = ax.legend(**{"fontsize": "small", "framealpha": 0.8, "markerscale": 1.5} | options)
+    made.set_gid(_OURS)
+    setattr(made, _OURS, options)
+
+
+def legend_above(ax) -> None:
+    """Draw a small legend in rows above axes, where it covers nothing."""
+    above = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "frameon": False}
+    legend(ax, **above, ncols=5, columnspacing=1.5, borderaxespad=0.2)
 
 
 def colour_bar(ax, image, label: str = "") -> None:
@@ -129,19 +148,6 @@ def pixels(ax) -> tuple[int, int]:
 def written(ax, x: float, y: float, text: str, **options) -> None:
     """Write a small text into a corner of axes; x and y go from 0 to 1."""
     ax.text(x, y, text, transform=ax.transAxes, fontsize="small", **options)
-
-
-def band_factor(level) -> float:
-    """Return the half width, in standard deviations, of the band that holds a probability."""
-    from scipy.special import ndtri
-
-    try:
-        share = float(level)
-    except (TypeError, ValueError):
-        share = np.nan
-    if not 0.0 < share < 1.0:
-        raise ValueError(f"level must be between 0 and 1, such as 0.95, got {level!r}.")
-    return float(ndtri(0.5 + 0.5 * share))
 
 
 def percent(level: float) -> str:

@@ -7,9 +7,10 @@ from functools import partial
 import numpy as np
 
 from asvgp.kernels import Linear
+from asvgp.likelihoods.gaussian import band_factor
 from asvgp.plot.inputs import Input
 from asvgp.plot.maps import draw_surface, evaluate
-from asvgp.plot.style import band_factor, colour_bar, palette, panels, pixels, titled, written
+from asvgp.plot.style import colour_bar, palette, panels, pixels, titled, written
 from asvgp.plot.traces import Curve, follow
 from asvgp.plot.view import View, drawn, term_name
 
@@ -101,7 +102,8 @@ def components(
             titled(panel, term_name(part) + where)
             if shared:
                 panel.label_outer()
-        _intercept(axes[0], view)
+        if intercept_text(view):
+            _write_intercept(axes[0], view)
     return axes
 
 
@@ -109,7 +111,7 @@ def terms(view: View, columns) -> list[tuple]:
     """Return number, term, and its inputs: one input, a pair, or the number of a column."""
     kernel, named, out = view.layout.kernel, view.gp.kernel_, []
     for number, (own, part) in enumerate(zip(kernel.components, named.components, strict=True)):
-        dims = [factor.dim for factor in own.factors]
+        dims = list(dict.fromkeys(factor.dim for factor in own.factors))
         if len(dims) == 1:
             dim = view.layout.input if dims[0] is None else dims[0]
             out.append((number, part, view.inputs[dim]))
@@ -157,10 +159,16 @@ def _rug(ax, over: Input, columns) -> None:
     bar.sticky_edges.y.clear()
 
 
-def _intercept(ax, view: View) -> None:
+def intercept_text(view: View) -> str:
+    """Return the intercept with its error, or no text where there is none."""
     for effect in view.gp.effects_:
         if effect.name == "intercept":
             value = float(np.atleast_1d(effect.estimate)[view.output])
-            text = f"intercept {value:.4g} ± {effect.std:.2g}"
-            box = {"facecolor": ax.get_facecolor(), "alpha": 0.7, "lw": 0, "pad": 2}
-            written(ax, 0.99, 0.96, text, ha="right", va="top", bbox=box, zorder=5)
+            return f"intercept {value:.4g} ± {effect.std:.2g}"
+    return ""
+
+
+def _write_intercept(ax, view: View) -> None:
+    box = {"facecolor": ax.get_facecolor(), "alpha": 0.7, "lw": 0, "pad": 2}
+    style = {"ha": "right", "va": "top", "bbox": box, "zorder": 5}
+    written(ax, 0.99, 0.96, intercept_text(view), **style)

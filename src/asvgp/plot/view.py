@@ -307,9 +307,9 @@ class LineView(View[ChainPosterior]):
 
     def lengths(self) -> list[tuple[float, str]]:
         """Return the lengthscales of all components in knot spacings."""
-        spacing = self.posterior.grid.spacing
+        spacing = self.posterior.stats.grid.spacing
         return [
-            (scale_of(part) / spacing, f"{number} {type(part).__name__}")
+            (min(map(scale_of, part.factors)) / spacing, f"{number} {type(part).__name__}")
             for number, part in enumerate(self.posterior.kernel.components, 1)
         ]
 
@@ -332,5 +332,8 @@ def term_name(part) -> str:
     if isinstance(part, Constant | Linear):
         return part.name.replace("'", "")
     if len(part.factors) > 1:
-        return " × ".join(f"{type(f).__name__}({f.dim})" for f in part.factors)
-    return f"{type(part).__name__}, {part.parameters[0]} {worded(part.listed[0], 3)}"
+        over = ["" if f.dim is None else f"({f.dim})" for f in part.factors]
+        pairs = zip(part.factors, over, strict=True)
+        return " × ".join(type(factor).__name__ + dim for factor, dim in pairs)
+    scale = part.scales[0]
+    return f"{type(part).__name__}, {scale} {worded(getattr(part, scale), 3)}"

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.likelihoods.gaussian import band_factor
 from asvgp.plot.inputs import Input
 from asvgp.plot.reduce import outline, reduce_columns
-from asvgp.plot.style import band_factor
 from asvgp.plot.view import View, view_of
 from asvgp.report.sums import CellMeans
 from asvgp.report.text import Html, counted, joined, tag

@@ -14,6 +14,7 @@ from asvgp.diagnostics.summary import Summary
 from asvgp.plot.neighbours import Correlations, in_order
 from asvgp.plot.view import View
 from asvgp.policies import VERDICT
+from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.leave_one_out import LeaveOneOut
 from asvgp.report.sums import CellMeans, Remainder, cell_means, remainder
 from asvgp.report.text import at, counted, fixed, listed, share, shown
@@ -70,7 +71,8 @@ def gather(
     Neighbours are those in ``columns``, the inputs of the data, whatever the order of the rows.
     """
     rest = remainder(view.posterior, summary.degrees_of_freedom)
-    cells = cell_means(view.posterior) if view.is_line else None
+    posterior = view.posterior
+    cells = cell_means(posterior) if isinstance(posterior, ChainPosterior) else None
     if left is not None:
         z = np.atleast_2d(left.z)
         found = [_near(view, row, columns) for row in z]
@@ -337,11 +339,12 @@ def _missing(summary: Summary) -> Finding:
 
 def _known(view: View) -> list[Finding]:
     """Find stretches about which the data say next to nothing."""
-    if not view.is_line:
+    posterior = view.posterior
+    if not isinstance(posterior, ChainPosterior):
         return []
-    place, grid = view.line, view.posterior.grid
+    place, grid = view.line, posterior.grid
     x = grid.lower + (np.arange(grid.cells) + 0.5) * grid.spacing
-    variance = view.posterior.of_splines(x, True, None)[1]
+    variance = posterior.of_splines(x, True, None)[1]
     lost = variance > _LOST**2 * view.posterior.kernel.prior_variance
     question = "Is there a stretch without information?"
     if not lost.any():

@@ -21,9 +21,12 @@ import numpy as np
 from asvgp.basis import Array, by_power
 from asvgp.model.chain_effects import input_power
 from asvgp.posterior.chain import ChainPosterior
+from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.grid import GridPosterior
+from asvgp.posterior.series import SeriesPosterior
 from asvgp.statistics import Statistics
 
+AnyPosterior = ChainPosterior | GridPosterior | SeriesPosterior | ExactPosterior
 _LEAST_LEFT = 1e-9  # of 1 - h, below which a cell's mean determines f there
 
 
@@ -67,19 +70,27 @@ class Remainder(NamedTuple):
     noise_ratio: Array  # residual variance, allowing for degrees of freedom, over that of the noise
 
 
-def remainder(posterior: ChainPosterior | GridPosterior, freedom: float) -> Remainder:
+def remainder(posterior: AnyPosterior, freedom: float) -> Remainder:
     """Compute the sums of squares of the residuals from the statistics.
 
     ``freedom`` are the effective degrees of freedom of the model.
     """
     stats = posterior.stats
-    parts = _of_line(posterior) if isinstance(posterior, ChainPosterior) else _of_field(posterior)
-    residual = np.maximum(_residual_squares(*parts), 0.0)
+    residual = np.maximum(_residual_squares(*_mean(posterior)), 0.0)
     total = stats.squares - stats.weight * (stats.sums / stats.weight - stats.centre) ** 2
     free = max(stats.count - freedom, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         explained = np.where(total > 0.0, 1.0 - residual / total, np.nan)
     return Remainder(explained, residual / (free * posterior.noise))
+
+
+def _mean(posterior: AnyPosterior) -> tuple[Statistics, Array, Array]:
+    """Return the statistics, the mean as polynomials per cell, and coefficients of columns."""
+    if isinstance(posterior, ChainPosterior):
+        return _of_line(posterior)
+    if isinstance(posterior, GridPosterior):
+        return _of_field(posterior)
+    return _of_series(posterior)
 
 
 def _of_line(posterior: ChainPosterior) -> tuple[Statistics, Array, Array]:
@@ -101,6 +112,22 @@ def _of_field(posterior: GridPosterior) -> tuple[Statistics, Array, Array]:
     beta[len(beta) - posterior.plan.effects :] -= posterior.engine.centring.offset
     mean = posterior.means if posterior.plan.inputs else np.empty((len(beta.T), 0, 0))
     return posterior.stats, mean, beta
+
+
+def _of_series(
+    posterior: SeriesPosterior | ExactPosterior,
+) -> tuple[Statistics, Array, Array]:
+    """Return the statistics, the mean as polynomials per cell, and coefficients of effects."""
+    stats = posterior.stats
+    beta = posterior.effects - posterior.engine.centring.offset
+    if isinstance(posterior, SeriesPosterior):
+        return stats, posterior.tables.polynomials(posterior.mean), beta
+    # every cell holds one input, or none: there f is a number
+    engine, mean = posterior.engine, np.zeros_like(stats.targets)
+    noise = posterior.noise / engine.weight[:, None]
+    fitted = engine.y - engine.columns @ beta - noise * posterior.residual
+    mean[:, stats.cell_weights > 0.0, 0] = fitted.T
+    return stats, mean, beta
 
 
 def _residual_squares(stats: Statistics, mean: Array, beta: Array) -> Array:

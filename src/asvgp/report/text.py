@@ -145,4 +145,6 @@ def counted(number: int, what: str) -> str:
 def listed(parts: Sequence[str]) -> str:
     """Return a list of things as part of a sentence."""
     parts = [str(part) for part in parts]
-    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+    if len(parts) < 2:
+        return parts[0] if parts else "none"
+    return ", ".join(parts[:-1]) + " and " + parts[-1]

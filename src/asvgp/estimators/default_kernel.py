@@ -1,0 +1,168 @@
+"""The kernel that is used where the user gives none.
+
+A series gets a trend, a constant, a season for every period that the data show, and a season that
+drifts. Times are tried with the day, the week and the year; numbers with the periods of the peaks
+of their periodogram. Other data get one Matérn kernel over all inputs, and a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.data.columns import Table
+from asvgp.kernels import Constant, Kernel, Matern32, Periodic
+from asvgp.policies import DEFAULT
+from asvgp.times import Duration, TimeAxis, is_time
+
+_CALENDAR = {"1 day": 86400.0, "1 week": 604800.0, "1 year": 31557600.0}
+_ROUNDING = 1e-20  # of the squares of y: a trend leaves no less, and this has periods of its own
+
+
+def default_kernel(table: Table, y) -> Kernel:
+    """Return the kernel for the columns of X and the targets.
+
+    Examples
+    --------
+    >>> t = np.arange(400.0)
+    >>> y = np.sin(2 * np.pi * t / 24) + 0.01 * t
+    >>> default_kernel(Table(t), y).parameters[2:4]
+    ('2.lengthscale', '2.variance')
+    """
+    plain = Matern32() + Constant()
+    if table.width != 1:
+        return plain
+    column = table.column(0)
+    timed = is_time(column)
+    x = TimeAxis.from_values(column).to_seconds(column) if timed else np.asarray(column, float)
+    targets = np.asarray(y, dtype=float).reshape(len(x), -1)
+    good = np.isfinite(x) & np.isfinite(targets).all(axis=1)
+    x, targets = x[good], targets[good]
+    found = periods(x, targets, list(_CALENDAR.values()) if timed else None)
+    if not found:
+        return plain
+    seasons = [Periodic(period=Duration(period) if timed else period) for period in found]
+    kernel: Kernel = plain
+    for season in seasons:
+        kernel = kernel + season
+    return kernel + seasons[0] * Matern32()
+
+
+def periods(x: Array, y: Array, candidates: Sequence[float] | None = None) -> list[float]:
+    """Return the periods that the data show, the shortest first.
+
+    Of the ``candidates``, or where there are none, of the peaks of the periodogram.
+    """
+    if len(x) < DEFAULT.fewest_rows:
+        return []
+    if len(x) > DEFAULT.most_rows:  # the first ones, so that short periods are not lost
+        x, y = x[: DEFAULT.most_rows], y[: DEFAULT.most_rows]
+    order = np.argsort(x, kind="stable")
+    x, y = x[order], y[order]
+    gaps = np.diff(np.unique(x))
+    if not len(gaps):
+        return []
+    gap, span = float(np.median(gaps)), float(x[-1] - x[0])
+    left = y - _smooth(x, y, span)
+    if np.sum(left**2) <= _ROUNDING * np.sum(y**2):
+        return []
+    if candidates is None:
+        candidates = _peaks(x, y, gap, span)
+    shortest, longest = DEFAULT.fewest_per_period * gap, span / DEFAULT.fewest_periods
+    found: list[float] = []
+    for period in sorted(candidates):
+        if shortest <= period <= longest:
+            share, kept = _explained(x, left, period, gap)
+            if share > DEFAULT.least_share:
+                found.append(period)
+                left = kept
+    return found
+
+
+def _smooth(x: Array, y: Array, span: float) -> Array:
+    """Return a quadratic trend."""
+    s = 2.0 * (x - x[0]) / span - 1.0
+    design = np.stack([np.ones_like(s), s, s**2], axis=1)
+    return design @ np.linalg.lstsq(design, y, rcond=None)[0]
+
+
+def _explained(x: Array, y: Array, period: float, gap: float) -> tuple[float, Array]:
+    """Return the share of the variance that means by phase explain, and what they leave.
+
+    The share is the adjusted one: of noise it is zero on average.
+    """
+    bins = int(np.clip(round(period / gap), 2, DEFAULT.phases))
+    phase = np.minimum((np.mod(x, period) / period * bins).astype(int), bins - 1)
+    count = np.maximum(np.bincount(phase, minlength=bins), 1)
+    means = np.stack([np.bincount(phase, column, bins) / count for column in y.T], axis=1)
+    left = y - means[phase]
+    rest, whole = float(np.sum(left**2)), float(np.sum((y - y.mean(axis=0)) ** 2))
+    rows = len(x)
+    if whole == 0.0 or rows <= bins + 1:
+        return 0.0, y
+    return 1.0 - (rest / (rows - bins)) / (whole / (rows - 1)), left
+
+
+def _peaks(x: Array, y: Array, gap: float, span: float) -> list[float]:
+    """Return the periods of separate peaks of the periodogram, less a quadratic trend."""
+    cells = int(min(span / gap, DEFAULT.most_rows)) + 1
+    place = np.minimum(((x - x[0]) / span * (cells - 1) + 0.5).astype(int), cells - 1)
+    count = np.bincount(place, minlength=cells)
+    spectrum = np.zeros(4 * cells // 2 + 1)
+    for column in (y - _smooth(x, y, span)).T:
+        sums = np.bincount(place, column, cells)
+        means = np.divide(sums, count, out=np.zeros(cells), where=count > 0)
+        spectrum += np.abs(np.fft.rfft(means, 4 * cells)) ** 2
+    frequency = np.arange(len(spectrum)) / (4 * cells * span / (cells - 1))
+    found: list[float] = []
+    power = np.where(frequency >= DEFAULT.fewest_free_periods / span, spectrum, 0.0)
+    for _ in range(DEFAULT.peaks):
+        best = int(np.argmax(power))
+        centre = frequency[best]
+        around = (frequency > 0.5 * centre) & (frequency < 2.0 * centre)
+        near = np.abs(frequency - centre) <= max(DEFAULT.peak_width * centre, 8 * frequency[1])
+        power[near] = 0.0
+        beside = spectrum[around & ~near]
+        if not len(beside) or spectrum[best] <= DEFAULT.peak * np.median(beside):
+            continue
+        found.append(1.0 / (centre + _vertex(spectrum, best) * frequency[1]))
+    return _in_proportion([_in_steps(period, x, gap, span) for period in found])
+
+
+def _in_steps(period: float, x: Array, gap: float, span: float) -> float:
+    """Return a period as a whole number of steps, if inputs are regular and data allow it.
+
+    Seasons of regular series are whole numbers of steps as a rule, and peaks are less precise.
+    """
+    steps = np.diff(x) / gap
+    whole = gap * round(period / gap)
+    near = span * abs(1.0 / period - 1.0 / whole) < DEFAULT.whole_steps
+    return whole if near and np.all(np.abs(steps - np.rint(steps)) < 1e-6) else period
+
+
+def _in_proportion(found: list[float]) -> list[float]:
+    """Return the strongest period, given first, and those whose ratio to it is a whole number.
+
+    Much shorter ones are seasons in their own right: longer ones become multiples of them. Other
+    parts of a period are its harmonics.
+    """
+    out: list[float] = []
+    for period in found:
+        if not out or out[0] > DEFAULT.most_harmonics * period:
+            out = [period, *(period * round(longer / period) for longer in out)]
+            continue
+        times = period / out[0]
+        if times > 1.5 and abs(times - round(times)) < DEFAULT.harmonic * times:
+            out.append(out[0] * round(times))
+    return out
+
+
+def _vertex(spectrum: Array, place: int) -> float:
+    """Return how far the peak of a parabola through three values is from the middle one."""
+    if not 0 < place < len(spectrum) - 1:
+        return 0.0
+    low, middle, high = spectrum[place - 1 : place + 2]
+    bend = low - 2.0 * middle + high
+    return 0.0 if bend >= 0.0 else 0.5 * (low - high) / bend

@@ -1,0 +1,328 @@
+"""Forecasts of a series: where it goes on, in tables of means, bands and components."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import floor
+from operator import index
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.estimators.portable import label_of
+from asvgp.estimators.predict import PredictMixin
+from asvgp.likelihoods.gaussian import band_factor
+from asvgp.statistics.ending import Ending, ending_of
+from asvgp.structures.fit_data import FitData
+from asvgp.times import Duration, TimeAxis, Zoned
+
+_MOST = 10**7  # further inputs at once
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """Inputs of a forecast, and its columns for every output."""
+
+    name: str | None  # of the input
+    x: Array  # as numbers, times in seconds since the origin of the axis
+    axis: TimeAxis | None
+    outputs: dict[str | int, dict[str, Array]]
+
+    @property
+    def inputs(self) -> Array | Zoned:
+        """Inputs as users have them: numbers, or times in the zone of the data."""
+        return written(self.x, self.axis)
+
+    def table(self, output: str | int) -> Any:
+        """Return one output as a data frame; without pandas as a dict of arrays."""
+        columns = self.outputs[output]
+        try:
+            import pandas as pd
+        except ImportError:
+            name = self.name or ("x" if self.axis is None else "time")
+            return {name: np.asarray(self.inputs), **columns}
+        inputs = pd.Index(np.asarray(self.inputs), name=self.name)
+        if self.axis is not None and self.axis.tz is not None:
+            inputs = pd.DatetimeIndex(inputs).tz_localize("UTC").tz_convert(self.axis.tz)
+        return pd.DataFrame(columns, index=inputs)
+
+
+class ForecastMixin(PredictMixin):
+    """The part of `GPRegressor` that goes on where the data end."""
+
+    def forecast(
+        self,
+        steps=None,
+        *,
+        until=None,
+        X=None,
+        level=(0.8, 0.95),
+        components=False,
+        include_noise=True,
+        noise_variance=None,
+        n_samples=0,
+        random_state=None,
+    ):
+        """Forecast a series: what follows the last input, with prediction intervals.
+
+        For models of one input. The inputs of the forecast follow the last one in steps of the
+        data's typical spacing, the median of the recent ones; where the data are not evenly
+        spaced, a warning says which spacing was taken. Steps are of time that passes: for
+        calendar months, or days by a clock that changes, give ``X``.
+
+        Parameters
+        ----------
+        steps : int, optional
+            Number of further inputs.
+        until : number or time, optional
+            Instead of ``steps``: the last input of the forecast, if a step meets it. A time is a
+            datetime of any kind, or text such as "2024-03-01 12:00", in the zone of the data
+            unless it has an offset.
+        X : array-like of shape (n,) or (n, columns), optional
+            Instead of both: rows to forecast, as in `predict`. Where other columns have linear
+            effects, they are needed, with the columns' future values.
+        level : float or sequence of float
+            Probabilities of the intervals, each for a single value at every input.
+        components : bool
+            Also the mean of every component and of every fixed effect; they add up to ``mean``.
+        include_noise : bool
+            Forecast new observations, of weight one, rather than f.
+        noise_variance : float or array-like of shape (n,), optional
+            That of the new observations, by default the model's. Needed where the data came with
+            known noise variances, unless ``include_noise=False``.
+        n_samples : int
+            Also so many joint samples, of what the intervals are of.
+        random_state : int, RandomState instance or None
+            Of the samples.
+
+        Returns
+        -------
+        pandas.DataFrame, or dict of them by output where there are several
+            The index holds the inputs. The columns are ``mean`` and ``std``, ``lower_80``,
+            ``upper_80`` and so on for every level, those of the components by their kind
+            (``matern32``, ``periodic``, ``constant``), and ``sample_0`` and so on. Without
+            pandas it is a dict of arrays, the inputs among them.
+
+        See Also
+        --------
+        predict : at any inputs, also covariances and derivatives.
+        integrate : for sums over days: ``gp.integrate(a, b, return_std=True)`` beyond the end.
+            Intervals for a sum are narrower or wider than those for its terms added up, and
+            ``return_cov`` has the covariance of several sums.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from asvgp import GPRegressor, Matern12
+        >>> gp = GPRegressor(Matern12(2.0), num_basis=9, noise_variance=0.1, optimizer=None)
+        >>> future = gp.fit([0.0, 0.5, 1.0], [1.0, 1.0, 1.0]).forecast(2, level=0.9)
+        >>> list(future)
+        ['mean', 'std', 'lower_90', 'upper_90']
+        >>> future.index.tolist()
+        [1.5, 2.0]
+
+        Sums over the two halves of the next unit, and their covariance:
+
+        >>> total, covariance = gp.integrate([1.0, 1.5], [1.5, 2.0], return_cov=True)
+        >>> total.shape, covariance.shape
+        ((2,), (2, 2))
+        """
+        found = self._forecast(
+            steps,
+            until,
+            X,
+            level,
+            components,
+            include_noise,
+            noise_variance,
+            n_samples,
+            random_state,
+        )
+        tables = {output: found.table(output) for output in found.outputs}
+        return next(iter(tables.values())) if self._fit_data().single else tables
+
+    def _forecast(
+        self,
+        steps=None,
+        until=None,
+        X=None,
+        level=(0.8, 0.95),
+        components=False,
+        include_noise=True,
+        noise_variance=None,
+        n_samples=0,
+        random_state=None,
+    ) -> Forecast:
+        """Return a forecast as columns of numbers."""
+        data, factors = self._fit_data(), band_factors(level)
+        rows = self._rows_to_come(data, steps, until, X)
+        mean, std, *rest = self._predict(
+            rows,
+            return_std=True,
+            include_noise=include_noise,
+            components=components,
+            noise_variance=noise_variance,
+        )
+        columns = {"mean": mean, "std": std}
+        for name, factor in factors.items():
+            columns |= {
+                f"lower_{name}": mean - factor * std,
+                f"upper_{name}": mean + factor * std,
+            }
+        taken = dict.fromkeys(columns, 1)
+        for part in rest[0] if rest else ():
+            columns[label_of(part.kernel, taken, data.features.count > 1)] = part.mean
+        if n_samples:
+            noise = None
+            if include_noise:
+                noise = self._likelihood(noise_variance, len(mean))
+            draws = self._observed_samples(rows, n_samples, random_state, noise)
+            columns |= {f"sample_{number}": draws[..., number] for number in range(n_samples)}
+        names = data.targets or range(data.outputs)
+        wide = {name: np.reshape(values, (len(values), -1)) for name, values in columns.items()}
+        outputs: dict[str | int, dict[str, Array]] = {
+            output: {name: np.ascontiguousarray(values[:, i]) for name, values in wide.items()}
+            for i, output in enumerate(names)
+        }
+        layout = data.layout
+        name = None if layout.names is None else layout.names[layout.input]
+        return Forecast(name, np.asarray(data.points(rows).x, dtype=float), data.axis, outputs)
+
+    def _rows_to_come(self, data: FitData, steps, until, X) -> Any:
+        """Return the rows to forecast, as `predict` takes them."""
+        layout = data.layout
+        if not layout.single:
+            names = [layout.names[c] if layout.names else f"column {c}" for c in layout.over]
+            raise ValueError(
+                f"forecast is for models of one input, this one has {len(names)} "
+                f"({', '.join(names)}): predict takes any X."
+            )
+        given = {"steps": steps, "until": until, "X": X}
+        if (count := sum(value is not None for value in given.values())) != 1:
+            absent = "" if count else ": where should the forecast end?"
+            raise ValueError(
+                f"Give one of steps, until and X, not {'several' if count else 'none'}{absent}"
+            )
+        if X is not None:
+            return self._rows_in_memory(X).X
+        if layout.linear:
+            names = [repr(layout.names[c]) if layout.names else str(c) for c in layout.linear]
+            raise ValueError(
+                f"The model has linear effects of other columns ({', '.join(names)}), whose future "
+                "values it cannot know: give X, with all columns, in place of steps and until."
+            )
+        number = None if steps is None else _whole(steps)
+        end, axis = ending_of(data.stats), data.axis
+        if end.last is None or end.step is None:
+            raise ValueError("The data have one distinct input, so no spacing: give X.")
+        last, step = end.last, end.step
+        spacing = f"{step:g}" if axis is None else str(Duration(step))
+        if not end.regular:
+            months = axis is not None and 27.9 < step / 86_400.0 < 31.1
+            remedy = "the months to come, as pandas.date_range makes them" if months else "others"
+            warnings.warn(
+                f"The data are not evenly spaced: the forecast takes steps of {spacing}, the "
+                f"median of the recent ones. Give X for {remedy}.",
+                UserWarning,
+                stacklevel=4,
+            )
+        if number is None:
+            number = _steps_until(until, end, axis, spacing)
+        if number > _MOST:
+            raise ValueError(
+                f"The forecast has {number:,} steps of {spacing}, more than {_MOST:,}: give X."
+            )
+        return written(last + step * np.arange(1, number + 1), axis)
+
+    def _observed_samples(self, rows, n_samples: int, random_state, noise) -> Array:
+        """Return joint samples of f, with the noise of a likelihood and weights where given."""
+        from sklearn.utils import check_random_state
+
+        random_state = check_random_state(random_state)
+        draws = self.sample_y(rows, n_samples, random_state)
+        if noise is None:
+            return draws
+        likelihood, weights = noise
+        variance = likelihood.observation_variance(np.zeros(len(draws)), weights)
+        scale = np.sqrt(variance).reshape(-1, *[1] * (draws.ndim - 1))
+        return draws + scale * random_state.standard_normal(draws.shape)
+
+
+def written(x: Array, axis: TimeAxis | None) -> Array | Zoned:
+    """Return numbers as inputs of a model: as they are, or as times in the zone of the data."""
+    if axis is None:
+        return x
+    times = axis.to_times(x)
+    return times if axis.tz is None else Zoned(times, axis.tz)
+
+
+def band_factors(level: float | Sequence[float]) -> dict[str, float]:
+    """Return the half widths of bands in standard deviations, by their per cent.
+
+    Examples
+    --------
+    >>> {name: round(factor, 2) for name, factor in band_factors((0.8, 0.975)).items()}
+    {'80': 1.28, '97.5': 2.24}
+    """
+    levels: list[float] = np.atleast_1d(np.asarray(level)).tolist()
+    factors = [band_factor(share) for share in levels]
+    return {f"{100.0 * share:.6g}": f for share, f in zip(levels, factors, strict=True)}
+
+
+def _whole(steps) -> int:
+    """Return the number of steps, checked."""
+    try:
+        number = index(steps)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise ValueError(f"steps must be a whole number, one or more, got {steps!r}.")
+    return number
+
+
+def _steps_until(until, end: Ending, axis: TimeAxis | None, spacing: str) -> int:
+    """Return the number of steps to a place, which must lie beyond the last input."""
+    assert end.last is not None
+    assert end.step is not None
+    if axis is None:
+        try:
+            place = float(until)
+        except (TypeError, ValueError):
+            place = np.nan
+        if not np.isfinite(place):
+            raise TypeError(f"until must be a finite number, as X holds numbers, got {until!r}.")
+    else:
+        place = float(axis.to_seconds([_time(until, axis)], name="until")[0])
+    number = floor((place - end.last) / end.step * (1.0 + 1e-12) + 1e-9)
+    if number < 1:
+        shown = "{:g}".format if axis is None else axis.shown
+        raise ValueError(
+            f"until={shown(place)} leaves nothing to forecast: the last input is "
+            f"{shown(end.last)}, and the next, {spacing} later, {shown(end.last + end.step)}."
+        )
+    return number
+
+
+def _time(until, axis: TimeAxis) -> Any:
+    """Return a time as it is; of text, the time it stands for in the zone of the data."""
+    if not isinstance(until, str):
+        return until
+    try:
+        time = datetime.fromisoformat(until.strip())
+    except ValueError:
+        raise ValueError(
+            f"until={until!r} is not a time: write it as in '2024-03-01' or '2024-03-01 12:00'."
+        ) from None
+    if axis.tz is None or time.tzinfo is not None:
+        return time
+    try:
+        return time.replace(tzinfo=ZoneInfo(axis.tz))
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ValueError(
+            f"The data are in the zone {axis.tz}: give until an offset, as in {until}+02:00."
+        ) from None
