@@ -10,7 +10,7 @@ RUNTIME := $(VENV)/.installed-plot
 TOOLS := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint docs clean experiments peers
+.PHONY: help demo test coverage bench lint docs clean experiments peers
 
 PEERS := $(basename $(notdir $(wildcard experiments/environments/*.txt)))
 
@@ -20,7 +20,10 @@ help: ## this list
 demo: $(RUNTIME) ## fit two million points, print a table, write demo.png
 	$(BIN)/python -m asvgp.demo
 
-test: $(TOOLS) ## the whole test suite on all cores, with coverage
+test: $(TOOLS) ## the whole test suite on all cores
+	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
+
+coverage: $(TOOLS) ## the whole test suite, and which lines it reaches
 	$(BIN)/python -m pytest -n auto --dist loadfile --cov $(PYTEST_ARGS)
 
 bench: $(TOOLS) ## speed beside celerite2 and bare memory traffic, as ratios
