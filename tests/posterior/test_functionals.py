@@ -224,7 +224,7 @@ def test_the_unit_of_x_does_not_matter():
 
 def test_advice_on_derivatives_knows_all_kernels(monkeypatch):
     class Matern112(Matern):
-        order = 5
+        nu = 5.5
 
     posterior = posterior_of(Matern12())
     for order, words in (

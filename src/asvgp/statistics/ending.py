@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from asvgp.statistics.statistics import Statistics
 
 _RECENT = 4096  # inputs, about, that the spacing is measured on
+_MANY = 1 << 16  # inputs, from which on only the last ones are looked at
 _REGULAR = 0.9  # of the gaps must be whole numbers of steps
 _CLOSE = 0.01  # of a step
 
@@ -43,6 +44,11 @@ class Ending:
         """Return the end of inputs in any order."""
         if not len(x):
             return cls()
+        if len(x) > _MANY:  # without a look at all of them: `ending_of` checks it by the moments
+            tail, some = x[-_RECENT:], x[:: len(x) // _RECENT]
+            if np.any(tail[1:] < tail[:-1]) or some.max() > tail[-1]:
+                return cls()
+            x = tail
         first, last = float(x.min()), float(x.max())
         if len(x) > _RECENT:
             x = x[x >= last - (last - first) * (_RECENT / len(x))]
@@ -82,12 +88,11 @@ def ending_of(stats: Statistics) -> Ending:
     >>> ending_of(replace(stats, ending=Ending()))
     Ending(last=9.0, step=1.0, regular=True)
     """
-    noted = stats.ending
-    if noted.last is not None:
-        return noted
-    grid, pair = stats.grid, stats.pair
+    noted, grid, pair = stats.ending, stats.grid, stats.pair
     cells = np.flatnonzero(stats.cell_weights > 0.0)
     if not len(cells):
+        return noted
+    if noted.last is not None and grid.locate(noted.last)[0] >= cells[-1]:
         return noted
     weight, spacing = stats.moments[cells, 0], grid.spacing
     mean = stats.moments[cells, pair[0, 1]] / weight
