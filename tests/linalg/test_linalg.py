@@ -150,7 +150,8 @@ def test_the_automatic_choice_is_accurate(kernel, ratio, level, clusters, seed):
         rng.choice(centres, n) + rng.choice([0.0, 1e-3, 0.3], n) * rng.standard_normal(n), 0, cells
     )
     y = np.sin(x) + rng.standard_normal(n)
-    model = ChainPrior(kernel(10.0**ratio), Grid(0.0, float(cells), cells), kernel.order + 1)
+    process = kernel(10.0**ratio)
+    model = ChainPrior(process, Grid(0.0, float(cells), cells), process.order + 1)
     stats = Statistics.from_data(x, y, model.grid, model.degrees[0])
     noise = 10.0**-level
     chosen = eliminate(model, stats, noise)
