@@ -25,11 +25,9 @@ from asvgp.posterior.posterior import (
     FittedValues,
     GridPoints,
     Posterior,
-    check_component,
     lift_diagonal,
 )
-from asvgp.posterior.series import Target
-from asvgp.runtime.checks import non_negative_integer
+from asvgp.posterior.target import Target
 from asvgp.runtime.parallel import one_blas_thread
 
 _DOUBLES = 1 << 21  # of a chunk of rows
@@ -119,24 +117,8 @@ class ExactPosterior(Posterior[GridPoints]):
     # ------------------------------------------------------------ what is asked
 
     def target(self, component: int | None = None, order: Any = None) -> Target:
-        """Return what is asked for, checked to exist.
-
-        ``order`` is a number, or maps columns of X to numbers.
-        """
-        check_component(self, component)
-        over = self.kernel.components[0].factors[0].dim or 0
-        if not isinstance(order, Mapping):
-            order = {over: order or 0}
-        orders = {c: non_negative_integer(m, "the order of a derivative") for c, m in order.items()}
-        along = orders.pop(over, 0)
-        for part in self._parts(Target(component)):
-            for factor in part.factors:
-                if along > factor.order:
-                    raise ValueError(
-                        f"The derivative of order {along} of f does not exist: {factor!r} has "
-                        f"{factor.order}. Take a smoother kernel there, or ask for a component."
-                    )
-        return Target(component, along, any(orders.values()))
+        """Return what is asked for, checked to exist."""
+        return Target.of(self, component, order)
 
     def _parts(self, target: Target) -> Sequence[Part]:
         """Return the components that take part."""
@@ -144,14 +126,6 @@ class ExactPosterior(Posterior[GridPoints]):
             return ()
         parts = self.kernel.components
         return parts if target.component is None else (parts[target.component],)
-
-    def _effects(self, points: GridPoints, target: Target) -> Array:
-        """Return the effects' columns as the coefficients want them, (n, effects)."""
-        if target.component is not None:
-            return np.zeros((len(points), self.engine.effects))
-        if target.derivative:
-            return points.effects
-        return points.effects - self.engine.centring.centres
 
     @property
     def given_effects(self) -> tuple[Array, Array]:
@@ -176,7 +150,7 @@ class ExactPosterior(Posterior[GridPoints]):
         second array is empty.
         """
         target, n = self.target(component, order), len(points)
-        parts, effects = self._parts(target), self._effects(points, target)
+        parts, effects = self._parts(target), target.effects(points, self.engine.centring)
         prior = lag_covariance(parts, np.zeros(1), target.order, target.order)
         mean, var = np.empty((self.outputs, n)), np.empty(n * variance)
         for chunk in self._chunks(n):
@@ -237,7 +211,7 @@ class ExactPosterior(Posterior[GridPoints]):
         solution, inverse = factored.solution, factored.inverse
         noise = (self.noise / engine.weight)[at]
         diagonal = (np.diag(inverse) + np.sum(factored.spread**2, axis=1))[at]
-        off = self._effects(points.take(near), Target()) - engine.columns[at]
+        off = Target().effects(points.take(near), self.engine.centring) - engine.columns[at]
         half = self._effects_half(off + noise[:, None] * solution.columns[at])
         shared = np.sum(half**2, axis=0)
         mean, quadratic = self.predict(points.take(~near))
@@ -261,7 +235,8 @@ class ExactPosterior(Posterior[GridPoints]):
         ``weights`` are (components, inputs, outputs).
         """
         x, target = points.main[:, 0], Target(component)
-        columns, out = self._effects(points, target), np.empty((self.outputs, len(x)))
+        columns = target.effects(points, self.engine.centring)
+        out = np.empty((self.outputs, len(x)))
         for chunk in self._chunks(len(x)):
             values = columns[chunk] @ effects
             for number, part in enumerate(self.kernel.components):
@@ -287,7 +262,7 @@ class ExactPosterior(Posterior[GridPoints]):
         for chunk in self._chunks(len(x)):
             prior[chunk] = lag_covariance(parts, x[chunk, None] - x, order, order)
         cross = self.inputs.cross(parts, x, order)
-        out = self._covariance(cross, self._effects(points, target), prior)
+        out = self._covariance(cross, target.effects(points, self.engine.centring), prior)
         lift_diagonal(out, self._floor)
         return out
 
@@ -307,9 +282,9 @@ class ExactPosterior(Posterior[GridPoints]):
         empty. The intervals lie anywhere; the effects are those of both ends, halved. Integrals
         are taken by Gauss nodes on panels no wider than a cell.
         """
-        target = self.target(component)
+        target, centring = self.target(component), self.engine.centring
         parts = self._parts(target)
-        effects = 0.5 * (self._effects(low, target) + self._effects(high, target))
+        effects = 0.5 * (target.effects(low, centring) + target.effects(high, centring))
         ends = low.main[:, 0], high.main[:, 0]
         start, stop = np.minimum(*ends), np.maximum(*ends)
         prior = AveragePrior(parts, self.stats.grid.spacing)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -38,34 +38,12 @@ from asvgp.posterior.posterior import (
 )
 from asvgp.posterior.series_averages import IntervalAverages
 from asvgp.posterior.series_rows import CoefficientCovariance, SeriesRows, prior_covariance
-from asvgp.runtime.checks import non_negative_integer
+from asvgp.posterior.target import Target
 from asvgp.runtime.parallel import each_chunk, each_share, one_blas_thread
 
 _CHUNK = 1 << 12
 _EPS = float(np.finfo(float).eps)
 _NONE = np.empty(0)
-
-
-class Target(NamedTuple):
-    """The quantity asked for: f, a component of it, or a derivative of either.
-
-    Attributes
-    ----------
-    component : int or None
-    order : int
-        Order of the derivative along the series' input.
-    others : bool
-        Derivatives along other columns are taken: components do not vary with these.
-    """
-
-    component: int | None = None
-    order: int = 0
-    others: bool = False
-
-    @property
-    def derivative(self) -> bool:
-        """Whether it is one of f's derivatives."""
-        return self.others or self.order > 0
 
 
 class SeriesPosterior(Posterior[GridPoints]):
@@ -147,40 +125,16 @@ class SeriesPosterior(Posterior[GridPoints]):
     # ------------------------------------------------------------ what is asked
 
     def target(self, component: int | None = None, order: Any = None) -> Target:
-        """Return what is asked for, checked to exist.
-
-        ``order`` is a number, or maps columns of X to numbers.
-        """
-        check_component(self, component)
-        over = self.kernel.components[0].factors[0].dim or 0
-        if not isinstance(order, Mapping):
-            order = {over: order or 0}
-        orders = {c: non_negative_integer(m, "the order of a derivative") for c, m in order.items()}
-        along = orders.pop(over, 0)
-        for number, part in enumerate(self.kernel.components):
-            for factor in part.factors if component in (None, number) else ():
-                if along > factor.order:
-                    raise ValueError(
-                        f"The derivative of order {along} of f does not exist: {factor!r} has "
-                        f"{factor.order}. Take a smoother kernel there, or ask for a component."
-                    )
-        return Target(component, along, any(orders.values()))
+        """Return what is asked for, checked to exist."""
+        return Target.of(self, component, order)
 
     def rows(self, points: GridPoints, target: Target) -> SeriesRows:
         """Return the functional at points as weights on functions."""
         terms = dict(enumerate(self.prior.terms))
         terms = {i: t for i, t in terms.items() if target.component in (None, i)}
-        effects, x = self._effects(points, target), points.main[:, 0]
+        effects, x = target.effects(points, self.engine.centring), points.main[:, 0]
         acting = {} if target.others else terms
         return SeriesRows(acting, self.tables.offsets, x, target.order, effects, self.engine.size)
-
-    def _effects(self, points: GridPoints, target: Target) -> Array:
-        """Return the effects' columns as the coefficients want them, (n, effects)."""
-        if target.component is not None:
-            return np.zeros((len(points), self.plan.effects))
-        if target.derivative:
-            return points.effects
-        return points.effects - self.engine.centring.centres
 
     @property
     def effects(self) -> Array:
@@ -336,7 +290,7 @@ class SeriesPosterior(Posterior[GridPoints]):
             values = np.zeros((self.outputs + variance, len(points)))
         mean, var = values[: self.outputs], values[self.outputs] if variance else _NONE
         if target.component is None and self.plan.effects:
-            effects = np.ascontiguousarray(self._effects(points, target))
+            effects = np.ascontiguousarray(target.effects(points, self.engine.centring))
             mean += (effects @ self.effects).T
             if variance:
                 self._add_effects(points, target, effects, var, magnitude)
@@ -451,8 +405,8 @@ class SeriesPosterior(Posterior[GridPoints]):
         With ``covariance`` the second is the covariance matrix (m, m), without ``variance``
         empty. The intervals lie anywhere; the effects are those of both ends, halved.
         """
-        target = self.target(component)
-        effects = 0.5 * (self._effects(low, target) + self._effects(high, target))
+        target, centring = self.target(component), self.engine.centring
+        effects = 0.5 * (target.effects(low, centring) + target.effects(high, centring))
         terms = dict(enumerate(self.prior.terms))
         terms = {i: t for i, t in terms.items() if component in (None, i)}
         ends = low.main[:, 0], high.main[:, 0]

@@ -12,8 +12,9 @@ from asvgp.kernels.dynamics import Dynamics
 from asvgp.model.series.terms import Season, Term, Trend
 from asvgp.posterior.posterior import GridPoints, check_component, eigen_root
 from asvgp.posterior.samples import generator, sample_count
-from asvgp.posterior.series import SeriesPosterior, Target
+from asvgp.posterior.series import SeriesPosterior
 from asvgp.posterior.series_rows import CircleRows
+from asvgp.posterior.target import Target
 
 
 class SeriesPath:
