@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.linalg import block_diag
 
 from asvgp import SHO, Constant, Linear, Matern12, Matern32
 from asvgp.basis import Grid
@@ -139,3 +140,30 @@ def test_what_cannot_be_factored_says_so():
     engine = CASES["plain"].engine(kernel)
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
         engine.factor(kernel, Gaussian(1e-20))
+
+
+def test_solutions_and_draws_have_the_covariance_of_f_and_the_effects():
+    """P over f at the inputs and the effects, written out."""
+    rng = np.random.default_rng(5)
+    x = np.repeat(np.arange(12.0), 2)[:-5]
+    columns = np.stack([np.ones(len(x)), rng.standard_normal(len(x))], axis=1)
+    y, w = np.sin(x) + 0.1 * rng.standard_normal(len(x)), rng.uniform(0.5, 2.0, len(x))
+    stats = Statistics.from_data(x, y, Grid(0.0, 12.0, 12), 2, sample_weight=w, covariates=columns)
+    kernel = Matern32(3.0, 2.0) + Constant(variance=3.0) + Linear("z", variance=0.7)
+    engine = ExactEngine(kernel, stats)
+    factored = engine.factor(kernel, Gaussian(0.1))
+    inputs = np.unique(x)
+    design = np.concatenate([(x[:, None] == inputs).astype(float), columns], axis=1)
+    prior = block_diag(np.linalg.inv(kernel.components[0](inputs)), np.diag([1 / 3.0, 1 / 0.7]))
+    precision = prior + design.T @ (w[:, None] * design) / 0.1
+    covariance = np.linalg.inv(precision)
+    np.testing.assert_allclose(factored.solve(np.eye(engine.size)), covariance, atol=1e-9)
+    root = factored.draw(np.eye(engine.size))
+    np.testing.assert_allclose(root @ root.T, covariance, atol=1e-9)
+    kernel, n = kernel.components[0], len(inputs)
+    bare = Statistics.from_data(x, y, Grid(0.0, 12.0, 12), 2, sample_weight=w)
+    plain = ExactEngine(kernel, bare).factor(kernel, Gaussian(0.1))
+    covariance = np.linalg.inv(precision[:n, :n])
+    np.testing.assert_allclose(plain.solve(np.eye(n)), covariance, atol=1e-9)
+    root = plain.draw(np.eye(n))
+    np.testing.assert_allclose(root @ root.T, covariance, atol=1e-9)

@@ -96,6 +96,12 @@ class Kernel(ABC):
         several = len(self.components) > 1
         return [(f"{i}." if several else "", part) for i, part in enumerate(self.components, 1)]
 
+    def places_of(self, number: int) -> slice:
+        """Return the places of a component's hyperparameters among all ``parameters``."""
+        counts = [len(part.parameters) for part in self.components]
+        first = sum(counts[:number])
+        return slice(first, first + counts[number])
+
     @property
     def intercept(self) -> int | None:
         """Index of the intercept among the effects, or None."""

@@ -104,6 +104,17 @@ def prior_precisions(
     return np.array([1.0 / (w if v is None else v) for v, w in zip(variances, widths, strict=True)])
 
 
+def column_precisions(kernel: Kernel, stats: Statistics) -> Array:
+    """Return the diagonal of T where all effects are columns of the statistics, the last ones."""
+    count = len(kernel.effects)
+    if not count:
+        return np.empty(0)
+    gram = stats.column_gram[-count:, -count:] / stats.weight
+    means = np.zeros(count) if kernel.intercept is None else gram[kernel.intercept]
+    squares, centres = np.diag(gram), stats.column_centre
+    return prior_precisions(kernel, mean_square(stats), means, squares, centres)
+
+
 def ridge(gram: Array, with_y: Array, squares: Array) -> tuple[Array, Array]:
     """Regress y on columns alone; return coefficients, (effects, outputs), and squares left."""
     diagonal = np.diag(gram)

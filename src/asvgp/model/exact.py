@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, get_lapack_funcs
+from scipy.linalg import LinAlgError, cho_solve, get_lapack_funcs, solve_triangular
 
 from asvgp.basis import Array
 from asvgp.kernels import Kernel
-from asvgp.model.effects import Centring, mean_square, prior_precisions, without_centres
+from asvgp.model.effects import Centring, column_precisions, without_centres
 from asvgp.model.engine import Forms, NoiseModel, Remembered
 from asvgp.statistics import Statistics
 
@@ -85,14 +85,7 @@ class ExactEngine:
         self.columns = statistics.cross[occupied, 0] / self.weight[:, None]
         self.lags = Lags(inputs, statistics.grid.spacing)
         self.centring = Centring(statistics.column_centre, statistics.centre, kernel.intercept)
-        self.precision = np.empty(0)
-        if self.effects:
-            gram = statistics.column_gram / statistics.weight
-            means = np.zeros(self.effects) if kernel.intercept is None else gram[kernel.intercept]
-            power, squares = mean_square(statistics), np.diag(gram)
-            self.precision = prior_precisions(
-                kernel, power, means, squares, statistics.column_centre
-            )
+        self.precision = column_precisions(kernel, statistics)
         self.effects_prior, self._pull, self._constant = self.centring.prior(self.precision)
         self._last: Remembered[Solution] = Remembered()
 
@@ -216,13 +209,41 @@ class ExactFactored:
         inverse, _ = self._sums
         return np.array([part @ inverse for part in self.engine.covariances(self.kernel)])
 
+    # Of the unknowns, f at the inputs and the effects: given the effects f has the covariance
+    # N - N A^-1 N with N the noise of the inputs, and it moves with them by -(Z - N A^-1 Z).
+
     def solve(self, rows: Array) -> Array:
-        """Return ``A^-1`` times right-hand sides, the effects' part taken off."""
-        return self.inverse @ rows
+        """Return ``P^-1`` times right-hand sides, (size, n): f at the inputs, then effects."""
+        n, solution = len(self.engine.x), self.solution
+        first, beta = rows[:n], rows[n:]
+        if self.engine.effects:
+            target = beta - self._moved.T @ first
+            beta = cho_solve((solution.effects_root, True), target)
+        scaled = self._noises * first
+        values = scaled - self._noises * cho_solve((solution.root, True), scaled)
+        return np.concatenate([values - self._moved @ beta, beta])
 
     def draw(self, normals: Array) -> Array:
-        """Raise an error: posteriors of this engine draw jointly at points."""
-        raise NotImplementedError
+        """Return draws with covariance ``P^-1``, made from standard normals, (size, n)."""
+        n, solution = len(self.engine.x), self.solution
+        beta = normals[n:]
+        if self.engine.effects:
+            beta = solve_triangular(solution.effects_root, beta, lower=True, trans=1)
+        half = np.sqrt(self._noises)
+        inner = np.eye(n) - half * cho_solve((solution.root, True), np.diag(half[:, 0]))
+        values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
+        root = half * vectors * np.sqrt(np.maximum(values, 0.0))
+        return np.concatenate([root @ normals[:n] - self._moved @ beta, beta])
+
+    @property
+    def _noises(self) -> Array:
+        """Noise variance of the mean of y at every input, (n, 1)."""
+        return self.noise / self.engine.weight[:, None]
+
+    @property
+    def _moved(self) -> Array:
+        """The part of the effects' columns that f would explain, (n, effects)."""
+        return self.engine.columns - self._noises * self.solution.columns
 
 
 def _covariance(part, lag: Array) -> Array:

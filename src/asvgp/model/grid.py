@@ -20,7 +20,7 @@ from asvgp.linalg.multifrontal.dense import DenseFactor
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.model.breakdown import not_positive_definite
 from asvgp.model.devices import Device, DeviceArray, Factor
-from asvgp.model.effects import Centring, mean_square, prior_precisions, without_centres
+from asvgp.model.effects import Centring, column_precisions, without_centres
 from asvgp.model.engine import Forms, NoiseModel, Remembered
 from asvgp.model.grid_inverse import CellInverse, InverseSums, cell_inverse, inverse_sums
 from asvgp.model.grid_prior import GridPrior, TermForms
@@ -59,7 +59,7 @@ class GridEngine:
         self.inputs, self.size = self.tables.inputs, self.tables.size
         self.outputs = len(statistics.squares)
         self.centring = Centring(statistics.column_centre, statistics.centre, kernel.intercept)
-        self.precision = _precisions(kernel, plan, statistics)
+        self.precision = column_precisions(kernel, statistics)
         self.effects_prior, self._effects_pull, self._constant = self.centring.prior(self.precision)
         self._last: Remembered[Solution] = Remembered()
         self._prior: GridPrior | None = None
@@ -156,11 +156,11 @@ class GridEngine:
             values[number], slope = part.missed(
                 self.moments, self.device, stats.weight, derivatives
             )
-            gradient[prior.parameters(number)] = slope if derivatives else 0.0
+            gradient[self.kernel.places_of(number)] = slope if derivatives else 0.0
         smooths = zip(self.plan.smooths, prior.smooths, prior.columns, strict=True)
         for number, part, where in smooths:
             values[number], slope = part.missed(stats.column_gram[where, where], stats.weight)
-            gradient[prior.parameters(number)] = slope
+            gradient[self.kernel.places_of(number)] = slope
         return values, gradient
 
 
@@ -186,7 +186,7 @@ class GridFactored:
 
     def forms(self) -> Forms:
         """Return what the gradient of the bound needs."""
-        engine, plan, prior = self.engine, self.engine.plan, self.prior
+        engine, plan = self.engine, self.engine.plan
         gradient = np.zeros(len(self.kernel.parameters))
         trace, energy = 0.0, 0.0
         if plan.effects:
@@ -196,7 +196,7 @@ class GridFactored:
         for number, part in self._component_forms.items():
             trace += part.trace
             energy += part.energy
-            gradient[prior.parameters(number)] = part.gradient
+            gradient[self.kernel.places_of(number)] = part.gradient
         return Forms(engine.size - trace, energy, gradient)
 
     @cached_property
@@ -248,14 +248,3 @@ class GridFactored:
         if not self.engine.inputs:
             return factor.sample(normals)
         return device.back(factor.sample(device.move(normals)))
-
-
-def _precisions(kernel: Kernel, plan: Plan, stats: Statistics) -> Array:
-    """Return the prior precisions of the effects: those given, or too small to matter."""
-    count = plan.effects
-    if not count:
-        return np.empty(0)
-    gram = stats.column_gram[-count:, -count:] / stats.weight
-    means = np.zeros(count) if kernel.intercept is None else gram[kernel.intercept]
-    power = mean_square(stats)
-    return prior_precisions(kernel, power, means, np.diag(gram), stats.column_centre)

@@ -161,12 +161,6 @@ class GridPrior:
         edges = np.cumsum([0, *(smooth.size for smooth in self.smooths)]).tolist()
         return [slice(*pair) for pair in pairwise(edges)]
 
-    def parameters(self, number: int) -> slice:
-        """Return the places of a component's parameters among all of them."""
-        counts = [len(part.parameters) for part in self.kernel.components]
-        first = sum(counts[:number])
-        return slice(first, first + counts[number])
-
 
 def pair_sums(left: Array, right: Array, axis: Axis) -> Window:
     """Return sums over a spline's cells of products of neighbouring coefficients.

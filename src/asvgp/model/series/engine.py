@@ -6,7 +6,6 @@ those of seasons and the fixed effects are global columns, which come last.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
 
@@ -18,22 +17,14 @@ from asvgp.kernels import Kernel
 from asvgp.linalg.cells import elements as loops
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.model.devices import Cpu, Factor
-from asvgp.model.effects import Centring, mean_square, prior_precisions, without_centres
+from asvgp.model.effects import Centring, column_precisions, without_centres
 from asvgp.model.engine import Forms, NoiseModel, Remembered
+from asvgp.model.grid import Solution
 from asvgp.model.grid_prior import TermForms
 from asvgp.model.series.plan import SeriesPlan
 from asvgp.model.series.tables import SeriesTables
 from asvgp.model.series.terms import Season, Term, terms_of
 from asvgp.statistics import Statistics
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """P factored, the mean of the coefficients, (size, outputs), and what it explains."""
-
-    factor: Factor
-    mean: Array
-    explained: Array
 
 
 class SeriesPrior:
@@ -47,12 +38,6 @@ class SeriesPrior:
     def log_det(self) -> float:
         """``log|K|`` of all components; effects are not included."""
         return sum(term.log_det for term in self.terms)
-
-    def parameters(self, number: int) -> slice:
-        """Return the places of a component's parameters among all of them."""
-        counts = [len(part.parameters) for part in self.kernel.components]
-        first = sum(counts[:number])
-        return slice(first, first + counts[number])
 
 
 class SeriesEngine:
@@ -71,7 +56,7 @@ class SeriesEngine:
         self.size, self.outputs = self.tables.size, len(statistics.squares)
         self.device = Cpu()
         self.centring = Centring(statistics.column_centre, statistics.centre, kernel.intercept)
-        self.precision = _precisions(kernel, plan, statistics)
+        self.precision = column_precisions(kernel, statistics)
         self.effects_prior, self._effects_pull, self._constant = self.centring.prior(self.precision)
         self._last: Remembered[Solution] = Remembered()
         self._prior: SeriesPrior | None = None
@@ -166,7 +151,7 @@ class SeriesFactored:
         for number, term in enumerate(self.prior.terms):
             value, slope = term.missed(stats.moments, stats.weight)
             values.append(value)
-            gradient[self.prior.parameters(number)] = slope
+            gradient[self.kernel.places_of(number)] = slope
         return np.array(values), gradient
 
     @cached_property
@@ -226,7 +211,7 @@ class SeriesFactored:
         for number, part in enumerate(self._component_forms):
             trace += part.trace
             energy += part.energy
-            gradient[self.prior.parameters(number)] = part.gradient
+            gradient[self.kernel.places_of(number)] = part.gradient
         return Forms(engine.size - trace, energy, gradient)
 
     def component_freedoms(self) -> Array:
@@ -241,13 +226,3 @@ class SeriesFactored:
     def draw(self, normals: Array) -> Array:
         """Return draws of the coefficients, made from standard normals, (size, n)."""
         return self.solution.factor.sample(normals)
-
-
-def _precisions(kernel: Kernel, plan: SeriesPlan, stats: Statistics) -> Array:
-    """Return the prior precisions of the effects: those given, or too small to matter."""
-    if not plan.effects:
-        return np.empty(0)
-    gram = stats.column_gram / stats.weight
-    means = np.zeros(plan.effects) if kernel.intercept is None else gram[kernel.intercept]
-    power = mean_square(stats)
-    return prior_precisions(kernel, power, means, np.diag(gram), stats.column_centre)
