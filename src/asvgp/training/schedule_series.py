@@ -9,6 +9,7 @@ hyperparameters and a tighter tolerance, until no component would get other cell
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from itertools import product
 from math import nan
 
@@ -105,7 +106,7 @@ class SeriesSchedule:
         )
         engine, _, report = schedule.begin(None, True)
         trained, report, _ = schedule.climb(engine, None, report)
-        begun = self._starts()[0]
+        begun = self._starts[0]
         reach = SERIES.window_share * (stretch.grid.upper - stretch.grid.lower)
         parts = []
         pairs = zip(begun.kernel.components, trained.kernel.components, strict=True)
@@ -118,7 +119,7 @@ class SeriesSchedule:
         return state, report
 
     def _engine(self, state: State | None) -> AnyEngine:
-        state = state or self._starts()[0]
+        state = state or self._starts[0]
         tolerance = SERIES.tolerances[min(self._stage, len(SERIES.tolerances) - 1)]
         kernel, stats = self.problem.kernel, self.stats
         while True:
@@ -149,7 +150,7 @@ class SeriesSchedule:
         problem, settings = self.problem, self.problem.settings
         objective = Objective(problem, [engine], self._limits())
         objective.shown_size = engine.size
-        starts, attempts = [state] if state is not None else self._starts(), 1
+        starts, attempts = [state] if state is not None else self._starts, 1
         if state is None:
             attempts = self.attempts + settings.restarts
             if self._explored is not None:
@@ -223,8 +224,9 @@ class SeriesSchedule:
         )
         return log_limits(self.problem, grids, spread, power, noise, {}, {})
 
+    @cached_property
     def _starts(self) -> list[State]:
-        """Return states worth trying: the kernel with unset scales at several lengths."""
+        """States worth trying: the kernel with unset scales at several lengths."""
         problem, plain = self.problem, self._plain
         power = signal_power(plain)
         share = power / max(1, len(problem.kernel.components))

@@ -12,8 +12,9 @@ from math import comb, exp
 
 import numpy as np
 
-from asvgp.basis import Array, Grid, bspline_coefficients, operator_gram, rescaling
+from asvgp.basis import Array, Grid, bspline_coefficients, operator_gram
 from asvgp.kernels import Periodic
+from asvgp.statistics.nesting import coarsen_sums, power_maps
 
 
 class CircleAxis:
@@ -139,23 +140,20 @@ def fold(table: Array, width: int) -> Array:
 
 def on_coarse(moments: Array, level: int) -> Array:
     """Return moments on cells ``2**level`` times as wide."""
+    halves = power_maps(moments.shape[1] - 1, 2)
     for _ in range(level):
-        powers = moments.shape[1] - 1
-        left, right = moments[::2], moments[1::2]
-        merged = left @ rescaling(powers, 0, 2).T
-        merged[: len(right)] += right @ rescaling(powers, 1, 2).T
-        moments = merged
+        moments = coarsen_sums(moments, 0, 1, halves)
     return moments
 
 
 @lru_cache
-def shifts(power: int, width: int) -> Array:
+def shifts(power: int, width: int, dtype: type = np.float64) -> Array:
     """Return powers of ``(s + offset) / width`` in powers of s, (width, powers, powers)."""
-    offset = np.arange(width) / width
-    out = np.zeros((width, power + 1, power + 1))
+    offset = np.arange(width, dtype=dtype) / width
+    out = np.zeros((width, power + 1, power + 1), dtype=dtype)
     for j in range(power + 1):
         for i in range(j + 1):
-            out[:, j, i] = comb(j, i) * offset ** (j - i) / float(width) ** i
+            out[:, j, i] = comb(j, i) * offset ** (j - i) / dtype(width) ** i
     return out
 
 

@@ -66,11 +66,9 @@ def _widest(
     level = max(least, min(level, floor(log2(max(grid.cells / SERIES.fewest_cells, 1.0)))))
     while True:
         along = Along(degree, level, wave)
-        plan = SeriesPlan(grid, degree, (Part(along),))
-        (term,) = terms_of(process, plan)
-        missed = term.missed(stats.moments, stats.weight)[0]
+        missed, size = _missed(process, Part(along), stats)
         if missed <= share or level <= least:
-            return along, missed, term.size
+            return along, missed, size
         level -= 1
 
 
@@ -82,7 +80,7 @@ def _around(process: Periodic, stats: Statistics, share: float) -> Around:
     counts = [n for n in counts if n <= SERIES.most_phases] or counts[:1]
     for count in counts:
         around = Around(degree, count, whole // count)
-        if _missed(process, Part(around=around), stats) <= share:
+        if _missed(process, Part(around=around), stats)[0] <= share:
             return around
     return Around(degree, counts[-1], whole // counts[-1])
 
@@ -92,7 +90,8 @@ def cells_of(period: float, stats: Statistics) -> int:
     return round(period / stats.grid.spacing)
 
 
-def _missed(process: Component, part: Part, stats: Statistics) -> float:
+def _missed(process: Component, part: Part, stats: Statistics) -> tuple[float, int]:
+    """Return the variance that the functions of a part miss at the data, and their number."""
     plan = SeriesPlan(stats.grid, part.power, (part,))
     (term,) = terms_of(process, plan)
-    return term.missed(stats.moments, stats.weight)[0]
+    return term.missed(stats.moments, stats.weight)[0], term.size

@@ -10,7 +10,6 @@ only, so that they cost next to nothing, and the unknowns that couple cells are 
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
-from math import comb
 
 import numpy as np
 from numpy.polynomial import Legendre, Polynomial
@@ -18,6 +17,7 @@ from numpy.polynomial import Legendre, Polynomial
 from asvgp.basis import Array, Grid
 from asvgp.kernels import Component
 from asvgp.linalg.chain.blocks import chain_of_blocks
+from asvgp.model.series.circle import shifts
 
 
 @lru_cache
@@ -246,20 +246,8 @@ class WaveAxis:
 @lru_cache
 def _pieces(order: int, degree: int, level: int) -> Array:
     functions = cell_functions(order, degree).astype(np.longdouble)
-    shifts = _shifts(degree, level)
-    return np.einsum("aj,wji->wai", functions, shifts).astype(float)
-
-
-@lru_cache
-def _shifts(degree: int, level: int) -> Array:
-    """Return powers of ``(s + offset) / width`` in powers of s, (width, powers, powers)."""
-    width = 2**level
-    offset = np.arange(width, dtype=np.longdouble) / width
-    out = np.zeros((width, degree + 1, degree + 1), dtype=np.longdouble)
-    for j in range(degree + 1):
-        for i in range(j + 1):
-            out[:, j, i] = comb(j, i) * offset ** (j - i) / np.longdouble(width) ** i
-    return out
+    moved = shifts(degree, 2**level, np.longdouble)
+    return np.einsum("aj,wji->wai", functions, moved).astype(float)
 
 
 @lru_cache
