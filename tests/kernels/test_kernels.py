@@ -8,7 +8,8 @@ import pytest
 from scipy.linalg import expm, solve_continuous_lyapunov
 from sklearn.gaussian_process.kernels import Matern as SklearnMatern
 
-from asvgp import SHO, Constant, Linear, Matern12, Matern32, Matern52, Matern72
+from asvgp import SHO, Constant, Linear, Matern12, Matern32, Matern52, Matern72, Periodic
+from asvgp.kernels.base import Component
 from tests.dense import KERNELS, kernel_id
 
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=kernel_id)
@@ -196,3 +197,26 @@ def test_bad_hyperparameters_are_named(arguments, message):
 def test_what_does_not_multiply_says_what_to_write(product, message):
     with pytest.raises(TypeError, match=message):
         product()
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Matern12(1.3, 0.7),
+        Matern32(1.3, 0.7),
+        Matern52(1.3, 0.7),
+        Matern72(1.3, 0.7),
+        Periodic(3.0, 1.1, 0.7, nu=0.5),
+        Periodic(3.0, 1.1, 0.7),
+        Periodic(3.0, 20.0, 0.7, nu=2.5),
+        SHO(2.0, 8.0, 0.7),
+        SHO(2.0, 0.6, 0.7),
+        SHO(2.0, 0.2, 0.7),
+        SHO(2.0, 0.5001, 0.7),
+    ],
+    ids=repr,
+)
+def test_slopes_are_limits_of_differences(kernel):
+    lag = np.linspace(0.0, 7.0, 40)
+    differences = Component.slopes(kernel, lag)
+    np.testing.assert_allclose(kernel.slopes(lag), differences, atol=1e-9)

@@ -9,6 +9,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import exp
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -19,6 +20,9 @@ from asvgp.times import Duration, as_duration
 
 if TYPE_CHECKING:
     from asvgp.kernels.effects import Effect
+
+
+_STEP = 5e-4  # of a logarithm, for differences of the fourth order
 
 
 class Unset(float):
@@ -338,6 +342,22 @@ class Component(Kernel):
     @abstractmethod
     def covariance(self, lag) -> Array:
         """Evaluate the covariance function at the given distances."""
+
+    def slopes(self, lag) -> list[Array]:
+        """Return derivatives of the covariance by the log-parameters, all but the variance.
+
+        Here by differences of the fourth order; kernels with a formula do better.
+        """
+        out = []
+        for name in self.parameters[:-1]:
+            at = getattr(self, name)
+            values = [
+                self.replace(**{name: at * exp(steps * _STEP)}).covariance(lag)
+                for steps in (1.0, -1.0, 2.0, -2.0)
+            ]
+            slope = 8.0 * (values[0] - values[1]) - (values[2] - values[3])
+            out.append(slope / (12.0 * _STEP))
+        return out
 
     @abstractmethod
     def markov(self, spacing: float = 1.0) -> MarkovForm:

@@ -19,6 +19,22 @@ from asvgp.kernels.base import Component, MarkovForm, Unset
 
 
 @lru_cache
+def _polynomial(p: int) -> Array:
+    """Return the coefficients of the covariance's polynomial in z, the constant first."""
+    scale = factorial(p) / factorial(2 * p)
+    terms = [comb(p, i) * factorial(p + i) / factorial(p) * 2.0 ** (p - i) for i in range(p + 1)]
+    return scale * np.array(terms[::-1])
+
+
+def _horner(coefficients: Array, z: Array) -> Array:
+    """Evaluate a polynomial whose constant comes first."""
+    out = np.full_like(z, coefficients[-1])
+    for c in coefficients[-2::-1]:
+        out = out * z + c
+    return out
+
+
+@lru_cache
 def _stationary(p: int) -> tuple[Array, Array]:
     """Return the covariance of ``(f, f', ..., f^(p))`` at unit rate and variance, and half powers.
 
@@ -58,13 +74,16 @@ class Matern(Component):
 
     def covariance(self, lag) -> Array:
         """Evaluate ``variance * polynomial(lag) * exp(-lambda lag)``."""
-        p = self.order
         z = self.rate * np.asarray(lag, dtype=float)
-        polynomial = np.zeros_like(z)
-        for i in range(p + 1):  # sum over i of c_i (2 z)**(p - i), by Horner
-            c = factorial(p) / factorial(2 * p) * comb(p, i) * factorial(p + i) / factorial(p)
-            polynomial = polynomial * 2.0 * z + c
-        return self.variance * polynomial * np.exp(-z)
+        return self.variance * _horner(_polynomial(self.order), z) * np.exp(-z)
+
+    def slopes(self, lag) -> list[Array]:
+        """Return the derivative of the covariance by the logarithm of the lengthscale."""
+        z = self.rate * np.asarray(lag, dtype=float)
+        polynomial = _polynomial(self.order)  # P: the derivative is z (P - P') exp(-z)
+        falling = polynomial.copy()
+        falling[:-1] -= np.arange(1, len(polynomial)) * polynomial[1:]
+        return [self.variance * z * _horner(falling, z) * np.exp(-z)]
 
     def markov(self, spacing: float = 1.0) -> MarkovForm:
         """Return the process in units of ``spacing``."""

@@ -137,6 +137,16 @@ class Periodic(Component):
         total = _wrapped(_COVARIANCE[self.nu], near, self._turn)
         return self.variance * total / _wrapped(_COVARIANCE[self.nu], 0.0, self._turn)
 
+    def slopes(self, lag) -> list[Array]:
+        """Return the derivative of the covariance by the logarithm of the lengthscale."""
+        near = np.mod(np.abs(np.asarray(lag, dtype=float)), self.period) / self.period
+        total, slope, total_here, slope_here = (
+            _wrapped(table[self.nu], phase, self._turn)
+            for phase in (near, 0.0)
+            for table in (_COVARIANCE, _DECREASE)
+        )
+        return [self.variance * (slope - total * slope_here / total_here) / total_here]
+
     def circle(self, spacing: float = 1.0) -> CircleForm:
         """Return the process on the circle, in units of ``spacing``.
 

@@ -91,6 +91,18 @@ class SHO(Component):
         cosine, sine = self._damped(lag)
         return self.variance * (cosine + pi / (self.period * self.quality) * sine)
 
+    def slopes(self, lag) -> list[Array]:
+        """Return derivatives of the covariance by the logarithms of period and quality."""
+        damping = 0.5 / self.quality
+        gap = (1.0 - damping) * (1.0 + damping)
+        if abs(gap) < 1e-3:  # the formula for the quality has no digits left
+            return super().slopes(lag)
+        cosine, sine = self._damped(lag)
+        omega = 2.0 * pi / self.period
+        turned, sine = omega * np.asarray(lag, dtype=float), omega * sine
+        by_quality = -damping / gap * (sine - turned * cosine)
+        return [self.variance * turned * sine, self.variance * by_quality]
+
     def markov(self, spacing: float = 1.0) -> MarkovForm:
         """Return the process in units of ``spacing``."""
         omega = 2.0 * pi * spacing / self.period
