@@ -12,6 +12,7 @@ from asvgp.kernels import Periodic
 from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import lower_bound, upper_bound
 from asvgp.model.exact import ExactEngine, distinct_inputs
+from asvgp.model.exact_matrix import DenseMatrix, RegularMatrix
 from asvgp.statistics import Statistics
 
 NOISE = 0.05
@@ -99,6 +100,13 @@ def test_gradients_are_limits_of_differences(case, name):
             other = kernel.replace_free(dict(zip(kernel.parameters, moved[:-1], strict=True)))
             values.append(data.evidence(other, moved[-1]))
         np.testing.assert_allclose(gradient[i], (values[0] - values[1]) / (2 * h), atol=2e-5)
+
+
+def test_regular_inputs_of_equal_weight_need_no_matrix():
+    expected = dict.fromkeys(CASES, DenseMatrix) | {"plain": RegularMatrix}
+    for case, kind in expected.items():
+        solution = CASES[case].engine(PROCESSES).factor(PROCESSES, Gaussian(NOISE)).solution
+        assert isinstance(solution.matrix, kind)
 
 
 @pytest.mark.parametrize("case", CASES)

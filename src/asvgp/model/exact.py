@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, get_lapack_funcs, solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
 
 from asvgp.basis import Array
 from asvgp.kernels import Kernel
 from asvgp.model.effects import Centring, column_precisions, without_centres
 from asvgp.model.engine import Forms, NoiseModel, Remembered
+from asvgp.model.exact_matrix import DenseMatrix, Lags, RegularMatrix, is_toeplitz, solved_matrix
 from asvgp.statistics import Statistics
-
-_POTRF, _POTRI = get_lapack_funcs(("potrf", "potri"), dtype=np.float64)
-_STEP = 5e-4  # of a logarithm, for differences of the fourth order
 
 
 def distinct_inputs(stats: Statistics) -> Array | None:
@@ -41,31 +39,6 @@ def distinct_inputs(stats: Statistics) -> Array | None:
     if np.any(spread > 1e-12):
         return None
     return grid.lower + (occupied + s) * grid.spacing
-
-
-class Lags:
-    """Distances between inputs, each distinct one once."""
-
-    def __init__(self, x: Array, spacing: float):
-        place = (x - x[0]) / spacing
-        whole = np.rint(place)
-        self.regular = bool(np.all(np.abs(place - whole) < 1e-6))
-        if self.regular:
-            steps = whole.astype(np.int64)
-            apart = np.abs(steps[:, None] - steps)
-            self.values = spacing * np.arange(int(steps[-1]) + 1)
-            self.index = apart
-        else:
-            self.values, index = np.unique(np.abs(x[:, None] - x), return_inverse=True)
-            self.index = index.reshape(len(x), len(x))
-
-    def matrix(self, values: Array) -> Array:
-        """Return the matrix with a value for every distance."""
-        return values[self.index]
-
-    def sums(self, matrix: Array) -> Array:
-        """Return the sums of a matrix's entries by distance."""
-        return np.bincount(self.index.ravel(), matrix.ravel(), minlength=len(self.values))
 
 
 class ExactEngine:
@@ -89,6 +62,11 @@ class ExactEngine:
         self.effects_prior, self._pull, self._constant = self.centring.prior(self.precision)
         self._last: Remembered[Solution] = Remembered()
 
+    @property
+    def cheap(self) -> bool:
+        """True where no matrix is needed."""
+        return is_toeplitz(self.lags, 1.0 / self.weight)
+
     def with_statistics(self, statistics: Statistics) -> ExactEngine:
         """Return an engine for other sums."""
         return ExactEngine(self.kernel, statistics)
@@ -104,20 +82,13 @@ class ExactEngine:
 
     def covariances(self, kernel: Kernel) -> list[Array]:
         """Return every component's covariance at the distinct lags."""
-        return [_covariance(part, self.lags.values) for part in kernel.components]
+        return [part.covariance(self.lags.values) for part in kernel.components]
 
     def _solve(self, kernel: Kernel, noise: float) -> Solution:
-        matrix = self.lags.matrix(np.sum(self.covariances(kernel), axis=0))
-        diagonal = np.einsum("ii->i", matrix)
-        diagonal += noise / self.weight
-        root, failed = _POTRF(matrix, lower=1, overwrite_a=1)
-        if failed:
-            raise LinAlgError(
-                f"The covariance of {kernel!r} with noise variance {noise:.3g} at {len(self.x)} "
-                "inputs is not positive definite to working precision."
-            )
         stats, right = self.statistics, np.concatenate([self.y, self.columns], axis=1)
-        solved = cho_solve((root, True), right)
+        parts = self.covariances(kernel)
+        values = np.sum(parts, axis=0)
+        matrix, solved = solved_matrix(self.lags, values, noise / self.weight, right)
         at_y, at_columns = solved[:, : self.outputs], solved[:, self.outputs :]
         # of the scatter within inputs, and of what A leaves
         within = stats.column_gram - self.columns.T @ (self.weight[:, None] * self.columns)
@@ -133,17 +104,20 @@ class ExactEngine:
             explained = explained + np.sum(target * beta, axis=0) - self._constant
             log_det = 2.0 * float(np.log(np.diag(effects_root)).sum())
             log_det -= float(np.log(self.precision).sum())
-        log_det += 2.0 * float(np.log(np.diag(root)).sum())
+        log_det += matrix.log_det
         log_det += float(np.log(self.weight / noise).sum())
         residual = at_y - at_columns @ beta
-        return Solution(root, residual, at_columns, beta, effects_root, within, explained, log_det)
+        return Solution(
+            parts, matrix, residual, at_columns, beta, effects_root, within, explained, log_det
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
     """A factored, and what was solved with it."""
 
-    root: Array  # of A, lower
+    covariances: list[Array]  # of every component at the distinct lags
+    matrix: DenseMatrix | RegularMatrix  # A
     residual: Array  # A^-1 (y - Z beta), (n, outputs)
     columns: Array  # A^-1 Z, (n, effects)
     beta: Array  # (effects, outputs), of centred columns
@@ -168,11 +142,18 @@ class ExactFactored:
         return np.zeros(len(self.kernel.components)), np.zeros(len(self.kernel.parameters))
 
     @cached_property
+    def dense(self) -> DenseMatrix:
+        """A as a dense matrix, for variances at many places."""
+        matrix, engine = self.solution.matrix, self.engine
+        if isinstance(matrix, DenseMatrix):
+            return matrix
+        values = np.sum(self.solution.covariances, axis=0)
+        return DenseMatrix(engine.lags, values, self.noise / engine.weight)
+
+    @property
     def inverse(self) -> Array:
         """A^-1 less what the effects take, (n, n)."""
-        inverse, _ = _POTRI(self.solution.root, lower=1)
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        return inverse - self.spread @ self.spread.T
+        return self.dense.inverse - self.spread @ self.spread.T
 
     @cached_property
     def spread(self) -> Array:
@@ -185,18 +166,21 @@ class ExactFactored:
     @cached_property
     def _sums(self) -> tuple[Array, Array]:
         """Sums by lag of the inverse, and of outer products of the residual."""
-        lags, residual = self.engine.lags, self.solution.residual
-        return lags.sums(self.inverse), lags.sums(residual @ residual.T)
+        lags, solution = self.engine.lags, self.solution
+        inverse = solution.matrix.inverse_sums - lags.outer_sums(self.spread)
+        return inverse, lags.outer_sums(solution.residual)
 
     def forms(self) -> Forms:
         """Return what the gradient of the bound needs."""
         engine, solution, noise = self.engine, self.solution, self.noise
         inverse, outer = self._sums
         weights = 0.5 * (outer - engine.outputs * inverse)
-        slopes = [_slopes(part, engine.lags.values) @ weights for part in self.kernel.components]
-        covariance = np.sum(engine.covariances(self.kernel), axis=0)
-        energy = float(covariance @ outer)
-        freedom = len(engine.x) - noise * float(np.sum(np.diag(self.inverse) / engine.weight))
+        pairs = zip(self.kernel.components, solution.covariances, strict=True)
+        slopes = [_slopes(part, engine.lags.values, own) @ weights for part, own in pairs]
+        energy = float(np.sum(solution.covariances, axis=0) @ outer)
+        noises = noise / engine.weight
+        freedom = len(engine.x) - solution.matrix.trace(noises)
+        freedom += float(np.sum(noises[:, None] * self.spread**2))
         if engine.effects:
             energy += engine.centring.energy(engine.precision, solution.beta)
             half = np.linalg.solve(solution.effects_root, solution.within)
@@ -207,7 +191,7 @@ class ExactFactored:
     def component_freedoms(self) -> Array:
         """Return the effective degrees of freedom of every component."""
         inverse, _ = self._sums
-        return np.array([part @ inverse for part in self.engine.covariances(self.kernel)])
+        return np.array([part @ inverse for part in self.solution.covariances])
 
     # Of the unknowns, f at the inputs and the effects: given the effects f has the covariance
     # N - N A^-1 N with N the noise of the inputs, and it moves with them by -(Z - N A^-1 Z).
@@ -220,7 +204,7 @@ class ExactFactored:
             target = beta - self._moved.T @ first
             beta = cho_solve((solution.effects_root, True), target)
         scaled = self._noises * first
-        values = scaled - self._noises * cho_solve((solution.root, True), scaled)
+        values = scaled - self._noises * self.dense.solve(scaled)
         return np.concatenate([values - self._moved @ beta, beta])
 
     def draw(self, normals: Array) -> Array:
@@ -230,7 +214,7 @@ class ExactFactored:
         if self.engine.effects:
             beta = solve_triangular(solution.effects_root, beta, lower=True, trans=1)
         half = np.sqrt(self._noises)
-        inner = np.eye(n) - half * cho_solve((solution.root, True), np.diag(half[:, 0]))
+        inner = np.eye(n) - half * self.dense.solve(np.diag(half[:, 0]))
         values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
         root = half * vectors * np.sqrt(np.maximum(values, 0.0))
         return np.concatenate([root @ normals[:n] - self._moved @ beta, beta])
@@ -246,26 +230,15 @@ class ExactFactored:
         return self.engine.columns - self._noises * self.solution.columns
 
 
-def _covariance(part, lag: Array) -> Array:
-    out = np.full(lag.shape, part.variance)
-    for factor in part.factors:
-        out *= factor.covariance(lag)
-    return out
-
-
-def _slopes(part, lag: Array) -> Array:
+def _slopes(part, lag: Array, covariance: Array) -> Array:
     """Return derivatives of a component's covariance by its log-parameters, the variance last."""
+    if len(part.factors) == 1:
+        return np.array([*part.slopes(lag), covariance])
     values = [factor.covariance(lag) for factor in part.factors]
-    names, rows = part.parameters[:-1], {}
+    rows = {part.parameters[-1]: covariance}
     for number, factor in enumerate(part.factors):
         rest = part.variance * np.prod([v for i, v in enumerate(values) if i != number], axis=0)
-        for name in factor.parameters[:-1]:
-            at = getattr(factor, name)
-
-            def moved(steps: float, factor=factor, name=name, at=at) -> Array:
-                return factor.replace(**{name: at * np.exp(steps * _STEP)}).covariance(lag)
-
-            slope = 8.0 * (moved(1.0) - moved(-1.0)) - (moved(2.0) - moved(-2.0))
-            rows[part.name_of(factor, name)] = rest * slope / (12.0 * _STEP)
-    out = [rows[name] for name in names]
-    return np.array([*out, part.variance * np.prod(values, axis=0)])
+        names = factor.parameters[:-1]
+        for name, slope in zip(names, factor.slopes(lag), strict=True):
+            rows[part.name_of(factor, name)] = rest * slope
+    return np.array([rows[name] for name in part.parameters])

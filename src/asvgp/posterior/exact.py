@@ -172,7 +172,9 @@ class ExactPosterior(Posterior[GridPoints]):
     def _halves(self, cross: Array, effects: Array) -> tuple[Array, Array]:
         """Return columns whose squares the data take off the prior, and the effects put back."""
         solution = self.factored.solution
-        explained = solve_triangular(solution.root, cross.T, lower=True, check_finite=False)
+        explained = solve_triangular(
+            self.factored.dense.root, cross.T, lower=True, check_finite=False
+        )
         return explained, self._effects_half(effects - cross @ solution.columns)
 
     def _effects_half(self, rows: Array) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg import cholesky, solve_triangular
 
 from asvgp.basis import Array
 from asvgp.posterior.exact import ExactPosterior
@@ -83,7 +83,7 @@ def draw_paths(
         normals = rng.standard_normal((n, count * outputs))
         weights.append(solve_triangular(root, normals, lower=True, trans=1))
         missing += matrix @ weights[-1]
-    moved = -solution.columns @ beta - cho_solve((solution.root, True), missing)
+    moved = -solution.columns @ beta - posterior.factored.dense.solve(missing)
     moved = posterior.residual[:, None] + moved.reshape(shape)
     drawn = np.stack([each.reshape(shape) + moved for each in weights])
     effects = posterior.effects[:, None] + beta.reshape(shape)

@@ -49,10 +49,10 @@ class InputRows:
     """The inputs of an engine, and covariances with f there."""
 
     def __init__(self, engine: ExactEngine):
-        self.spacing, grid = engine.statistics.grid.spacing, engine.statistics.grid
-        self.regular, self.x, self.origin = engine.lags.regular, engine.x, grid.lower
+        self.spacing, self.regular = engine.lags.spacing, engine.lags.regular
+        self.x, self.origin = engine.x, engine.statistics.grid.lower
         if self.regular:  # the places that the engine takes them to be at
-            self.steps = engine.lags.index[0]
+            self.steps = engine.lags.steps
             self.origin = float(self.x[0])
             self.x = self.origin + self.spacing * self.steps
 

@@ -1,0 +1,189 @@
+"""The covariance of observations at distinct inputs, factored: dense, or by regular lags.
+
+At regular inputs of equal weight the matrix is Toeplitz and costs O(n^2) in place of O(n^3). A
+few missing inputs are put back as unknowns without prior: a hole's row tells nothing then.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_solve, get_lapack_funcs, solve_triangular
+
+from asvgp.basis import Array
+from asvgp.linalg.toeplitz import Toeplitz, correlate
+from asvgp.policies import SERIES
+
+_POTRF, _POTRI = get_lapack_funcs(("potrf", "potri"), dtype=np.float64)
+
+
+class Lags:
+    """Distances between inputs, each distinct one once.
+
+    Examples
+    --------
+    >>> lags = Lags(np.array([0.0, 1.0, 3.0]), 1.0)
+    >>> lags.regular, lags.values.tolist(), lags.holes.tolist()
+    (True, [0.0, 1.0, 2.0, 3.0], [2])
+    >>> lags.outer_sums(np.ones((3, 1))).round(9).tolist()
+    [3.0, 2.0, 2.0, 2.0]
+    """
+
+    def __init__(self, x: Array, spacing: float):
+        self.spacing = spacing
+        place = (x - x[0]) / spacing
+        whole = np.rint(place)
+        self.regular = bool(np.all(np.abs(place - whole) < 1e-6))
+        if self.regular:
+            self.steps = whole.astype(np.int64)
+            shared = int(np.gcd.reduce(np.diff(self.steps))) if len(x) > 1 else 1
+            self.steps //= shared
+            self.spacing = shared * spacing
+            self.values = self.spacing * np.arange(int(self.steps[-1]) + 1)
+        else:
+            self.steps = np.empty(0, np.int64)
+            self.values, index = np.unique(np.abs(x[:, None] - x), return_inverse=True)
+            self.index = index.reshape(len(x), len(x))
+
+    @cached_property
+    def index(self) -> Array:
+        """The number of every pair's distance, (n, n)."""
+        return np.abs(self.steps[:, None] - self.steps)
+
+    @property
+    def holes(self) -> Array:
+        """Steps of a regular series without an input."""
+        missing = np.ones(len(self.values), bool)
+        missing[self.steps] = False
+        return np.flatnonzero(missing)
+
+    def matrix(self, values: Array) -> Array:
+        """Return the matrix with a value for every distance."""
+        return values[self.index]
+
+    def sums(self, matrix: Array) -> Array:
+        """Return the sums of a matrix's entries by distance."""
+        return np.bincount(self.index.ravel(), matrix.ravel(), minlength=len(self.values))
+
+    def outer_sums(self, vectors: Array) -> Array:
+        """Return the sums by distance of ``vectors vectors'``, of (n, columns)."""
+        if not self.regular:
+            return self.sums(vectors @ vectors.T)
+        padded = np.zeros((len(self.values), vectors.shape[1]))
+        padded[self.steps] = vectors
+        return both_sides(correlate(padded, padded).sum(axis=1))
+
+
+def both_sides(sums: Array) -> Array:
+    """Return sums along diagonals that count both sides of the matrix."""
+    sums[1:] *= 2.0
+    return sums
+
+
+class DenseMatrix:
+    """A dense matrix, factored."""
+
+    def __init__(self, lags: Lags, values: Array, noise: Array):
+        self._lags = lags
+        matrix = lags.matrix(values)
+        np.einsum("ii->i", matrix)[...] += noise
+        self.root, failed = _POTRF(matrix, lower=1, overwrite_a=1)
+        if failed:
+            raise LinAlgError(
+                f"The covariance of y at {len(noise)} inputs, with variances down to "
+                f"{noise.min():.3g} for the noise, is not positive definite to working precision."
+            )
+        self.log_det = 2.0 * float(np.log(np.diag(self.root)).sum())
+
+    def solve(self, vectors: Array) -> Array:
+        """Return ``A^-1`` times vectors."""
+        return cho_solve((self.root, True), vectors)
+
+    @cached_property
+    def inverse(self) -> Array:
+        """``A^-1``, whole."""
+        inverse, _ = _POTRI(self.root, lower=1)
+        return np.tril(inverse) + np.tril(inverse, -1).T
+
+    @cached_property
+    def inverse_sums(self) -> Array:
+        """Sums of the inverse's entries by distance."""
+        return self._lags.sums(self.inverse)
+
+    def trace(self, noise: Array) -> float:
+        """Return the trace of ``A^-1`` times a diagonal matrix."""
+        return float(np.diag(self.inverse) @ noise)
+
+
+class RegularMatrix:
+    """The matrix of regular inputs with equal noise, without any n x n array."""
+
+    def __init__(self, lags: Lags, values: Array, noise: float):
+        self._steps, self._holes = lags.steps, lags.holes
+        column = values.copy()
+        column[0] += noise
+        self._whole = Toeplitz(column)
+        self.log_det = self._whole.log_det
+        if len(self._holes):
+            self._at_holes = self._whole.inverse_columns(self._holes)
+            self._root = np.linalg.cholesky(self._at_holes[self._holes])
+            self.log_det += 2.0 * float(np.log(np.diag(self._root)).sum())
+
+    def solve(self, vectors: Array) -> Array:
+        """Return ``A^-1`` times vectors.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If digits were lost on the way.
+        """
+        padded = np.zeros((self._whole.size, vectors.shape[1]))
+        padded[self._steps] = vectors
+        out = self._whole.solve(padded)
+        if len(self._holes):
+            out -= self._at_holes @ cho_solve((self._root, True), out[self._holes])
+            out[self._holes] = 0.0
+        left = padded - self._whole.multiply(out)
+        left[self._holes] = 0.0
+        scale = self._whole.column[0] * np.max(np.abs(out), initial=0.0)
+        if not np.max(np.abs(left), initial=0.0) <= SERIES.regular_residual * scale:
+            raise LinAlgError("Durbin's recursion has lost digits.")
+        return out[self._steps]
+
+    @cached_property
+    def inverse_sums(self) -> Array:
+        """Sums of the inverse's entries by distance."""
+        sums = self._whole.inverse_sums()
+        if len(self._holes):
+            half = solve_triangular(self._root, self._at_holes.T, lower=True).T
+            sums -= both_sides(correlate(half, half).sum(axis=1))
+        return sums
+
+    def trace(self, noise: Array) -> float:
+        """Return the trace of ``A^-1`` times a multiple of the unit matrix."""
+        return float(self.inverse_sums[0] * noise[0])
+
+
+def is_toeplitz(lags: Lags, noise: Array) -> bool:
+    """Return True if inputs are regular, but for a few holes, and have equal noise."""
+    if not lags.regular or np.ptp(noise) > 1e-12 * noise[0]:
+        return False
+    return len(lags.values) - len(noise) <= SERIES.most_holes * len(noise)
+
+
+def solved_matrix(
+    lags: Lags, values: Array, noise: Array, right: Array
+) -> tuple[DenseMatrix | RegularMatrix, Array]:
+    """Return the covariance of y, factored the cheaper way that keeps its digits, and solutions.
+
+    ``values`` are covariances of f by distance, ``noise`` the variances on the diagonal.
+    """
+    if is_toeplitz(lags, noise):
+        try:
+            matrix = RegularMatrix(lags, values, float(noise[0]))
+            return matrix, matrix.solve(right)
+        except LinAlgError:  # the dense matrix keeps more digits
+            pass
+    dense = DenseMatrix(lags, values, noise)
+    return dense, dense.solve(right)
