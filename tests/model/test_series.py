@@ -12,6 +12,7 @@ from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import lower_bound, upper_bound
 from asvgp.model.series.circle import CircleAxis
 from asvgp.model.series.engine import SeriesEngine
+from asvgp.model.series.moments import SeriesMoments
 from asvgp.model.series.plan import Along, Around, Part, SeriesPlan
 from asvgp.model.series.terms import terms_of
 from asvgp.model.series.wave import WaveAxis, cell_functions
@@ -26,10 +27,10 @@ def powers(degree: int) -> np.ndarray:
     return GRID.locate(X)[1][:, None] ** np.arange(degree + 1)
 
 
-def moments(degree: int) -> np.ndarray:
+def moments(degree: int) -> SeriesMoments:
     out = np.zeros((GRID.cells, 2 * degree + 1))
     np.add.at(out, GRID.locate(X)[0], powers(2 * degree))
-    return out
+    return SeriesMoments(out)
 
 
 class Wave:

@@ -170,3 +170,16 @@ def sum_elements(first, last, begins, places, inverse, total):
                 p = places[c, i]
                 for j in range(n):
                     total[i, j] += block[p, places[c, j]]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def contract_powers(moments, polynomials, out):
+    """Write moments weighted with polynomials, which repeat where there are fewer than cells."""
+    count, size = polynomials.shape
+    for c in range(out.shape[0]):
+        p = c % count
+        for j in range(out.shape[1]):
+            value = 0.0
+            for i in range(size):
+                value += polynomials[p, i] * moments[c, i + j]
+            out[c, j] = value

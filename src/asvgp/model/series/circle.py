@@ -14,7 +14,7 @@ import numpy as np
 
 from asvgp.basis import Array, Grid, bspline_coefficients, operator_gram
 from asvgp.kernels import Periodic
-from asvgp.statistics.nesting import coarsen_sums, power_maps
+from asvgp.model.series.moments import SeriesMoments
 
 
 class CircleAxis:
@@ -121,29 +121,13 @@ class CircleAxis:
         """``phi' K^-1 phi`` on the finest cells of a cell, (width, 2 degree + 1)."""
         return self.square @ shifts(2 * self.degree, self.width)
 
-    def trace(self, moments: Array) -> tuple[float, Array]:
+    def trace(self, moments: SeriesMoments) -> tuple[float, Array]:
         """Return ``tr(K^-1 G)`` of moments on the finest cells, and its derivatives."""
         size = 2 * self.degree + 1
-        folded = fold(moments[:, :size], self.width)
+        folded = moments.folded(self.width, size)
         own = np.einsum("wi,wji->j", folded, shifts(size - 1, self.width))
         slope = self._square(-self._d_spectrum / self._spectrum**2)
         return float(own @ self.square), np.array([own @ slope])
-
-
-def fold(table: Array, width: int) -> Array:
-    """Return sums over rows whose numbers are equal modulo ``width``, (width, columns)."""
-    rows = -(-len(table) // width) * width
-    padded = np.zeros((rows, table.shape[1]))
-    padded[: len(table)] = table
-    return padded.reshape(-1, width, table.shape[1]).sum(axis=0)
-
-
-def on_coarse(moments: Array, level: int) -> Array:
-    """Return moments on cells ``2**level`` times as wide."""
-    halves = power_maps(moments.shape[1] - 1, 2)
-    for _ in range(level):
-        moments = coarsen_sums(moments, 0, 1, halves)
-    return moments
 
 
 @lru_cache

@@ -21,6 +21,7 @@ from asvgp.model.effects import Centring, column_precisions, without_centres
 from asvgp.model.engine import Forms, NoiseModel, Remembered
 from asvgp.model.grid import Solution
 from asvgp.model.grid_prior import TermForms
+from asvgp.model.series.moments import SeriesMoments
 from asvgp.model.series.plan import SeriesPlan
 from asvgp.model.series.tables import SeriesTables
 from asvgp.model.series.terms import Season, Term, terms_of
@@ -49,10 +50,12 @@ class SeriesEngine:
         plan: SeriesPlan,
         statistics: Statistics,
         tables: SeriesTables | None = None,
+        moments: SeriesMoments | None = None,
     ):
         statistics = without_centres(kernel, statistics)
         self.kernel, self.plan, self.statistics = kernel, plan, statistics
         self.tables = tables or SeriesTables(kernel, plan)
+        self.moments = moments or SeriesMoments(statistics.moments)
         self.size, self.outputs = self.tables.size, len(statistics.squares)
         self.device = Cpu()
         self.centring = Centring(statistics.column_centre, statistics.centre, kernel.intercept)
@@ -70,6 +73,12 @@ class SeriesEngine:
     def right(self) -> Array:
         """``Phi' W y``, (size, outputs)."""
         return self.tables.right(self.statistics)
+
+    @property
+    def flops(self) -> float:
+        """Operations of one bound with its gradient."""
+        cost = self.tables.tree.cost()
+        return cost.factor_flops + cost.inverse_flops
 
     def with_statistics(self, statistics: Statistics) -> SeriesEngine:
         """Return an engine for other sums on the same cells, sharing all tables with this one."""
@@ -146,10 +155,10 @@ class SeriesFactored:
 
     def missed(self, derivatives: bool = True) -> tuple[Array, Array]:
         """Return the variance that functions miss at the data per component, and derivatives."""
-        stats, values = self.engine.statistics, []
+        moments, weight, values = self.engine.moments, self.engine.statistics.weight, []
         gradient = np.zeros(len(self.kernel.parameters))
         for number, term in enumerate(self.prior.terms):
-            value, slope = term.missed(stats.moments, stats.weight)
+            value, slope = term.missed(moments, weight)
             values.append(value)
             gradient[self.kernel.places_of(number)] = slope
         return np.array(values), gradient

@@ -13,10 +13,12 @@ import numpy as np
 
 from asvgp.basis import Array, Grid, pair_columns
 from asvgp.kernels import Component, Kernel, Periodic
+from asvgp.linalg.cells import elements as loops
 from asvgp.linalg.multifrontal import Space
 from asvgp.model.axis import Axis
 from asvgp.model.grid_prior import TermForms
-from asvgp.model.series.circle import CircleAxis, on_coarse, parts_of_cells
+from asvgp.model.series.circle import CircleAxis, parts_of_cells
+from asvgp.model.series.moments import SeriesMoments
 from asvgp.model.series.plan import Part, SeriesPlan
 from asvgp.model.series.wave import WaveAxis
 
@@ -52,11 +54,9 @@ class SplineAxis(Axis):
         """Derivatives of ``log|K|``."""
         return self.prior.d_log_det[:-1]
 
-    def trace(self, moments: Array) -> tuple[float, Array]:
+    def trace(self, moments: SeriesMoments) -> tuple[float, Array]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return ``tr(K^-1 G)`` of moments on the finest cells, and its derivatives."""
-        own = on_coarse(moments[:, : 2 * self.degree + 1], self.level)
-        sums = np.zeros((self.grid.cells + 1, own.shape[1]))
-        np.cumsum(own, axis=0, out=sums[1:])
+        sums = moments.cumulative(self.level, 2 * self.degree + 1)
         trace, d_trace = self.prior.trace(pair_columns(self.degree)[0], sums)
         return trace, d_trace[:-1]
 
@@ -129,7 +129,7 @@ class Trend:
         last = 0.5 * (outputs * (trace - self.size) + energy)
         return TermForms(trace, energy, np.append(slopes, last))
 
-    def missed(self, moments: Array, weight: float) -> tuple[float, Array]:
+    def missed(self, moments: SeriesMoments, weight: float) -> tuple[float, Array]:
         """Return the prior variance that the functions miss at the data, and its derivatives."""
         trace, d_trace = self.axis.trace(moments)
         missed = self.variance * max(weight - trace, 0.0)
@@ -179,7 +179,7 @@ class Season:
         last = 0.5 * (outputs * (trace - self.size) + energy)
         return TermForms(trace, energy, np.append(slopes, last))
 
-    def missed(self, moments: Array, weight: float) -> tuple[float, Array]:
+    def missed(self, moments: SeriesMoments, weight: float) -> tuple[float, Array]:
         """Return the prior variance that the functions miss at the data, and its derivatives."""
         trace, d_trace = self.circle.trace(moments)
         missed = self.variance * max(weight - trace, 0.0)
@@ -276,13 +276,13 @@ class Drift:
         pair = (phase, slopes) if self.phase_first else (slopes, phase)
         return np.concatenate([*pair, [last]])
 
-    def missed(self, moments: Array, weight: float) -> tuple[float, Array]:
+    def missed(self, moments: SeriesMoments, weight: float) -> tuple[float, Array]:
         """Return the prior variance that the functions miss at the data, and its derivatives."""
         axis, circle = self.axis, self.circle
-        cells = np.arange(len(moments))
-        around = circle.variance_polynomials[cells % circle.width]
-        trace, slopes = axis.trace(contract(moments, around))
-        _, phase = circle.trace(contract(moments, _variances(axis)))
+        finest = moments.finest
+        around = SeriesMoments(contract(finest, circle.variance_polynomials))
+        trace, slopes = axis.trace(around)
+        _, phase = circle.trace(SeriesMoments(contract(finest, _variances(axis))))
         missed = self.variance * max(weight - trace, 0.0)
         return missed, self._gradient(-self.variance * slopes, -self.variance * phase, missed)
 
@@ -305,11 +305,12 @@ def convolve(left: Array, right: Array) -> Array:
 
 
 def contract(moments: Array, polynomials: Array) -> Array:
-    """Return moments weighted with a polynomial per cell, as far as the powers reach."""
-    size = moments.shape[1] - polynomials.shape[1] + 1
-    out = np.zeros((len(moments), size))
-    for i in range(polynomials.shape[1]):
-        out += polynomials[:, i, None] * moments[:, i : i + size]
+    """Return moments weighted with a polynomial per cell, as far as the powers reach.
+
+    Where there are fewer polynomials than cells, they repeat.
+    """
+    out = np.empty((len(moments), moments.shape[1] - polynomials.shape[1] + 1))
+    loops.contract_powers(moments, np.ascontiguousarray(polynomials), out)
     return out
 
 

@@ -18,6 +18,7 @@ from asvgp.basis import Array, Grid
 from asvgp.kernels import Component
 from asvgp.linalg.chain.blocks import chain_of_blocks
 from asvgp.model.series.circle import shifts
+from asvgp.model.series.moments import SeriesMoments
 
 
 @lru_cache
@@ -207,9 +208,9 @@ class WaveAxis:
         finest = own @ _legendre_parts(size - 1, self.level).transpose(1, 0, 2).reshape(size, -1)
         return finest.reshape(-1, size)[: self.fine.cells]
 
-    def trace(self, moments: Array) -> tuple[float, Array]:
+    def trace(self, moments: SeriesMoments) -> tuple[float, Array]:
         """Return ``tr(K^-1 G)`` of moments on the finest cells, and its derivatives."""
-        own = self._own_moments(moments)
+        own = moments.joined(_legendre_parts(2 * self.degree, self.level))
         outer, size = 2 * self.states, self.degree + 1
         given, inner, _ = self._condensed
         extend = np.concatenate([np.eye(outer), given])
@@ -232,15 +233,6 @@ class WaveAxis:
         d_inner = -inner @ self.d_element[:, outer:, outer:] @ inner
         d_trace += np.sum(d_inner * bubbles, axis=(1, 2))
         return trace, d_trace
-
-    def _own_moments(self, moments: Array) -> Array:
-        """Return Legendre moments on the cells of the functions, from powers on the finest."""
-        size, width = 2 * self.degree + 1, 2**self.level
-        parts = _legendre_parts(size - 1, self.level)
-        padded = np.zeros((self.grid.cells * width, size))
-        padded[: len(moments)] = moments[:, :size]
-        flat = parts.transpose(0, 2, 1).reshape(width * size, size)
-        return padded.reshape(self.grid.cells, width * size) @ flat
 
 
 @lru_cache
