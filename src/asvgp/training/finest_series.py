@@ -75,8 +75,11 @@ def wanted_cells(x: Array, lower: float, upper: float, whole: bool) -> int:
         return SERIES.fewest_finest_cells
     gap = float(np.median(gaps))
     steps = gaps / gap
-    regular = bool(np.mean(np.abs(steps - np.rint(steps)) < 1e-3) > 0.99)
-    # between irregular inputs there is more to be seen; crowded ones do not make all cells narrow
-    times = 1.0 if regular else SERIES.cells_per_input
-    wanted = times * (upper - lower) / max(gap, float(values[-1] - values[0]) / len(values))
+    if np.mean(np.abs(steps - np.rint(steps)) < 1e-3) > 0.99:
+        most = max(SERIES.cells_per_input * len(values), SERIES.least_most_cells)
+        wanted = min((upper - lower) / gap, most)
+    else:
+        # between irregular inputs there is more to be seen; crowded ones make no cells narrow
+        wanted = SERIES.cells_per_input * (upper - lower)
+        wanted /= max(gap, float(values[-1] - values[0]) / len(values))
     return int(np.clip(round(wanted), SERIES.fewest_finest_cells, SERIES.most_finest_cells))

@@ -22,7 +22,9 @@ from asvgp.model.effects import without_centres
 from asvgp.model.exact import ExactEngine, distinct_inputs
 from asvgp.model.series.engine import SeriesEngine
 from asvgp.model.series.levels import plan_for
+from asvgp.model.series.moments import SeriesMoments
 from asvgp.model.series.plan import SeriesPlan
+from asvgp.model.series.tables import SeriesTables
 from asvgp.policies import LINE, SERIES, START
 from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.series import SeriesPosterior
@@ -52,23 +54,31 @@ class SeriesSchedule:
         self.problem, self.auto, self.attempts = problem, auto, attempts
         self.stats = without_centres(problem.kernel, stats)
         self.powers = stats.degree
+        self._moments = SeriesMoments(self.stats.moments)
         self.levels: list[Level] = []
         self._plain = without_effects(problem.kernel, self.stats)
         self._stage = 0
         self._explored: State | None = None  # on a stretch of a long series
         self._plans: list[SeriesPlan] = []
+        self._last: SeriesEngine | None = None
+        self._inputs = float(np.count_nonzero(self.stats.cell_weights))
         self._exact = self._exact_engine(SERIES.exact_inputs) if auto else None
 
     def _exact_engine(self, most: int) -> ExactEngine | None:
-        """Return the engine without splines, where it is possible for so many inputs."""
-        if np.count_nonzero(self.stats.cell_weights) > most:
+        """Return the engine without splines, where it is possible for so many inputs.
+
+        More are possible where they are regular, so that no matrix is needed for training.
+        """
+        if self._inputs > max(most, SERIES.regular_inputs):
             return None
         inputs = distinct_inputs(self.stats)
         if inputs is None or len(inputs) < 2:
             return None
         engine = ExactEngine(self.problem.kernel, self.stats)
-        irregular = not engine.lags.regular and len(inputs) > SERIES.exact_irregular_inputs
-        return None if irregular else engine
+        if engine.cheap:
+            return engine
+        most = most if engine.lags.regular else SERIES.exact_irregular_inputs
+        return engine if len(inputs) <= most else None
 
     # ------------------------------------------------------------ the stages
 
@@ -87,53 +97,90 @@ class SeriesSchedule:
             if warm is not None:
                 return warm, state, report
         self._stage = 0
-        if self.stats.grid.cells > 2 * SERIES.window_cells:
-            stretch = window(self._plain, SERIES.window_cells)
-            # where next to nothing happens, there is nothing to learn
-            if signal_spread(stretch) > SERIES.window_spread * signal_spread(self._plain):
-                self._explored, report = self._explore(stretch)
+        engine = self._engine(self._starts[0])
+        if engine.size <= SERIES.cheap_functions or isinstance(engine, ExactEngine):
+            return engine, None, report
+        self._explored, report = self._explore()
+        if self._explored is None:
+            return engine, None, report
+        self._stage = len(SERIES.tolerances) - 1  # cells for hyperparameters that are known
         return self._engine(self._explored), None, report
 
-    def _explore(self, stretch: Statistics) -> tuple[State, Report]:
-        """Train on a stretch of a long series, where many starts are cheap.
+    def _explore(self) -> tuple[State | None, Report]:
+        """Train on stretches of a long series: many starts on a short one, then a longer one.
 
-        Scales that do not fit into it stay as they began.
+        Where next to nothing happens in the short one, there is nothing to learn from it.
         """
+        report, state = Report(), None
+        per_input = self.stats.grid.cells / max(1.0, self._inputs)
+        for inputs in SERIES.window_inputs:
+            cells = round(inputs * per_input)
+            if self.stats.grid.cells <= 2 * cells:
+                break
+            stretch = window(self._plain, cells)
+            held = np.count_nonzero(stretch.cell_weights)
+            if held > inputs:  # in the fullest stretch there are more than on average
+                stretch = window(self._plain, round(cells * inputs / held))
+            schedule = self._on_stretch(stretch, 1 if state else SERIES.window_attempts)
+            if state is None:
+                if signal_spread(stretch) <= SERIES.window_spread * signal_spread(self._plain):
+                    break
+            elif not (schedule._exact and schedule._exact.cheap):
+                break
+            state, report = self._learn(schedule, stretch, state, report)
+        return state, report
+
+    def _on_stretch(self, stretch: Statistics, attempts: int) -> SeriesSchedule:
+        """Return the schedule of a stretch, without fixed effects."""
+        problem = replace(self.problem, kernel=Sum(self.problem.kernel.components), watch=None)
+        return SeriesSchedule(problem, stretch, True, attempts)
+
+    def _learn(
+        self, schedule: SeriesSchedule, stretch: Statistics, state: State | None, report: Report
+    ) -> tuple[State, Report]:
+        """Train on a stretch; scales that do not fit into it stay as they began."""
         problem = self.problem
-        kernel = Sum(problem.kernel.components)
-        schedule = SeriesSchedule(
-            replace(problem, kernel=kernel, watch=None), stretch, True, SERIES.window_attempts
-        )
-        engine, _, report = schedule.begin(None, True)
-        trained, report, _ = schedule.climb(engine, None, report)
-        begun = self._starts[0]
+        begun = state or self._starts[0]
+        if state is not None:
+            state = State(Sum(state.kernel.components), state.likelihood)
+            engine, _, _ = schedule.begin(state, True)
+        else:
+            engine, _, _ = schedule.begin(None, True)
+        trained, report, _ = schedule.climb(engine, state, report)
         reach = SERIES.window_share * (stretch.grid.upper - stretch.grid.lower)
         parts = []
         pairs = zip(begun.kernel.components, trained.kernel.components, strict=True)
         for first, part in pairs:
             periods = [f.period for f in part.factors if isinstance(f, Periodic | SHO)]
             parts.append(first if any(period > reach for period in periods) else part)
-        state = State(Sum(tuple(parts), problem.kernel.effects), trained.likelihood)
         if not isinstance(problem.kernel, Sum):
-            state = State(parts[0], trained.likelihood)
-        return state, report
+            return State(parts[0], trained.likelihood), report
+        return State(Sum(tuple(parts), problem.kernel.effects), trained.likelihood), report
 
     def _engine(self, state: State | None) -> AnyEngine:
-        state = state or self._starts[0]
-        tolerance = SERIES.tolerances[min(self._stage, len(SERIES.tolerances) - 1)]
-        kernel, stats = self.problem.kernel, self.stats
-        while True:
-            plan = plan_for(state.kernel, state.noise, stats, self.powers, tolerance)
-            engine = SeriesEngine(kernel, plan, stats)
-            most = max(SERIES.most_functions * stats.count, SERIES.fewest_functions)
-            if engine.size <= most or tolerance > 1.0 or not self.auto:
-                break
-            tolerance *= 4.0
-        inputs = float(np.count_nonzero(stats.cell_weights))
-        cost = engine.tables.tree.cost()
-        if self.auto and cost.factor_flops + cost.inverse_flops > inputs**3:
+        """Return the engine for a state, on cells as the present stage wants them."""
+        plan = self._plan(state or self._starts[0])
+        if self._last is not None and self._last.plan == plan:
+            return self._last
+        engine = SeriesEngine(self.problem.kernel, plan, self.stats, moments=self._moments)
+        if self.auto and engine.flops > self._inputs**3:
             self._exact = self._exact_engine(SERIES.most_exact_inputs)
+        if self._exact is None:
+            self._last = engine
         return self._exact or engine
+
+    def _plan(self, state: State) -> SeriesPlan:
+        """Return cells for a state; wider ones where there were too many functions."""
+        tolerance = SERIES.tolerances[min(self._stage, len(SERIES.tolerances) - 1)]
+        most = max(SERIES.most_functions * self._inputs, SERIES.fewest_functions)
+        while True:
+            plan = plan_for(
+                state.kernel, state.noise, self.stats, self.powers, tolerance, self._moments
+            )
+            size = SeriesTables(state.kernel, plan).size
+            if size <= most or tolerance > 1.0 or not self.auto:
+                return plan
+            tolerance *= 2.0
 
     def _factored(self, state: State) -> AnyEngine | None:
         """Return the engine for a state; None where P cannot be factored on its cells."""
@@ -141,7 +188,7 @@ class SeriesSchedule:
             engine = self._engine(state)
         except np.linalg.LinAlgError:
             return None
-        return engine if _factors(engine, state) else None
+        return engine if engine is self._last or _factors(engine, state) else None
 
     def climb(
         self, engine: AnyEngine, state: State | None, report: Report
@@ -152,12 +199,18 @@ class SeriesSchedule:
         objective.shown_size = engine.size
         starts, attempts = [state] if state is not None else self._starts, 1
         if state is None:
-            attempts = self.attempts + settings.restarts
+            cheap = isinstance(engine, ExactEngine) and engine.cheap
+            attempts = max(self.attempts, SERIES.cheap_attempts * cheap) + settings.restarts
             if self._explored is not None:
-                few = engine.size <= SERIES.cheap_functions or not _factors(engine, self._explored)
-                starts, attempts = [self._explored, *(starts if few else [])], attempts + few
+                known = _factors(engine, self._explored)
+                starts = [self._explored] if known else [self._explored, *starts]
         loose = replace(settings, tolerance=max(settings.tolerance, self._tolerance()))
         best, report = climb(objective, starts, loose, attempts, report, state)
+        for _ in range(SERIES.second_looks if state is None else 0):
+            others = other_qualities(objective, loose.tolerance)
+            if not others or report.interrupted:
+                break
+            best, report = climb(objective, others, loose, 1, report, best)
         return best, report, objective.bound(best)
 
     def _tolerance(self) -> float:
@@ -171,7 +224,10 @@ class SeriesSchedule:
             return None
         self._plans.append(engine.plan)
         self._stage += 1
-        if self._stage > SERIES.stages:
+        # a tighter tolerance that changes nothing is passed over
+        while self._stage < len(SERIES.tolerances) - 1 and self._plan(state) == engine.plan:
+            self._stage += 1
+        if self._stage > SERIES.stages or engine.flops > SERIES.costly_flops:
             return None
         finer = self._factored(state)
         if finer is None:
@@ -235,10 +291,18 @@ class SeriesSchedule:
         peaks = spectral_peaks(plain)
         waves = any(isinstance(f, SHO) for part in problem.kernel.components for f in part.factors)
         qualities = (None, SERIES.start_quality) if waves else (None,)
+        periods = [
+            f.period
+            for p in problem.kernel.components
+            for f in p.factors
+            if isinstance(f, Periodic)
+        ]
+        sharp = (None, SERIES.sharp_phase * min(periods)) if periods else (None,)
         kernels = [
-            _started(problem.kernel, length, share, span, peaks, quality)
+            _started(problem.kernel, length, share, span, peaks, quality, phase)
             for length in lengths
             for quality in qualities
+            for phase in sharp
         ]
         kernels += problem.kernel.candidates(lengths, peaks, power)
         noises = [noise_estimate(plain), START.much_noise * power * mean_weight(plain)]
@@ -252,6 +316,29 @@ def _factors(engine: AnyEngine, state: State) -> bool:
     except np.linalg.LinAlgError:
         return False
     return True
+
+
+def other_qualities(objective: Objective, gain: float) -> list[State]:
+    """Return the best state with an oscillator that lives longer or shorter, if it gains.
+
+    Between a short-lived oscillator and a long-lived one there may be a valley.
+    """
+    value, best = objective.best
+    if best is None:
+        return []
+    better: list[tuple[float, State]] = []
+    for prefix, part in best.kernel.labelled:
+        for factor in part.factors:
+            if not isinstance(factor, SHO):
+                continue
+            name = prefix + part.name_of(factor, "quality")
+            for times in SERIES.other_qualities:
+                kernel = best.kernel.replace_free({name: times * factor.quality})
+                state = objective.decode(objective.encode(State(kernel, best.likelihood)))
+                reached = objective.value(objective.bound(state))
+                if reached > value + gain:
+                    better.append((reached, state))
+    return [max(better, key=lambda pair: pair[0])[1]] if better else []
 
 
 def window(stats: Statistics, cells: int) -> Statistics:
@@ -289,11 +376,18 @@ def window(stats: Statistics, cells: int) -> Statistics:
 
 
 def _started(
-    kernel: Kernel, length: float, share: float, span: float, peaks, quality: float | None
+    kernel: Kernel,
+    length: float,
+    share: float,
+    span: float,
+    peaks,
+    quality: float | None,
+    phase: float | None,
 ) -> Kernel:
     """Return a kernel with equal shares of the variance and its unset scales filled in.
 
-    Oscillators get a ``quality``, if one is given.
+    Oscillators get a ``quality``, if one is given; seasons ``phase`` as their lengthscale, or a
+    part of their period.
     """
     free, number = list(peaks), 0
     parts = []
@@ -305,7 +399,7 @@ def _started(
             for name in factor.unset:
                 parameter = part.name_of(factor, name)
                 if isinstance(factor, Periodic):
-                    changes[parameter] = SERIES.start_phase * factor.period
+                    changes[parameter] = phase or SERIES.start_phase * factor.period
                 elif isinstance(factor, SHO):
                     changes[parameter] = free[number % len(free)] if free else span / 10.0
                     number += 1

@@ -8,20 +8,42 @@ tolerance, and nothing has to be eliminated to find them.
 from __future__ import annotations
 
 from math import floor, log2
+from typing import NamedTuple
 
+from asvgp.basis import Grid
 from asvgp.kernels import SHO, Component, Kernel, Periodic
+from asvgp.model.series.moments import SeriesMoments
 from asvgp.model.series.plan import Along, Around, Part, SeriesPlan
 from asvgp.model.series.terms import terms_of
 from asvgp.policies import SERIES
 from asvgp.statistics import Statistics
 
 
+class Data(NamedTuple):
+    """What the choice asks of the data."""
+
+    grid: Grid
+    moments: SeriesMoments
+    weight: float
+
+
 def plan_for(
-    kernel: Kernel, noise: float, stats: Statistics, powers: int, tolerance: float
+    kernel: Kernel,
+    noise: float,
+    stats: Statistics,
+    powers: int,
+    tolerance: float,
+    moments: SeriesMoments | None = None,
 ) -> SeriesPlan:
     """Return a plan that loses at most ``tolerance`` nats per datum, as far as cells allow."""
-    share = 2.0 * noise * tolerance * stats.count / max(1, len(kernel.components))
-    parts = tuple(_part(component, stats, powers, share) for component in kernel.components)
+    each = 2.0 * noise * stats.count / max(1, len(kernel.components))
+    data = Data(stats.grid, moments or SeriesMoments(stats.moments), stats.weight)
+    # seasons have few functions, whatever is asked of them
+    share = {True: each * min(tolerance, SERIES.tolerances[-1]), False: each * tolerance}
+    parts = tuple(
+        _part(part, data, share[all(isinstance(f, Periodic) for f in part.factors)])
+        for part in kernel.components
+    )
     return SeriesPlan(stats.grid, powers, parts, len(kernel.effects))
 
 
@@ -32,66 +54,69 @@ def degree_of(process: Component) -> int:
     return process.order + 2 if process.order else 1
 
 
-def _part(component, stats: Statistics, powers: int, share: float) -> Part:
+def _part(component, data: Data, share: float) -> Part:
     """Return the part of one component that misses at most ``share`` at the data."""
     along = around = None
     share = share / len(component.factors)
     for factor in component.factors:
         factor = factor.replace(variance=component.variance)
         if isinstance(factor, Periodic):
-            around = _around(factor, stats, share)
+            around = _around(factor, data, share)
         else:
-            along = _along(factor, stats, share)
+            along = _along(factor, data, share)
     return Part(along, around)
 
 
-def _along(process: Component, stats: Statistics, share: float) -> Along:
-    """Return the functions that miss at most ``share``, the fewer ones of an oscillator's two."""
-    splines = _widest(process, stats, share, wave=False)
+def _along(process: Component, data: Data, share: float) -> Along:
+    """Return the functions that miss at most ``share``.
+
+    Of an oscillator's two kinds, splines must be far fewer to be taken: they suit one quality,
+    and training on them would not find another.
+    """
+    splines = _widest(process, data, share, wave=False)
     if not isinstance(process, SHO):
         return splines[0]
-    wave = _widest(process, stats, share, wave=True)
+    wave = _widest(process, data, share, wave=True)
+    handicap = splines[0], splines[1], SERIES.spline_handicap * splines[2]
     # those that miss too much even on the finest cells do not count, unless neither suffices
-    return min(splines, wave, key=lambda option: (option[1] > share, option[2]))[0]
+    return min(wave, handicap, key=lambda option: (option[1] > share, option[2]))[0]
 
 
-def _widest(
-    process: Component, stats: Statistics, share: float, wave: bool
-) -> tuple[Along, float, int]:
+def _widest(process: Component, data: Data, share: float, wave: bool) -> tuple[Along, float, int]:
     """Return functions on the widest cells that will do, what they miss, and their number."""
     degree = SERIES.wave_degree if wave else process.order + 1 + (process.order > 0)
-    grid, least = stats.grid, SERIES.least_wave_level if wave else 0
+    grid, least = data.grid, SERIES.least_wave_level if wave else 0
     longest = process.period / 1.5 if isinstance(process, SHO) else process.resolved_length
     level = floor(log2(max(longest / grid.spacing, 1.0)))
     level = max(least, min(level, floor(log2(max(grid.cells / SERIES.fewest_cells, 1.0)))))
     while True:
         along = Along(degree, level, wave)
-        missed, size = _missed(process, Part(along), stats)
+        missed, size = _missed(process, Part(along), data)
         if missed <= share or level <= least:
             return along, missed, size
         level -= 1
 
 
-def _around(process: Periodic, stats: Statistics, share: float) -> Around:
+def _around(process: Periodic, data: Data, share: float) -> Around:
     degree = degree_of(process)
-    whole = cells_of(process.period, stats)
+    whole = cells_of(process.period, data)
     fewest = max(degree + 1, SERIES.fewest_phases)
     counts = [n for n in range(fewest, whole + 1) if whole % n == 0] or [whole]
     counts = [n for n in counts if n <= SERIES.most_phases] or counts[:1]
     for count in counts:
         around = Around(degree, count, whole // count)
-        if _missed(process, Part(around=around), stats)[0] <= share:
+        if _missed(process, Part(around=around), data)[0] <= share:
             return around
     return Around(degree, counts[-1], whole // counts[-1])
 
 
-def cells_of(period: float, stats: Statistics) -> int:
+def cells_of(period: float, data: Data) -> int:
     """Return the number of finest cells of a period."""
-    return round(period / stats.grid.spacing)
+    return round(period / data.grid.spacing)
 
 
-def _missed(process: Component, part: Part, stats: Statistics) -> tuple[float, int]:
+def _missed(process: Component, part: Part, data: Data) -> tuple[float, int]:
     """Return the variance that the functions of a part miss at the data, and their number."""
-    plan = SeriesPlan(stats.grid, part.power, (part,))
+    plan = SeriesPlan(data.grid, part.power, (part,))
     (term,) = terms_of(process, plan)
-    return term.missed(stats.moments, stats.weight)[0], term.size
+    return term.missed(data.moments, data.weight)[0], term.size
