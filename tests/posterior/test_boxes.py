@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
@@ -28,8 +29,11 @@ def case(request) -> Case:
     return CASES[request.param]
 
 
+legendre = cache(np.polynomial.legendre.leggauss)  # takes longer than the sums made with it
+
+
 def gauss(start, stop, count=40):
-    nodes, weights = np.polynomial.legendre.leggauss(count)
+    nodes, weights = legendre(count)
     return start + (stop - start) * (nodes + 1.0) / 2.0, (stop - start) * weights / 2.0
 
 
