@@ -69,10 +69,7 @@ def draw_paths(
     (50,)
     """
     check_component(posterior, component)
-    coef, shifts = _drawn(posterior, n_samples, generator(random_state))
-    return [
-        _spline(posterior, part, component, shift) for part, shift in zip(coef, shifts, strict=True)
-    ]
+    return _splines(posterior, *_drawn(posterior, n_samples, generator(random_state)), component)
 
 
 def mean_spline(
@@ -104,7 +101,7 @@ def mean_spline(
     """
     check_component(posterior, component)
     beta = np.empty((0, 1)) if posterior.effects is None else posterior.effects.beta[:, [output]]
-    return _spline(posterior, posterior.coefficients[output][None], component, beta)
+    return _splines(posterior, posterior.coefficients[None, [output]], beta[None], component)[0]
 
 
 def _drawn(posterior: ChainPosterior, n_samples: int, rng) -> tuple[Array, Array]:
@@ -126,37 +123,43 @@ def _drawn(posterior: ChainPosterior, n_samples: int, rng) -> tuple[Array, Array
     return coef, effects.beta + off
 
 
-def _spline(posterior: ChainPosterior, coef: Array, component: int | None, beta: Array) -> BSpline:
-    """Turn Taylor coefficients (outputs, cells, n + S) into a spline with repeated end knots.
+def _splines(
+    posterior: ChainPosterior, coefs: Array, betas: Array, component: int | None
+) -> list[BSpline]:
+    """Turn Taylor coefficients (samples, outputs, cells, n + S) into splines, one per sample.
 
-    ``beta`` are the effects, (effects, outputs), those of the splines' own input having a
-    part in the sum.
+    End knots are repeated. ``betas`` are the effects, (samples, effects, outputs), those of the
+    splines' own input having a part in the sum.
     """
     model, grid = posterior.model, posterior.grid
     parts = range(len(model.priors)) if component is None else [component]
     degrees = [model.degrees[number] for number in parts]
-    taylor = np.zeros((*coef.shape[:2], max(degrees) + 1))
-    for number, degree in zip(parts, degrees, strict=True):
-        taylor[..., : degree + 1] += coef[..., model.where[number]]
-    if component is None:
-        knots = grid.knots[:-1]
-        taylor[..., 0] += (posterior.effect_values(knots) @ beta).T
-        slope = posterior.effect_values(knots, power=1) * grid.spacing
-        taylor[..., 1] += (slope @ beta).T
-    knots, values = _to_bspline(grid, taylor, 1 + max(degrees) - min(degrees))
-    return BSpline(
-        knots, values[0] if len(values) == 1 else values.T, max(degrees), extrapolate=False
-    )
+    k = max(degrees)
+    knots, cell, polar = _polar_forms(grid, k, 1 + k - min(degrees))
+    effects = posterior.effect_values(grid.knots[:-1])
+    slopes = posterior.effect_values(grid.knots[:-1], power=1) * grid.spacing
+    splines = []
+    for coef, beta in zip(coefs, betas, strict=True):
+        taylor = np.zeros((*coef.shape[:2], k + 1))
+        for number, degree in zip(parts, degrees, strict=True):
+            taylor[..., : degree + 1] += coef[..., model.where[number]]
+        if component is None:
+            taylor[..., 0] += (effects @ beta).T
+            taylor[..., 1] += (slopes @ beta).T
+        values = np.einsum("oji,ji->oj", taylor[:, cell], polar)
+        values = values[0] if len(values) == 1 else values.T
+        splines.append(BSpline(knots, values, k, extrapolate=False))
+    return splines
 
 
-def _to_bspline(grid: Grid, taylor: Array, repeats: int) -> tuple[Array, Array]:
-    """Return knots and B-spline coefficients of a piecewise polynomial, (..., cells, k + 1).
+def _polar_forms(grid: Grid, k: int, repeats: int) -> tuple[Array, np.ndarray, Array]:
+    """Return knots and how their B-splines' coefficients follow from a piecewise polynomial.
 
     Inner knots are repeated ``repeats`` times. A coefficient is the polar form of the
     polynomial on any cell under its B-spline at the k knots inside: of ``s**i``, the i-th
-    elementary symmetric polynomial of those over ``binomial(k, i)``.
+    elementary symmetric polynomial of those over ``binomial(k, i)``. Returned are the cells and
+    these factors, (count,) and (count, k + 1).
     """
-    k = taylor.shape[-1] - 1
     inner = np.repeat(np.arange(1, grid.cells), repeats)
     number = np.concatenate([np.zeros(k + 1, dtype=int), inner, np.full(k + 1, grid.cells)])
     count = len(number) - k - 1
@@ -167,7 +170,7 @@ def _to_bspline(grid: Grid, taylor: Array, repeats: int) -> tuple[Array, Array]:
         place = (number[j : j + count] - cell)[:, None]
         symmetric[:, 1:] += place * symmetric[:, :-1]
     polar = symmetric / np.array([comb(k, i) for i in range(k + 1)])
-    return grid.knots[number], np.einsum("...ji,ji->...j", taylor[..., cell, :], polar)
+    return grid.knots[number], cell, polar
 
 
 def continued(posterior: ChainPosterior, points, n_samples: int = 1, random_state=None) -> Array:
@@ -181,13 +184,11 @@ def continued(posterior: ChainPosterior, points, n_samples: int = 1, random_stat
     grid, model = posterior.grid, posterior.model
     coef, beta = _drawn(posterior, n_samples, rng)
     samples, outputs = coef.shape[:2]
-    none = np.zeros_like(beta[0])
     out = np.empty((outputs, len(x), samples))
     inside = (x >= grid.lower) & (x <= grid.upper)
+    cells, weights = posterior.rows(x[inside])
     for a in range(samples):
-        out[:, inside, a] = _spline(posterior, coef[a], None, none)(x[inside]).T.reshape(
-            outputs, -1
-        )
+        out[:, inside, a] = np.einsum("oni,ni->on", coef[a][:, cells], weights)
     for right in (False, True):
         rows = np.flatnonzero(x > grid.upper if right else x < grid.lower)
         if not len(rows):
