@@ -9,12 +9,19 @@ import pytest
 
 import asvgp
 from asvgp import Constant, GPRegressor, Matern32, Matern52
+from asvgp.report import page
 from asvgp.report.checks import FINE, LOOK, NONE, PROBLEM, headline
 from asvgp.report.page import compose
 from tests.plot.pictures import field_model
 
 STRUCTURE = "Is there structure left in the residuals?"
 BANDS = "Are the bands as wide as they should be?"
+
+
+@pytest.fixture(autouse=True)
+def no_pictures(monkeypatch):
+    """Findings do not depend on pictures, which take most of the time of a page."""
+    monkeypatch.setattr(page, "pictures", lambda name, count, size, draw: [])
 
 
 def too_smooth(kernel, frame, num_basis):
