@@ -180,14 +180,17 @@ def test_a_daily_cycle_is_found(hourly, auto):
     assert schedule.levels[-1].elbo == trained.bound.elbo
 
 
-def test_a_long_series_is_explored_on_a_stretch():
-    stats = statistics(1600)
-    kernel = Matern32() + Periodic(24.0) + Constant()
+def test_a_long_series_is_explored_on_a_stretch(hourly, monkeypatch):
+    stats, kernel = hourly, Matern32() + Periodic(24.0) + Constant()
+    short = replace(SERIES, window_cells=200)  # by which this series is long
+    monkeypatch.setattr("asvgp.training.schedule_series.SERIES", short)
     schedule = SeriesSchedule(problem(kernel), stats, auto=False)
     trained = train(schedule)
+    assert schedule._explored is not None
+    assert schedule._explored.kernel.components[1].variance > 0.1  # the cycle is found on it
     true = Matern32(60.0, 0.02) + Periodic(24.0, 20.0, 0.5) + Constant()
     assert trained.bound.elbo >= elbo(true, 0.04, stats) - 0.004 * stats.count
-    assert trained.state.noise == pytest.approx(0.04, rel=0.15)
+    assert trained.state.noise == pytest.approx(0.04, rel=0.2)
     # a warm start is where training goes on from, and it ends nearby
     again = train(SeriesSchedule(problem(kernel), stats, auto=False), warm=trained.state)
     assert again.bound.elbo == pytest.approx(trained.bound.elbo, abs=0.004 * stats.count)
