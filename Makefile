@@ -20,11 +20,16 @@ help: ## this list
 demo: $(RUNTIME) ## fit two million points, print a table, write demo.png
 	$(BIN)/python -m asvgp.demo
 
+# Workers take half of what the other has left when they are done, in the order of the files, so
+# that both end together and seldom share a file, its fits and its compiled functions. Each keeps
+# to one thread for dense matrices: several would only get in each other's way.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
 test: $(TOOLS) ## the whole test suite on all cores
-	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
+	$(PYTEST) $(PYTEST_ARGS)
 
 coverage: $(TOOLS) ## the whole test suite, and which lines it reaches
-	$(BIN)/python -m pytest -n auto --dist loadfile --cov $(PYTEST_ARGS)
+	$(PYTEST) --cov $(PYTEST_ARGS)
 
 bench: $(TOOLS) ## speed beside celerite2 and bare memory traffic, as ratios
 	$(BIN)/python benchmarks/one_input.py

@@ -272,16 +272,17 @@ def test_failure_leaves_the_fitted_model_alone():
 def test_fits_at_once_leave_the_process_as_it_was():
     from concurrent.futures import ThreadPoolExecutor
 
-    from threadpoolctl import threadpool_info
+    from threadpoolctl import threadpool_info, threadpool_limits
 
     def threads():
         return [entry["num_threads"] for entry in threadpool_info() if entry["user_api"] == "blas"]
 
     x, y = wave(500)
-    before = threads()
-    with ThreadPoolExecutor(3) as pool:
+    with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(3) as pool:
+        before = threads()
         fits = list(pool.map(lambda _: GPRegressor(num_basis=60).fit(x, y), range(12)))
-    assert threads() == before
+        assert threads() == before
+    assert set(before) == {2}
     assert len({gp.elbo_ for gp in fits}) == 1
 
 
