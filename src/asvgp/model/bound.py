@@ -8,7 +8,8 @@ the data, the collapsed bound of one output is
            - (y'Wy - b'alpha) / (2 noise) - t / (2 noise)
 
 and, replacing the noise by noise + t in the quadratic form and dropping the last term, an
-upper bound (Titsias, 2014). Fixed effects are among the unknowns of K and P.
+upper bound (Titsias, 2014). Fixed effects are among the unknowns of K and P. Where y was
+transformed, both get the sum of the log derivatives of the transform: they are of y itself.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def _squares(stats: Statistics) -> float:
 
 
 def _constant(factored: Factored) -> float:
-    """Return the parts of twice the bounds that do not depend on y."""
+    """Return the parts of twice the bounds beside the misfit and the missed variance."""
     stats = factored.engine.statistics
     constant = stats.log_weights - stats.count * log(2.0 * pi * factored.noise)
-    return float(factored.engine.outputs * (constant - factored.gained))
+    jacobian = 2.0 * float(stats.log_jacobian.sum())
+    return float(factored.engine.outputs * (constant - factored.gained)) + jacobian

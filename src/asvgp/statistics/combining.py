@@ -24,8 +24,9 @@ def combined(stats: Statistics, other: Statistics, sign: int) -> Statistics:
     """Return the sum (``sign = 1``) or the difference (-1) of all sums."""
     _check_compatible(stats, other)
     other = other.recentred(stats.centre, stats.column_centre)
-    names = (*SUMS[1:], "count", "missing", "log_weights")
-    sums = {name: getattr(stats, name) + sign * getattr(other, name) for name in names}
+    names = (*SUMS[1:], "count", "missing", "log_weights", "log_jacobian")
+    with np.errstate(invalid="ignore"):  # of two infinite sums of a transform that is ruled out
+        sums = {name: getattr(stats, name) + sign * getattr(other, name) for name in names}
     moments, others = stats.moments, other.moments
     if stats.all_pairs != other.all_pairs:
         upper = np.triu_indices(stats.degree + 1)

@@ -95,6 +95,9 @@ class Statistics:
         observations of f itself), and the sum of the weights for each width. Otherwise empty.
     ending : Ending
         With one input, the last of the data and their typical spacing, for forecasts.
+    log_jacobian : ndarray of shape (outputs,)
+        Where y was transformed before it was summed, the sum of the logarithms of the
+        derivatives, by which densities of what was summed become those of y. Else zeros.
 
     Examples
     --------
@@ -145,10 +148,12 @@ class Statistics:
     widths: Array = field(default_factory=_no_numbers)
     width_weights: Array = field(default_factory=_no_numbers)
     ending: Ending = Ending()  # noqa: RUF009 (it is immutable)
+    log_jacobian: Array = field(default_factory=_no_numbers)
 
     def __post_init__(self) -> None:
-        if len(self.centre) != len(self.squares):
-            object.__setattr__(self, "centre", np.zeros(len(self.squares)))
+        for name in ("centre", "log_jacobian"):
+            if len(getattr(self, name)) != len(self.squares):
+                object.__setattr__(self, name, np.zeros(len(self.squares)))
         if len(self.column_centre) != self.linear:
             object.__setattr__(self, "column_centre", np.zeros(self.linear))
 
@@ -291,6 +296,11 @@ class Statistics:
         names = "smooths", "linear", "centre", "column_centre", "convention"
         described = {name: getattr(self, name) for name in names}
         return self.empty(self.grids, self.degrees, self.outputs, **described)
+
+    def of_outputs(self, which: slice) -> Statistics:
+        """Return the statistics of some of the outputs; what does not depend on y is shared."""
+        names = "targets", "column_targets", "squares", "centre", "log_jacobian"
+        return replace(self, **{name: getattr(self, name)[which].copy() for name in names})
 
     def with_tables(
         self,

@@ -93,4 +93,5 @@ def _cut(stats: Statistics, squares, box: tuple[slice, ...], weight: float) -> S
         squares=squares[(slice(None), *box)].reshape(len(targets), -1).sum(axis=1),
         count=max(1, round(share * stats.count)),
         log_weights=share * stats.log_weights,
+        log_jacobian=share * stats.log_jacobian,
     )

@@ -372,6 +372,7 @@ def window(stats: Statistics, cells: int) -> Statistics:
         count=max(1, round(share * stats.count)),
         missing=0,
         log_weights=share * stats.log_weights,
+        log_jacobian=share * stats.log_jacobian,
     )
 
 
