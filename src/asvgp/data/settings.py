@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from asvgp.data.transforms import IDENTITY, Transform, parse_transform
 from asvgp.kernels import Kernel, Matern32
 from asvgp.model.devices import device_for
 from asvgp.policies import LINE
@@ -44,6 +45,7 @@ class Settings:
     device: str = "cpu"
     progress: str | bool = "auto"
     memory_limit: float | None = None  # in bytes
+    transforms: tuple[Transform, ...] = (IDENTITY,)  # of y; several to choose from
 
     @classmethod
     def parse(
@@ -59,6 +61,7 @@ class Settings:
         device: Any = "cpu",
         progress: Any = "auto",
         memory_limit: Any = None,
+        transform: Any = None,
     ) -> Settings:
         """Check the arguments before any work begins, and return them as settings."""
         if kernel is not None:
@@ -75,6 +78,12 @@ class Settings:
             device_for(device)
         if not (progress == "auto" or isinstance(progress, bool)):
             raise ValueError(f"progress must be 'auto', True or False, got {progress!r}.")
+        transforms = parse_transform(transform)
+        if len(transforms) > 1 and optimizer is None:
+            raise ValueError(
+                "transform='auto' compares trained models, and optimizer=None keeps the "
+                "hyperparameters, which are on the scale of one transform: name it."
+            )
         settings = cls(
             kernel,
             _num_basis(num_basis),
@@ -86,6 +95,7 @@ class Settings:
             device,
             progress,
             as_bytes(memory_limit),
+            transforms,
         )
         if kernel is not None:
             settings.degrees(kernel)

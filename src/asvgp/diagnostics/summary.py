@@ -43,6 +43,7 @@ class Summary:
     converged: bool
     convergence: str
     timings: dict[str, float]
+    transform: str = "y"  # what the model is of, and why where it was chosen
 
     def as_dict(self) -> dict:
         """Return everything as plain numbers, strings, tuples and dicts."""
@@ -82,6 +83,7 @@ class Summary:
                 for line in _wrapped("" if number else "Structure", text)
             ),
             *_wrapped("Domain", "; ".join(spans)),
+            *([] if self.transform == "y" else _wrapped("Model of", self.transform)),
         ]
         return "\n".join(rows)
 
@@ -218,6 +220,7 @@ def summary(gp) -> Summary:
         converged=report.converged,
         convergence=convergence,
         timings=dict(gp.timings_),
+        transform=gp._fit_data().choice or str(gp.transform_),
     )
 
 

@@ -32,6 +32,7 @@ class Forecast:
     x: Array  # as numbers, times in seconds since the origin of the axis
     axis: TimeAxis | None
     outputs: dict[str | int, dict[str, Array]]
+    transform: str = "y"  # on whose scale components add up
 
     @property
     def inputs(self) -> Array | Zoned:
@@ -49,7 +50,9 @@ class Forecast:
         inputs = pd.Index(np.asarray(self.inputs), name=self.name)
         if self.axis is not None and self.axis.tz is not None:
             inputs = pd.DatetimeIndex(inputs).tz_localize("UTC").tz_convert(self.axis.tz)
-        return pd.DataFrame(columns, index=inputs)
+        frame = pd.DataFrame(columns, index=inputs)
+        frame.attrs["components"] = f"on the scale of {self.transform}"
+        return frame
 
 
 class ForecastMixin(PredictMixin):
@@ -87,9 +90,12 @@ class ForecastMixin(PredictMixin):
             Instead of both: rows to forecast, as in `predict`. Where other columns have linear
             effects, they are needed, with the columns' future values.
         level : float or sequence of float
-            Probabilities of the intervals, each for a single value at every input.
+            Probabilities of the intervals, each for a single value at every input. As much
+            probability is below as above.
         components : bool
             Also the mean of every component and of every fixed effect; they add up to ``mean``.
+            With a ``transform`` they are on its scale, and add up to the mean there; the frame's
+            ``attrs["components"]`` names the scale.
         include_noise : bool
             Forecast new observations, of weight one, rather than f.
         noise_variance : float or array-like of shape (n,), optional
@@ -170,10 +176,8 @@ class ForecastMixin(PredictMixin):
         )
         columns = {"mean": mean, "std": std}
         for name, factor in factors.items():
-            columns |= {
-                f"lower_{name}": mean - factor * std,
-                f"upper_{name}": mean + factor * std,
-            }
+            low, high = self._ends(rows, factor, mean, std, include_noise, noise_variance)
+            columns |= {f"lower_{name}": low, f"upper_{name}": high}
         taken = dict.fromkeys(columns, 1)
         for part in rest[0] if rest else ():
             columns[label_of(part.kernel, taken, data.features.count > 1)] = part.mean
@@ -191,7 +195,8 @@ class ForecastMixin(PredictMixin):
         }
         layout = data.layout
         name = None if layout.names is None else layout.names[layout.input]
-        return Forecast(name, np.asarray(data.points(rows).x, dtype=float), data.axis, outputs)
+        x = np.asarray(data.points(rows).x, dtype=float)
+        return Forecast(name, x, data.axis, outputs, str(self.transform_))
 
     def _rows_to_come(self, data: FitData, steps, until, X) -> Any:
         """Return the rows to forecast, as `predict` takes them."""
@@ -244,13 +249,13 @@ class ForecastMixin(PredictMixin):
         from sklearn.utils import check_random_state
 
         random_state = check_random_state(random_state)
-        draws = self.sample_y(rows, n_samples, random_state)
-        if noise is None:
-            return draws
-        likelihood, weights = noise
-        variance = likelihood.observation_variance(np.zeros(len(draws)), weights)
-        scale = np.sqrt(variance).reshape(-1, *[1] * (draws.ndim - 1))
-        return draws + scale * random_state.standard_normal(draws.shape)
+        draws = self._draws(rows, n_samples, random_state)
+        if noise is not None:
+            likelihood, weights = noise
+            variance = likelihood.observation_variance(np.zeros(len(draws)), weights)
+            scale = np.sqrt(variance).reshape(-1, *[1] * (draws.ndim - 1))
+            draws = draws + scale * random_state.standard_normal(draws.shape)
+        return self.transform_.inverse(draws)
 
 
 def written(x: Array, axis: TimeAxis | None) -> Array | Zoned:

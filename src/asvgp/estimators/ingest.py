@@ -18,7 +18,10 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.data.columns import Features, Table, match
 from asvgp.data.settings import Settings
+from asvgp.data.transforms import Transform
+from asvgp.estimators.choice import possible_transforms
 from asvgp.estimators.default_kernel import default_kernel
+from asvgp.kernels import Kernel
 from asvgp.policies import DATA
 from asvgp.runtime.progress import Progress
 from asvgp.sources.source import Chunk, Source, Stream
@@ -62,15 +65,16 @@ class Reader:
         self, blocks: Iterable[Chunk], progress: Advance | None = None, start: int = 0
     ) -> Statistics:
         """Return the statistics of blocks of rows; messages count rows from ``start``."""
-        sums = Accumulator(self.data.stats)
+        sums, log_jacobian = Accumulator(self.data.stats), np.zeros(len(self.data.stats.squares))
         for block in blocks:
             with counted_from(start):
-                points, y, weights = self.read(block)
+                points, y, weights, jacobian, _ = self.read(block)
                 points.add_to(sums, y, weights, progress)
                 if not np.all(np.isfinite(sums.squares)):
                     raise ValueError(infinite_targets(y))
+            log_jacobian += jacobian
             start += points.count
-        return sums.statistics()
+        return replace(sums.statistics(), log_jacobian=log_jacobian)
 
     def read(self, block: Chunk) -> Rows:
         """Read a block, and check that the grid holds it."""
@@ -114,9 +118,9 @@ def absorb(
     source = source.prepared(settings.kernel, names)
     stream = source.open()
     if settings.kernel is None:
-        head = stream.head
-        given = default_kernel(Table(head.X), head.y) if data is None else data.layout.given
-        settings = settings.with_kernel(given)
+        settings = settings.with_kernel(
+            _default_kernel(settings, stream.head) if data is None else data.layout.given
+        )
     known = stream.whole or source.again or settings.domain_known
     if data is None and (known or not growing):
         return _absorb_whole(settings, source, stream, progress)
@@ -141,7 +145,8 @@ def _absorb_whole(
         extent, counted = _extent(settings, source, stream, progress)
     reader = prepare(settings, stream.head, None, extent, stream.whole, source.target_names)
     assert reader.first is not None
-    points, y, _ = reader.first[1]
+    points, y, *_ = reader.first[1]
+    y = y if y.ndim == 1 else y[:, : reader.data.outputs]  # of several transforms, the first
     sample = y
     if not stream.whole:  # two values that differ, if the first block holds such
         ends = np.array([np.fmin.reduce(y, axis=None), np.fmax.reduce(y, axis=None)])
@@ -197,19 +202,54 @@ def prepare(
                 f"{data.layout.given!r} then, {settings.kernel!r} now. Call fit to begin anew."
             )
         structure = type(data.structure)(structure.layout, data.structure.axes)
+        _check_transforms(settings.transforms, data.transforms, block)
         targets = data.targets if targets is None else targets
         data = replace(data, structure=structure, targets=targets)
         rows = data.rows(table, *tuple(block)[1:])
         stats = structure.extended(settings, rows.points, data.stats)
         return Reader(settings, data.with_statistics(stats), (block, rows))
-    rows = Rows.read(structure, table, *tuple(block)[1:])
-    points, y, _ = rows
+    transforms, why = possible_transforms(settings.transforms, block)
+    rows = Rows.read(structure, table, *tuple(block)[1:], transforms=transforms)
     known_noise = block.noise_variance is not None
     reach = None if extent is None else structure.read(widest)
-    stats = structure.empty(settings, points, y, known_noise, reach, whole)
-    features = Features.of(widest)
-    data = FitData(stats, structure, known_noise, y.ndim == 1, 0.0, targets, features)
+    stats = structure.empty(settings, rows.points, rows.y, known_noise, reach, whole)
+    data = FitData(
+        stats,
+        structure,
+        known_noise,
+        rows.single,
+        0.0,
+        targets,
+        Features.of(widest),
+        transforms,
+        why,
+    )
     return Reader(settings, data, (block, rows))
+
+
+def _default_kernel(settings: Settings, head: Chunk) -> Kernel:
+    """Return the kernel for the first rows, with y as the model sees it if that is settled."""
+    y = head.y
+    if len(settings.transforms) == 1 and not settings.transforms[0].identity and y is not None:
+        y = np.asarray(y, dtype=float)
+        with np.errstate(
+            invalid="ignore", divide="ignore"
+        ):  # an error is raised when rows are read
+            y = settings.transforms[0].forward(y)
+    return default_kernel(Table(head.X), y)
+
+
+def _check_transforms(
+    given: tuple[Transform, ...], so_far: tuple[Transform, ...], block: Chunk
+) -> None:
+    """Check that further rows are to be transformed as those so far were."""
+    if not {*so_far} <= {*given}:
+        then, now = (" or ".join(map(str, each)) for each in (so_far, given))
+        raise ValueError(
+            f"transform has changed since the first data: the model is of {then}, and {now} is "
+            "wanted now. Call fit to begin anew."
+        )
+    possible_transforms(so_far[-1:], block)  # which raises an error if they cannot be
 
 
 @contextmanager

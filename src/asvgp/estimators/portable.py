@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from asvgp.kernels import Product
+from asvgp.likelihoods.gaussian import band_factor
 from asvgp.training.fit import Fit
 
 if TYPE_CHECKING:
@@ -67,17 +68,25 @@ def _bytes(parts: Any) -> int:
 class Predictor:
     """From inputs to named columns: mean and std, and a pair for every component.
 
+    With a ``level``, the ends of central bands of that probability follow them, lower and upper.
+
     With several outputs a pair for each of them, by the name of the target. Without inputs,
     for None, there are columns of no rows. It can be called from several threads at once, and
     sent to other processes.
     """
 
-    def __init__(self, model: PredictMixin | PortableModel, components: bool = False, **options):
+    def __init__(
+        self,
+        model: PredictMixin | PortableModel,
+        components: bool = False,
+        level: float | None = None,
+        **options,
+    ):
         self.given, self.components, self.options = model, components, options
-        self.lock = Lock()
+        self.level, self.lock = level, Lock()
 
     def __reduce__(self):
-        return _received, (self.portable, self.components, self.options)
+        return _received, (self.portable, self.components, self.level, self.options)
 
     @cached_property
     def portable(self) -> PortableModel:
@@ -114,16 +123,27 @@ class Predictor:
                     X, return_std=True, components=components, **self.options
                 )
             mean, std, *rest = predictions
-            columns = _pair("", mean, std, data.targets)
+            found = {"mean": mean, "std": std}
+            if self.level is not None:
+                ends, noise = (mean, mean), {**self.options}
+                noise.pop("derivative", None)
+                if len(mean):
+                    ends = model._ends(X, band_factor(self.level), mean, std, **noise)
+                found |= zip(("lower", "upper"), ends, strict=True)
+            columns = _named("", found, data.targets)
             taken: dict[str, int] = {}
             for part, part_mean, part_std in rest[0] if rest else ():
                 label = label_of(part, taken, model.n_features_in_ > 1)
-                columns |= _pair(label, part_mean, part_std, data.targets)
+                found = {"mean": part_mean, "std": part_std}
+                if self.level is not None:
+                    half = band_factor(self.level) * part_std
+                    found |= {"lower": part_mean - half, "upper": part_mean + half}
+                columns |= _named(label, found, data.targets)
             return columns
 
 
-def _received(model: PortableModel, components: bool, options: dict[str, Any]) -> Predictor:
-    return Predictor(model, components, **options)
+def _received(model: PortableModel, components: bool, level, options: dict[str, Any]) -> Predictor:
+    return Predictor(model, components, level, **options)
 
 
 def label_of(part, taken: dict[str, int], several: bool) -> str:
@@ -139,13 +159,14 @@ def label_of(part, taken: dict[str, int], several: bool) -> str:
     return name if taken[name] == 1 else f"{name}_{taken[name]}"
 
 
-def _pair(label: str, mean, std, names) -> dict[str, np.ndarray]:
-    ending = f"_{label}" if label else ""
-    if mean.ndim == 1:
-        return {f"mean{ending}": mean, f"std{ending}": std}
-    outputs = names if names is not None else range(mean.shape[1])
-    out = {}
-    for number, output in enumerate(outputs):
-        out[f"mean{ending}_{output}"] = np.ascontiguousarray(mean[:, number])
-        out[f"std{ending}_{output}"] = np.ascontiguousarray(std[:, number])
-    return out
+def _named(label: str, found: Mapping[str, Any], names) -> dict[str, np.ndarray]:
+    """Return arrays as columns, with several outputs one after the other for each of them."""
+    ending, (first, *_) = f"_{label}" if label else "", found.values()
+    if first.ndim == 1:
+        return {f"{name}{ending}": values for name, values in found.items()}
+    outputs = names if names is not None else range(first.shape[1])
+    return {
+        f"{name}{ending}_{output}": np.ascontiguousarray(values[:, number])
+        for number, output in enumerate(outputs)
+        for name, values in found.items()
+    }

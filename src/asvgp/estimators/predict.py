@@ -1,11 +1,12 @@
-"""The part of an estimator that does not learn: predictions, functionals, checks, attributes."""
+"""The part of an estimator that does not learn: predictions, functionals, and checks."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.metrics import r2_score
 
 from asvgp.basis import Array
@@ -13,21 +14,17 @@ from asvgp.data.columns import Gridded
 from asvgp.data.inputs import as_rows, read_targets, read_weights
 from asvgp.data.settings import Settings
 from asvgp.diagnostics.summary import Summary, summary
+from asvgp.estimators.attributes import AttributesMixin
+from asvgp.estimators.in_units import Integrals, PathOfY, left_out
 from asvgp.estimators.portable import Predictor
 from asvgp.kernels import Effect, Kernel
 from asvgp.likelihoods import Gaussian, Likelihood
 from asvgp.posterior.integrals import integrate
 from asvgp.posterior.leave_one_out import LeaveOneOut, leave_one_out
-from asvgp.posterior.posterior import Posterior
 from asvgp.runtime.memory import as_bytes
 from asvgp.runtime.progress import Progress
 from asvgp.sources.answers import in_memory, source_to_predict
 from asvgp.sources.source import Chunk, Source, is_source, source_for
-from asvgp.statistics import Statistics
-from asvgp.structures.fit_data import FitData
-from asvgp.training.fit import Fit
-from asvgp.training.optimise import Report
-from asvgp.training.problem import Level
 
 
 class ComponentPrediction(NamedTuple):
@@ -36,14 +33,6 @@ class ComponentPrediction(NamedTuple):
     kernel: Kernel | Effect
     mean: Array
     std: Array
-
-
-class EffectEstimate(NamedTuple):
-    """A fixed effect: its coefficient and the standard deviation of the coefficient."""
-
-    name: str
-    estimate: float | Array
-    std: float
 
 
 def _on_grid(values: Array, shape: tuple[int, ...] | None) -> Array:
@@ -57,26 +46,23 @@ def _grid_shape(X) -> tuple[int, ...] | None:
     return None if grid is None else grid.shape
 
 
+def _wide(variance: Array, mean: Array) -> Array:
+    """Return the variance that all outputs share for each of them, as a view."""
+    return np.broadcast_to(variance, mean.shape)
+
+
 def _flat(X):
     """Return axes as their grid, or as the only column; other X as they are."""
     grid = Gridded.of(X)
     return X if grid is None else grid.plain
 
 
-class PredictMixin(ABC):
+class PredictMixin(AttributesMixin):
     """The part of `GPRegressor` that does not learn: it asks for the fit, and answers."""
 
     kernel: Kernel | None
     memory_limit: float | str | None
     progress: Any
-
-    @abstractmethod
-    def _fitted(self) -> Fit:
-        """Return the model of the data so far, trained if it has not been yet."""
-
-    @abstractmethod
-    def _fit_data(self) -> FitData:
-        """Return the data so far."""
 
     @abstractmethod
     def _settings(self) -> Settings:
@@ -97,6 +83,11 @@ class PredictMixin(ABC):
         Outside the domain the forecast is exact: mean and variance return to the prior's
         as the kernel forgets.
 
+        With a ``transform``, f is what the process stands for in the units of y, exp(f) for
+        the logarithm, and mean and standard deviation are those of its skewed distribution: not
+        the median, and no band. Bands come from `predict_quantiles`. The mean of a new observation
+        then is above that of f: give ``include_noise``.
+
         Parameters
         ----------
         X : array-like of shape (n,) or (n, columns), axes of a grid, or source
@@ -110,9 +101,10 @@ class PredictMixin(ABC):
             Uncertainty of a new observation (of weight one) rather than of f.
         derivative : int, or dict of columns and orders
             Of f, as often as the kernel is differentiable; per second where X holds times. With
-            several inputs say along which: ``{"lon": 1}``.
+            several inputs say along which: ``{"lon": 1}``. Not with a ``transform``.
         components : bool
-            Also every component's and every fixed effect's mean and standard deviation.
+            Also every component's and every fixed effect's mean and standard deviation. With a
+            ``transform`` they are on its scale, where they add up.
         noise_variance : float or array-like of shape (n,), optional
             With ``include_noise``: that of the new observations, by default the model's.
             Needed where the data came with known noise variances.
@@ -184,7 +176,14 @@ class PredictMixin(ABC):
             derivative = derivative.tolist()
         if derivative and include_noise:
             raise ValueError("A derivative is that of f: there is no noise to include.")
-        shape, data, posterior = _grid_shape(X), self._fit_data(), self._fitted().posterior
+        shape, transform, posterior = _grid_shape(X), self.transform_, self._fitted().posterior
+        if derivative and not transform.identity:
+            raise ValueError(
+                f"Derivatives are not available in the units of y, as the model is of {transform}. "
+                "That of the transformed y is posterior_.predict(x, order=1); of log y it is the "
+                "relative rate of change."
+            )
+        data = self._fit_data()
         structure, points = data.structure, data.points(_flat(X))
 
         def observed(variance: Array) -> Array:
@@ -202,15 +201,20 @@ class PredictMixin(ABC):
             std = self._spread(variance, mean)
             return _on_grid(self._shaped(mean), shape), _on_grid(std, shape)
 
-        mean, variance = evaluate(None, return_std)
+        latent, variance = evaluate(None, return_std or not transform.identity)
+        mean = latent
+        if variance.size:
+            mean, variance = transform.moments(latent, _wide(observed(variance), latent))
         results: list = [_on_grid(self._shaped(mean), shape)]
         if return_std:
-            results.append(shaped(mean, observed(variance))[1])
+            results.append(shaped(mean, variance)[1])
         if return_cov:
             limit = as_bytes(self.memory_limit)
             cov = structure.covariance(posterior, points, derivative, limit)
             diagonal = np.diag_indices_from(cov)
             cov[diagonal] = observed(cov[diagonal])
+            if not transform.identity:
+                cov = np.stack([transform.covariance(centre, cov) for centre in latent])
             results.append(self._for_outputs(cov, len(mean)))
         if components:
             kernel = self.kernel_
@@ -225,7 +229,12 @@ class PredictMixin(ABC):
         return results[0] if len(results) == 1 else tuple(results)
 
     def _for_outputs(self, covariance: Array, outputs: int) -> Array:
-        """Return a covariance matrix, with several outputs one for each along a last axis."""
+        """Return a covariance matrix, with several outputs one for each along a last axis.
+
+        It is that of all outputs, or one for each along the first axis.
+        """
+        if covariance.ndim == 3:
+            return covariance[0] if self._fit_data().single else np.moveaxis(covariance, 0, 2)
         if self._fit_data().single:
             return covariance
         return np.repeat(covariance[:, :, None], outputs, axis=2)
@@ -233,6 +242,11 @@ class PredictMixin(ABC):
     def _likelihood(self, noise_variance, rows: int) -> tuple[Likelihood, Array | float]:
         """Return the likelihood of new observations, and their weights."""
         if noise_variance is not None:
+            if not self.transform_.identity:
+                raise ValueError(
+                    f"The model is of {self.transform_}, and so is its noise: a noise_variance of "
+                    "y has no place in it."
+                )
             weights = read_weights(None, noise_variance, rows)
             assert weights is not None
             return Gaussian(1.0), weights
@@ -249,8 +263,68 @@ class PredictMixin(ABC):
 
     def _spread(self, variance, mean):
         """Return standard deviations in the shape of the mean."""
-        wide = np.broadcast_to(np.sqrt(variance), mean.shape)
-        return np.array(self._shaped(wide))  # writable, as users expect
+        return np.array(self._shaped(_wide(np.sqrt(variance), mean)))  # writable, as users expect
+
+    def predict_quantiles(self, X, quantiles=(0.025, 0.5, 0.975), include_noise=False):
+        """Predict quantiles of f, or of new observations, in the units of y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n,) or (n, columns), or axes of a grid
+            As in `predict`; a source is read whole.
+        quantiles : float or sequence of float
+            Probabilities between 0 and 1.
+        include_noise : bool
+            Of new observations (of weight one) rather than of f.
+
+        Returns
+        -------
+        ndarray of shape (n, quantiles) or (n, outputs, quantiles)
+            For a number in place of a sequence, without the last axis. On the axes of a grid, its
+            shape is in place of n.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from asvgp import Constant, GPRegressor, Matern32
+        >>> x = np.linspace(0, 10, 200)
+        >>> gp = GPRegressor(Matern32() + Constant(), num_basis=30, transform="log")
+        >>> gp = gp.fit(x, np.exp(np.sin(x)))
+        >>> low, middle, high = gp.predict_quantiles([5.0])[0]
+        >>> bool(0.0 < low < middle < high)
+        True
+        """
+        shares = np.asarray(quantiles, dtype=float)
+        if shares.ndim > 1 or not np.all((shares > 0.0) & (shares < 1.0)):
+            raise ValueError(f"quantiles must be between 0 and 1, got {quantiles!r:.80}.")
+        shape = _grid_shape(X)
+        X = self._rows_in_memory(_flat(X)).X
+        mean, std = self._gaussian(X, include_noise)
+        out = self.transform_.inverse(mean[..., None] + std[..., None] * ndtri(shares.ravel()))
+        out = out[0] if self._fit_data().single else out.transpose(1, 0, 2)
+        return _on_grid(out[..., 0] if shares.ndim == 0 else out, shape)
+
+    def _gaussian(self, X, include_noise: bool = False, noise_variance=None) -> tuple[Array, Array]:
+        """Return mean and standard deviation on the scale of the transform, (outputs, n)."""
+        posterior, data = self._fitted().posterior, self._fit_data()
+        points = data.points(X)
+        mean, variance = data.structure.predict(posterior, points)
+        if include_noise:
+            likelihood, weights = self._likelihood(noise_variance, points.count)
+            variance = likelihood.observation_variance(variance, weights)
+        return mean, np.sqrt(_wide(variance, mean))
+
+    def _ends(
+        self, X, factor: float, mean, std, include_noise: bool = False, noise_variance=None
+    ) -> tuple[Array, Array]:
+        """Return the ends of central bands around predictions, whose mean and std are known.
+
+        They reach ``factor`` standard deviations to either side on the scale of the transform.
+        """
+        if self.transform_.identity:
+            return mean - factor * std, mean + factor * std
+        ends = self.transform_.band(*self._gaussian(X, include_noise, noise_variance), factor)
+        return self._shaped(ends[1]), self._shaped(ends[2])
 
     def integrate(self, a, b, return_std=False, return_cov=False, average=False):
         """Integrate f over intervals or boxes, or return its average over them.
@@ -276,7 +350,8 @@ class PredictMixin(ABC):
         Notes
         -----
         Linear effects of columns that no splines are over are left out. With several inputs,
-        standard deviations take one solve with the factored matrix per box.
+        standard deviations take one solve with the factored matrix per box. With a ``transform``,
+        integrals of y are found by quadrature from its moments at many places.
 
         Examples
         --------
@@ -300,7 +375,13 @@ class PredictMixin(ABC):
             raise ValueError("At most one of return_std and return_cov can be requested.")
         structure, posterior = self._fit_data().structure, self._fitted().posterior
         lower, upper, scalar = structure.corners(a, b)
-        mean, spread = integrate(posterior, lower, upper, average, return_std, return_cov)
+        if self.transform_.identity:
+            mean, spread = integrate(posterior, lower, upper, average, return_std, return_cov)
+        else:
+            found = Integrals(structure, posterior, self.transform_, lower, upper, average)
+            mean, spread, limit = found.mean, np.empty(0), as_bytes(self.memory_limit)
+            if return_std or return_cov:
+                spread = found.covariance(limit) if return_cov else found.variance(limit)
         result = self._shaped(mean)
         result = result[0] if scalar else result
         if return_cov:
@@ -313,7 +394,8 @@ class PredictMixin(ABC):
     def sample_y(self, X, n_samples=1, random_state=None):
         """Draw joint samples of f at X, of shape (n, n_samples) or (n, outputs, n_samples).
 
-        For a tuple with the axes of a grid, the grid's shape is in place of n.
+        For a tuple with the axes of a grid, the grid's shape is in place of n. They are in the
+        units of y, whatever its ``transform``.
 
         Examples
         --------
@@ -323,12 +405,15 @@ class PredictMixin(ABC):
         (2, 5)
         """
         shape = _grid_shape(X)
-        X = self._rows_in_memory(_flat(X)).X
-        structure, posterior = self._fit_data().structure, self._fitted().posterior
-        points, limit = self._fit_data().points(X), as_bytes(self.memory_limit)
-        draws = structure.sample(posterior, points, n_samples, random_state, limit)
-        draws = draws[0] if self._fit_data().single else draws.transpose(1, 0, 2)
-        return _on_grid(draws, shape)
+        draws = self._draws(self._rows_in_memory(_flat(X)).X, n_samples, random_state)
+        return _on_grid(self.transform_.inverse(draws), shape)
+
+    def _draws(self, X, n_samples: int, random_state) -> Array:
+        """Return joint samples of f on the scale of the transform, in the shape of `sample_y`."""
+        posterior, data = self._fitted().posterior, self._fit_data()
+        points, limit = data.points(X), as_bytes(self.memory_limit)
+        draws = data.structure.sample(posterior, points, n_samples, random_state, limit)
+        return draws[0] if data.single else draws.transpose(1, 0, 2)
 
     def sample_paths(self, n_samples=1, random_state=None, component=None):
         """Draw posterior sample paths over the domain, as callable objects.
@@ -342,9 +427,15 @@ class PredictMixin(ABC):
         ``component`` counts from zero: the paths of this component alone. The same
         ``random_state`` draws the same joint sample, so that the components' paths and the
         effects add up.
+
+        With a ``transform``, paths are callable objects in the units of y, and those of components
+        on the scale of the transform.
         """
-        structure, posterior = self._fit_data().structure, self._fitted().posterior
-        return structure.paths(posterior, n_samples, random_state, component)
+        transform, posterior = self.transform_, self._fitted().posterior
+        paths = self._fit_data().structure.paths(posterior, n_samples, random_state, component)
+        if transform.identity or component is not None:
+            return paths
+        return [PathOfY(path, transform) for path in paths]
 
     def leave_one_out(
         self, X, y=None, sample_weight=None, noise_variance=None, width=None
@@ -353,13 +444,17 @@ class PredictMixin(ABC):
 
         Arguments are those of `fit`; observations that are averages are predicted as averages. A
         source is read whole. For a tuple with the axes of a grid, the arrays have the grid's shape.
+        With a ``transform``, all are in the units of y but the standardised residuals, which are
+        normal on its scale.
         """
         shape = _grid_shape(X)
-        data, posterior = self._fit_data(), self._fitted().posterior
+        posterior, data = self._fitted().posterior, self._fit_data()
         chunk = self._rows_in_memory(X, y, sample_weight, noise_variance, width)
         X, y, sample_weight, noise_variance = as_rows(*tuple(chunk)[:4])
-        points, y, weights = data.rows(X, y, sample_weight, noise_variance, chunk.width)
-        found = leave_one_out(posterior, data.structure.places(points), y, weights)
+        rows = data.rows(X, y, sample_weight, noise_variance, chunk.width)
+        places = data.structure.places(rows.points)
+        found = leave_one_out(posterior, places, rows.y, rows.weights)
+        found = left_out(found, read_targets(y, rows.points.count), data.transform)
         return found if shape is None else found.on_grid(shape)
 
     def summary(self) -> Summary:
@@ -386,7 +481,11 @@ class PredictMixin(ABC):
         if is_source(X, y):
             return self._score_of(source_for(X, y, sample_weight))
         X = self._rows_in_memory(X).X
-        return float(r2_score(y, self._predict(X), sample_weight=sample_weight))
+        return float(r2_score(y, self._means(X), sample_weight=sample_weight))
+
+    def _means(self, X) -> Any:
+        """Return the means of new observations; without a transform the noise does not matter."""
+        return self._predict(X, include_noise=not self.transform_.identity)
 
     def log_predictive_density(self, X, y=None, noise_variance=None):
         """Return the log density of new observations under the posterior, one number per row.
@@ -416,14 +515,18 @@ class PredictMixin(ABC):
         shape = _grid_shape(X)
         chunk = self._rows_in_memory(X, y, None, noise_variance)
         X, y, noise_variance = as_rows(chunk.X, chunk.y, chunk.noise_variance)
-        mean, std = self._predict(X, return_std=True)
-        y = read_targets(y, len(mean))
-        if y.shape != mean.shape:
-            raise ValueError(f"y has shape {y.shape}, the predictions have {mean.shape}.")
-        likelihood, weights = self._likelihood(noise_variance, len(mean))
-        # Rows last, along which the weights are.
-        density = likelihood.log_predictive_density(y.T, mean.T, std.T**2, weights)
-        density = density if density.ndim == 1 else density.sum(axis=0)
+        mean, std = self._gaussian(X)
+        rows, single, transform = mean.shape[1], self._fit_data().single, self.transform_
+        y = read_targets(y, rows)
+        wanted = (rows,) if single else (rows, len(mean))
+        if y.shape != wanted:
+            raise ValueError(f"y has shape {y.shape}, the predictions have {wanted}.")
+        likelihood, weights = self._likelihood(noise_variance, rows)
+        y = y[None] if single else y.T
+        with np.errstate(invalid="ignore", divide="ignore"):  # where there is no density
+            z = transform.forward(y)
+            density = likelihood.log_predictive_density(z, mean, std**2, weights)
+        density = transform.log_density(y, density).sum(axis=0)
         return _on_grid(density, shape)
 
     def _source_to_predict(self, X) -> Source | None:
@@ -452,7 +555,7 @@ class PredictMixin(ABC):
             if chunk.y is None:
                 raise ValueError("Name the target: score compares predictions with it.")
             y = np.asarray(chunk.y, dtype=float).reshape(chunk.rows, -1)
-            mean = np.reshape(self._predict(chunk.X), y.shape)
+            mean = np.reshape(self._means(chunk.X), y.shape)
             known = ~np.isnan(y).any(axis=1)
             weight = 1.0 if chunk.sample_weight is None else chunk.sample_weight[known, None]
             y, mean = y[known], mean[known]
@@ -464,87 +567,3 @@ class PredictMixin(ABC):
         if not np.all(total > 0.0):
             raise ValueError("There are no rows with a target to compare with.")
         return float(np.mean(1.0 - missed / (second - first**2 / total)))
-
-    @property
-    def kernel_(self) -> Kernel:
-        """The kernel with trained hyperparameters; scales are durations where X holds times."""
-        data = self._fit_data()
-        return data.structure.labelled(self._fitted().kernel)
-
-    @property
-    def effects_(self) -> list[EffectEstimate]:
-        """The fixed effects: coefficients per unit of their column, per second for times."""
-        data, posterior = self._fit_data(), self._fitted().posterior
-        beta, covariance, _ = data.structure.effects(posterior, None, 0)
-        errors = np.sqrt(np.diag(covariance))
-        timed = data.structure.timed_effects()
-        names = [
-            effect.name + (" per second" if number in timed else "")
-            for number, effect in enumerate(self.kernel_.effects)
-        ]
-        return [
-            EffectEstimate(name, float(value[0]) if data.single else value, float(error))
-            for name, value, error in zip(names, beta, errors, strict=True)
-        ]
-
-    @property
-    def noise_variance_(self) -> float:
-        """Noise variance of an observation of weight one."""
-        return self._fitted().noise
-
-    @property
-    def elbo_(self) -> float:
-        """Lower bound on the log evidence."""
-        return self._fitted().elbo
-
-    @property
-    def evidence_(self) -> float:
-        """Log evidence of the spline field itself, without a price on missed variance."""
-        return self._fitted().evidence
-
-    @property
-    def time_origin_(self):
-        """The time that seconds are counted from, in paths; None where X holds numbers."""
-        axis = self._fit_data().axis
-        return None if axis is None else axis.origin
-
-    @property
-    def evidence_upper_bound_(self) -> float:
-        """Upper bound on the log evidence."""
-        return self._fitted().upper
-
-    @property
-    def num_basis_(self) -> int | tuple[int, ...]:
-        """Number of basis functions of each component, along every input if several."""
-        return self._fit_data().structure.num_basis(self._fitted().posterior)
-
-    @property
-    def domain_(self) -> tuple:
-        """The interval of the splines; with several inputs one per input."""
-        data = self._fit_data()
-        return data.structure.domain(data.stats)
-
-    @property
-    def stats_(self) -> Statistics:
-        """Sufficient statistics of all data so far."""
-        return self._fit_data().stats
-
-    @property
-    def posterior_(self) -> Posterior[Any]:
-        """The factored posterior."""
-        return self._fitted().posterior
-
-    @property
-    def optimization_(self) -> Report:
-        """How training went."""
-        return self._fitted().report
-
-    @property
-    def resolution_(self) -> list[Level]:
-        """Bounds and hyperparameters that were reached on every resolution that was tried."""
-        return self._fitted().resolution
-
-    @property
-    def timings_(self) -> dict[str, float]:
-        """Seconds per stage."""
-        return {"pass": self._fit_data().seconds, **self._fitted().timings}

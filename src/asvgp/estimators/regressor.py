@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from asvgp.data.settings import Domain, NumBasis, Settings
+from asvgp.estimators.choice import chosen_transform
 from asvgp.estimators.forecast import ForecastMixin
 from asvgp.estimators.ingest import Addition, Forgetter, absorb, check_variation
 from asvgp.kernels import Kernel, Matern32
@@ -20,9 +21,28 @@ from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
 from asvgp.sources.source import source_for
 from asvgp.structures.fit_data import FitData
-from asvgp.training.fit import Fit
+from asvgp.training.fit import Fit, first_bound
 from asvgp.training.optimise import LBFGS
 from asvgp.training.problem import Problem, State
+
+
+class _Setting:
+    """A parameter under the name of a method of scikit-learn, which would take it for that.
+
+    It is kept as others are, and `get_params` knows it, but there is no attribute.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        raise AttributeError(
+            f"{owner.__name__} has no method {self.name!r}. The parameter is "
+            f"get_params()[{self.name!r}], and what it led to {self.name}_."
+        )
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        vars(instance)[self.name] = value
 
 
 class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -66,14 +86,27 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         within it. If a given ``num_basis`` does not fit, the factorisation goes to a temporary
         file (in the folder TMPDIR) where that suffices; otherwise an error is raised before the
         work begins.
+    transform : None, "auto", "log", "sqrt" or float
+        For targets whose swings grow with their level, all of them positive: the process and its
+        noise are Gaussian on the scale of log y, or of the Box-Cox transform ``(y**p - 1) / p``
+        with a power p between 0 (the logarithm) and 1 (y itself). "auto" takes y or log y,
+        whichever has the higher evidence on coarse cells; it never takes log y where y has zeros
+        or negative values. The sums of both are kept in the one pass over the data. The choice is
+        made when the model is first trained, and holds for data that are added later; the summary
+        tells it.
+        All answers are in the units of y. Hyperparameters, effects, components and weights are on
+        the scale of the transform, and so is the prior mean of zero: add ``Constant()``.
 
     Attributes
     ----------
     kernel_ : Kernel
         With trained hyperparameters.
     noise_variance_ : float
+    transform_ : Transform
+        Of y: ``transform_.power`` is one for y itself, zero for log y.
     elbo_, evidence_upper_bound_ : float
-        The log evidence of the exact Gaussian process lies between the two.
+        The log evidence of the exact Gaussian process lies between the two. It is that of y
+        itself, so that models with different transforms compare.
     num_basis_ : int, or tuple of int
         With several inputs one per input; where several terms are over one, of the finest.
     domain_ : tuple of float, or tuple of such pairs
@@ -105,6 +138,8 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
     True
     """
 
+    transform = _Setting()
+
     def __init__(
         self,
         kernel: Kernel | None = Matern32(),  # noqa: B008 (kernels are immutable)
@@ -118,6 +153,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         device: str = "cpu",
         progress: Literal["auto"] | bool = "auto",
         memory_limit: float | str | None = None,
+        transform: Literal["auto", "log", "sqrt"] | float | None = None,
     ):
         self.kernel = kernel
         self.num_basis = num_basis
@@ -129,6 +165,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         self.device = device
         self.progress = progress
         self.memory_limit = memory_limit
+        self.transform = transform
 
     def fit(self, X, y=None, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
         """Fit to data, forgetting what was fitted before.
@@ -170,10 +207,10 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         """
         settings = self._settings()
         added = self._add(settings, None, X, y, sample_weight, noise_variance, width)
-        fitted = self._trained(settings, added.data, added.sample, first=True)
+        data, fitted = self._trained(settings, added.data, added.sample, first=True)
         for name in ("_fit_now", "_warm"):  # nothing is kept of an earlier fit
             vars(self).pop(name, None)
-        self._replace(added.data)
+        self._replace(data)
         self._fit_now = fitted
         self._announce(fitted)
         return self
@@ -274,6 +311,10 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 
         save(self, path)
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's arguments by name; none of them has parameters of its own."""
+        return {name: vars(self)[name] for name in self._get_param_names()}
+
     def _settings(self) -> Settings:
         """Return the constructor's arguments, checked."""
         return Settings.parse(**self.get_params(deep=False))
@@ -311,19 +352,21 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         """Return the model of the data so far, trained if it has not been yet."""
         data = self._fit_data()
         if "_fit_now" not in vars(self):
-            self._fit_now = self._trained(self._settings(), data, warm=vars(self).get("_warm"))
+            warm = vars(self).get("_warm")
+            self._data, self._fit_now = self._trained(self._settings(), data, warm=warm)
             self._announce(self._fit_now)
         return self._fit_now
 
     def _trained(
         self, settings: Settings, data: FitData, sample=None, first: bool = False, warm=None
-    ) -> Fit:
-        """Train on the statistics; see `check_variation` for ``sample`` and ``first``."""
+    ) -> tuple[FitData, Fit]:
+        """Choose the transform and train; see `check_variation` for ``sample`` and ``first``."""
         if data.stats.count == 0:
             raise ValueError("There are no observations left to fit.")
         if settings.kernel is None:
             settings = settings.with_kernel(data.layout.given)
-        check_variation(settings, data.stats, sample, first, stacklevel=4)
+        checked = data if len(data.transforms) == 1 else data.chosen(0, "")
+        check_variation(settings, checked.stats, sample, first, stacklevel=4)
         progress, noise = Progress(settings.progress), settings.noise_variance
         problem = Problem(
             data.layout.kernel,
@@ -335,8 +378,14 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             from_user=noise is not None,
             fixed_likelihood=data.known_noise,
         )
+        structure = data.structure
+
+        def coarsely(data: FitData) -> tuple[State, float]:
+            return first_bound(structure.schedule(settings, problem, data.stats))
+
         with progress, one_blas_thread:
-            return data.structure.fit(settings, problem, data.stats, warm)
+            data, begun = chosen_transform(data, coarsely)
+            return data, structure.fit(settings, problem, data.stats, begun or warm)
 
     def _announce(self, fitted: Fit) -> None:
         """Warn about how training went."""
@@ -381,6 +430,12 @@ def _check_mergeable(mine: FitData, theirs: FitData) -> None:
         raise ValueError(
             "The models use different columns of X: "
             f"{mine.layout.given!r} and {theirs.layout.given!r}."
+        )
+    if mine.transforms != theirs.transforms:
+        first, second = (" or ".join(map(str, data.transforms)) for data in (mine, theirs))
+        raise ValueError(
+            f"One of the models is of {first} and the other of {second}: their statistics do not "
+            "add. Give both the same transform."
         )
     for one, other in zip(mine.structure.axes, theirs.structure.axes, strict=True):
         if one == other:

@@ -83,6 +83,8 @@ def check_model(settings: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         raise ValueError(f"there are {width} columns, but their names are {names!r:.80}")
     _structure(data.structure, width)
     _statistics(data.stats, data.structure)
+    if not data.transforms or data.stats.outputs % len(data.transforms):
+        raise ValueError(f"{data.stats.outputs} outputs of {len(data.transforms)} transforms")
     if data.single and data.outputs != 1:
         raise ValueError("several outputs where there was one")
     if "_warm" in state:
@@ -93,6 +95,8 @@ def check_model(settings: Mapping[str, Any], state: Mapping[str, Any]) -> None:
 
 def _fit(fit: Any, data: FitData) -> None:
     _is("the fit", fit, Fit)
+    if len(data.transforms) > 1:
+        raise ValueError("a fit without a choice of the transform")
     posterior, structure = fit.posterior, data.structure
     kinds = {Line: ChainPosterior, Field: GridPosterior, Series: SeriesPosterior | ExactPosterior}
     _is("the posterior", posterior, kinds[type(structure)])
@@ -211,7 +215,8 @@ def _statistics(stats: Statistics, structure: Structure[Any]) -> None:
         raise ValueError("the statistics have other columns than the kernel")
     columns = sum(grid.cells + degree for grid, degree in stats.smooths) + stats.linear
     shapes = shapes_of_sums(stats.grids, stats.degrees, columns, outputs)
-    shapes |= {"centre": (outputs,), "column_centre": (stats.linear,)}
+    shapes |= dict.fromkeys(("centre", "log_jacobian"), (outputs,))
+    shapes |= {"column_centre": (stats.linear,)}
     shapes |= dict.fromkeys(("widths", "width_weights"), (len(stats.widths),))
     pairs = tuple((k + 1) * (k + 2) // 2 for k in stats.degrees)
     if layout.intervals is not None and stats.moments.shape[1:] == pairs:  # averages, now or once

@@ -19,6 +19,7 @@ import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.data.columns import Layout
+from asvgp.data.transforms import Transform
 from asvgp.kernels import EFFECTS, PROCESSES
 from asvgp.kernels.algebra import Sum
 from asvgp.kernels.base import Unset
@@ -48,7 +49,7 @@ _CLASSES: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
         *(*PROCESSES, *EFFECTS, Product, Sum),
-        *(Grid, Statistics, Ending, FitData, Line, Field, Series, Layout, TimeAxis),
+        *(Grid, Statistics, Ending, FitData, Line, Field, Series, Layout, TimeAxis, Transform),
         *(Fit, *_POSTERIORS, Plan, SeriesPlan, Part, Along, Around, LBFGS, Report, Level),
     )
 }
@@ -57,7 +58,10 @@ _PARTS: dict[type, tuple[str, ...]] = {
     Line: ("layout", "axes"),
     Field: ("layout", "axes"),
     Series: ("layout", "axes"),
-    FitData: ("stats", "structure", "known_noise", "single", "seconds", "targets"),
+    FitData: (
+        *("stats", "structure", "known_noise", "single", "seconds", "targets"),
+        *("transforms", "choice"),
+    ),
     ChainPosterior: ("kernel", "noise", "stats", "degree", "state"),
     GridPosterior: ("kernel", "noise", "plan", "stats", "state"),
     SeriesPosterior: ("kernel", "noise", "plan", "stats", "state"),

@@ -136,13 +136,17 @@ class Field(Structure[GridPosterior]):
 
     # ------------------------------------------------------------ training
 
+    def schedule(self, settings: Settings, problem: Problem, stats: Statistics) -> Any:
+        """Return the schedule of training on statistics."""
+        plan, memory = self.plan(settings, stats), memory_for(settings)
+        return FieldSchedule(problem, stats, plan, settings.automatic, memory.device, memory)
+
     def fit(
         self, settings: Settings, problem: Problem, stats: Statistics, warm: State | None
     ) -> Fit[GridPosterior]:
         """Train on statistics."""
-        auto, memory = settings.automatic, memory_for(settings)
-        plan = self.plan(settings, stats)
-        schedule = FieldSchedule(problem, stats, plan, auto, memory.device, memory)
+        schedule = self.schedule(settings, problem, stats)
+        auto, memory = settings.automatic, schedule.room
         fitted = fit(schedule, trained=settings.trained, warm=warm)
         if auto and self._cut_short(stats, fitted.posterior.plan.grids):
             memory.stopped()

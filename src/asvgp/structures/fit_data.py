@@ -13,6 +13,7 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.data.columns import Columns, Features, Gridded, Layout, Table, match
 from asvgp.data.inputs import read_targets, read_weights, refuse_text
+from asvgp.data.transforms import IDENTITY, Transform, transformed
 from asvgp.kernels import SHO, Kernel, Periodic, check_units
 from asvgp.statistics import Statistics
 from asvgp.structures.field import Field
@@ -23,11 +24,13 @@ from asvgp.times import TimeAxis, is_time
 
 
 class Rows(NamedTuple):
-    """Rows that were read: points, targets, and weights or None."""
+    """Rows that were read: points, targets as the model sees them, and weights or None."""
 
     points: Points
     y: Array
     weights: Array | None
+    log_jacobian: Array  # sums of the log derivatives of the transform, one per output
+    single: bool  # True where y came as a vector
 
     @classmethod
     def read(
@@ -38,16 +41,14 @@ class Rows(NamedTuple):
         sample_weight=None,
         noise_variance=None,
         width=None,
+        transforms: Sequence[Transform] = (IDENTITY,),
     ) -> Rows:
-        """Read rows as a structure takes them."""
+        """Read rows as a structure takes them; several transforms of y are further outputs."""
         points = structure.read(table, width)
         y = read_targets(y, points.count)
-        return cls(points, y, read_weights(sample_weight, noise_variance, points.count))
-
-    @property
-    def outputs(self) -> int:
-        """Number of outputs."""
-        return 1 if self.y.ndim == 1 else self.y.shape[1]
+        seen, log_jacobian = transformed(y, transforms)
+        weights = read_weights(sample_weight, noise_variance, points.count)
+        return cls(points, seen, weights, log_jacobian, y.ndim == 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,9 @@ class FitData:
     seconds: float = 0.0  # time of the passes over the data
     targets: tuple[str, ...] | None = None  # of a source; frames are then read by name
     features: Features = field(default_factory=partial(Features, 0))  # number and names of columns
+    # Of y. While there are several to choose from, the outputs of each follow those of the last.
+    transforms: tuple[Transform, ...] = (IDENTITY,)
+    choice: str = ""  # why it is this one, where it was chosen
 
     @property
     def layout(self) -> Layout:
@@ -75,7 +79,19 @@ class FitData:
     @property
     def outputs(self) -> int:
         """Number of outputs."""
-        return len(self.stats.squares)
+        return len(self.stats.squares) // len(self.transforms)
+
+    @property
+    def transform(self) -> Transform:
+        """The transform of y, which must have been chosen by now."""
+        (transform,) = self.transforms
+        return transform
+
+    def chosen(self, number: int, choice: str) -> FitData:
+        """Return the data with one of the transforms, counted from zero, and why it was chosen."""
+        which = slice(number * self.outputs, (number + 1) * self.outputs)
+        stats, transforms = self.stats.of_outputs(which), (self.transforms[number],)
+        return replace(self, stats=stats, transforms=transforms, choice=choice)
 
     def with_statistics(self, stats: Statistics) -> FitData:
         """Return the same with other statistics."""
@@ -104,10 +120,11 @@ class FitData:
     def rows(self, X, y, sample_weight=None, noise_variance=None, width=None) -> Rows:
         """Read further rows, checked to be of the kind of those so far."""
         table = self.table(X)
-        rows = Rows.read(self.structure, table, y, sample_weight, noise_variance, width)
-        if rows.outputs != self.outputs:
+        given = y, sample_weight, noise_variance, width
+        rows = Rows.read(self.structure, table, *given, self.transforms)
+        if len(rows.log_jacobian) != len(self.stats.squares):
             raise ValueError(
-                f"y has shape {rows.y.shape}, but the data so far have {self.outputs} output"
+                f"y has shape {np.shape(y)}, but the data so far have {self.outputs} output"
                 f"{'s' * (self.outputs > 1)}."
             )
         self.check_convention(noise_variance)

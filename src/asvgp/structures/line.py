@@ -22,8 +22,7 @@ from asvgp.statistics.intervals import check_uncut, cut, finest_uncut
 from asvgp.structures.structure import Ends, Points, Structure
 from asvgp.times import TimeAxis
 from asvgp.training.finest import finest_cells
-from asvgp.training.fit import Fit, fit
-from asvgp.training.problem import Problem, State
+from asvgp.training.problem import Problem
 from asvgp.training.schedule_line import LineSchedule
 
 
@@ -88,12 +87,9 @@ class Line(Structure[ChainPosterior]):
             return f"knots cut {len(rows)} of {points.count} intervals, the first in row {rows[0]}"
         return super().never_added(points, stats)
 
-    def fit(
-        self, settings: Settings, problem: Problem, stats: Statistics, warm: State | None
-    ) -> Fit[ChainPosterior]:
-        """Train on statistics."""
-        schedule = LineSchedule(problem, stats, settings.automatic)
-        return fit(schedule, trained=settings.trained, warm=warm)
+    def schedule(self, settings: Settings, problem: Problem, stats: Statistics) -> LineSchedule:
+        """Return the schedule of training on statistics."""
+        return LineSchedule(problem, stats, settings.automatic)
 
     def degrees(self, settings: Settings) -> tuple[int, ...]:
         """Return the spline degree of every component."""

@@ -118,11 +118,15 @@ class Series(Field):
 
     # ------------------------------------------------------------ training
 
+    def schedule(self, settings: Settings, problem: Problem, stats: Statistics) -> Any:
+        """Return the schedule of training on statistics."""
+        return SeriesSchedule(problem, stats, settings.automatic)
+
     def fit(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, settings: Settings, problem: Problem, stats: Statistics, warm: State | None
     ) -> Fit[SeriesPosterior | ExactPosterior]:
         """Train on statistics."""
-        schedule = SeriesSchedule(problem, stats, settings.automatic)
+        schedule = self.schedule(settings, problem, stats)
         return fit(schedule, trained=settings.trained, warm=warm)
 
     # ------------------------------------------------------------ questions to the posterior

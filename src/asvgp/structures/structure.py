@@ -29,7 +29,7 @@ from asvgp.posterior.samples import sample
 from asvgp.statistics import Statistics
 from asvgp.statistics.accumulator import Accumulator
 from asvgp.times import TimeAxis
-from asvgp.training.fit import Fit
+from asvgp.training.fit import Fit, fit
 from asvgp.training.problem import Problem, State
 
 
@@ -255,11 +255,16 @@ class Structure(Protocol[AnyPosterior]):
             return None
         return f"some of X lies outside the domain {self.domain(stats)}"
 
+    def schedule(self, settings: Settings, problem: Problem, stats: Statistics) -> Any:
+        """Return the schedule of training on statistics."""
+        ...
+
     def fit(
         self, settings: Settings, problem: Problem, stats: Statistics, warm: State | None
     ) -> Fit[AnyPosterior]:
         """Train on statistics."""
-        ...
+        schedule = self.schedule(settings, problem, stats)
+        return fit(schedule, trained=settings.trained, warm=warm)
 
     def degrees(self, settings: Settings) -> tuple[int, ...]:
         """Return the spline degree of every factor of every component."""

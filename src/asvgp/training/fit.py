@@ -141,6 +141,17 @@ def fit(
     )
 
 
+def first_bound(schedule: Schedule[AnyEngine, AnyPosterior]) -> tuple[State, float]:
+    """Train on the first resolution alone, the coarsest, and return the objective there.
+
+    It is for comparing models before one of them is fitted. Ctrl-C ends it with an error.
+    """
+    state, report, bound = schedule.climb(*schedule.begin(None, True))
+    if report.interrupted:
+        raise KeyboardInterrupt
+    return state, bound.elbo if schedule.problem.objective == "elbo" else bound.fit
+
+
 def train(
     schedule: Schedule[AnyEngine, AnyPosterior],
     trained: bool = True,
