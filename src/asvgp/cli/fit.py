@@ -16,7 +16,7 @@ from asvgp.cli.data import (
     with_lines,
 )
 from asvgp.cli.session import Session, common, examples
-from asvgp.cli.values import KERNEL, NUM_BASIS, SPAN, ColumnName
+from asvgp.cli.values import KERNEL, NUM_BASIS, SPAN, TRANSFORM, ColumnName
 
 
 class KernelOption(click.Option):
@@ -83,6 +83,13 @@ class KernelOption(click.Option):
 @click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
 @click.option(
     "--memory-limit", help='Memory that a model of several inputs may use, such as "8 GiB".'
+)
+@click.option(
+    "--transform",
+    type=TRANSFORM,
+    default="none",
+    show_default=True,
+    help="Model log y, or a power of y between 0 and 1; auto takes y or log y by the evidence.",
 )
 @click.option("--resume", is_flag=True, help="Continue a fit that Ctrl-C ended.")
 @output_option(

@@ -230,16 +230,4 @@ def answers(gp, portion: Portion, components, include_noise, level) -> dict[str,
     from asvgp.estimators.portable import Predictor
 
     options = {"include_noise": include_noise, "noise_variance": portion.noise}
-    found = Predictor(gp, components, **options)(portion.X)
-    if level is None:
-        return found
-    from asvgp.likelihoods.gaussian import band_factor
-
-    out: dict[str, Any] = {}
-    for name, values in found.items():
-        out[name] = values
-        if name.startswith("std"):
-            ending, half = name.removeprefix("std"), band_factor(level) * values
-            mean = found[f"mean{ending}"]
-            out |= {f"lower{ending}": mean - half, f"upper{ending}": mean + half}
-    return out
+    return Predictor(gp, components, level, **options)(portion.X)

@@ -46,6 +46,17 @@ def kernel(text: str) -> Any:
     return parse_kernel(text)
 
 
+def transform(text: str) -> Any:
+    """Return the name or the power of a transform of y; None for ``none``."""
+    from asvgp.data.transforms import parse_transform
+
+    given: Any = None if text == "none" else text
+    with suppress(ValueError):
+        given = float(text)
+    parse_transform(given)
+    return given
+
+
 def num_basis(text: str) -> Any:
     """Return ``auto``, a number, or one for every input."""
     if text == "auto":
@@ -166,4 +177,5 @@ def number_or_duration(text: str) -> Any:
 KERNEL = KernelText("kernel", kernel)
 NUM_BASIS = Parsed("auto|N|N,N", num_basis)
 SPAN = Parsed("A,B", span)
+TRANSFORM = Parsed("none|auto|log|sqrt|POWER", transform)
 NUMBER_OR_DURATION = Parsed("number|duration", number_or_duration)

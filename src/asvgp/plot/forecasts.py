@@ -104,7 +104,7 @@ def forecast(
         factor = factors.get(widest, 0.0)
         if not view.layout.linear:
             past = partial(_at, view, {}, None)
-            names = "fitted mean", None if rows else f"{widest} % band of f"
+            names = "fitted mean", None if rows else f"{widest} % band of f", view.transform
             half = 0.0 if rows else factor
             traces.append(Past(top, place, past, half, colours.ink, *names, end=end))
         follow(top, place, start, stop, traces)
@@ -112,7 +112,7 @@ def forecast(
             _fitted_rows(top, view, rows[0], end)
         _fan(top, place, found.x, values, factors, include_noise)
         if not view.layout.linear and (after := float(found.x.min())) > end:
-            ends = [float(_at(view, {}, None, np.array([end]))[0][0]), values["mean"][0]]
+            ends = [float(view.moments({place.column: np.array([end])})[0][0]), values["mean"][0]]
             top.plot(place.shown([end, after]), ends, color=colours.model, lw=1.4, zorder=3)
         top.set_ylabel(view.target_label(y))
         for number, (panel, (part, evaluate)) in enumerate(zip(axes[1:], terms, strict=True)):
@@ -123,6 +123,8 @@ def forecast(
             else:
                 follow(panel, place, start, stop, [Curve(panel, place, evaluate, factor, colour)])
             titled(panel, term_name(part))
+        if terms and not view.transform.identity:
+            axes[1].set_ylabel(f"of {view.transform}")
         if terms:
             axes[1].set_title(intercept_text(view), loc="right", fontsize="small")
         for panel in axes:
@@ -192,7 +194,7 @@ def _fitted_rows(ax, view: View, columns: Mapping[int, Array], end: float) -> No
     x = columns[view.line.column]
     order = np.argsort(x, kind="stable")
     order = order[x[order] <= end]
-    mean, _ = view.predict({column: values[order] for column, values in columns.items()})
+    mean, _ = view.moments({column: values[order] for column, values in columns.items()})
     ax.plot(view.line.shown(x[order]), mean, color=palette(ax).ink, lw=1.0, label="fitted mean")
 
 

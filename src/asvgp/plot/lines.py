@@ -52,7 +52,8 @@ def series(
         How far to go on beyond the end of the domain, also where an interval ends before; a
         duration ("7 days") where X holds times.
     components : bool
-        Also the means of all components, as lines.
+        Also the means of all components, as lines; not with a transform of y, on whose scale they
+        are.
     width : number, duration or array-like, optional
         As it was given to `GPRegressor.fit`: observations are drawn at the middle of the
         intervals that they are averages over.
@@ -84,6 +85,11 @@ def series(
             f"plot.series is for models of one input, this one has {len(view.inputs)} ({names}): "
             "use plot.map or plot.components."
         )
+    if components and not view.transform.identity:
+        raise ValueError(
+            f"Components are on the scale of {view.transform}, the series is of y: draw them with "
+            "plot.components."
+        )
     place = view.line
     start, stop = place.interval(interval, forecast)
     noise = view.noise if include_noise else 0.0
@@ -111,7 +117,8 @@ def series(
                 traces.append(Curve(ax, place, mean, 0.0, colour, term_name(part)))
         what = "new observations" if include_noise else "f"
         band = f"{percent(level)} band of {what}"
-        traces.append(Curve(ax, place, evaluate, factor, colours.model, "posterior mean", band))
+        named = colours.model, "posterior mean", band, view.transform
+        traces.append(Curve(ax, place, evaluate, factor, *named))
         follow(ax, place, start, stop, traces)
         if stop > place.upper:
             ax.axvline(place.shown(place.upper), color=colours.ink, lw=0.8, ls=":", zorder=2)

@@ -132,7 +132,8 @@ def evaluate(view: View, across: Input, up: Input, held, ax, component=None) -> 
     ]
     a, b = np.meshgrid(*places)
     columns = {**held, across.column: a.ravel(), up.column: b.ravel()}
-    mean, std = view.predict(columns, component)
+    moments = view.moments(columns) if component is None else view.predict(columns, component)
+    mean, std = moments
     return Surface(across, up, mean.reshape(a.shape), std.reshape(a.shape))
 
 

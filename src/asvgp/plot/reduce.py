@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.data.transforms import IDENTITY, Transform
 
 _PER_CELL = 4  # places between two knots, the first of them a knot
 _MOST = 1 << 20  # places of a curve
@@ -85,6 +86,7 @@ def outline(
     factor: float,
     lower: float = 0.0,
     spacing: float = 0.0,
+    transform: Transform = IDENTITY,
 ) -> Outline:
     """Return a curve at two points per column; where it is finer, its extremes and its band's.
 
@@ -94,7 +96,8 @@ def outline(
     greatest of its upper one.
 
     The band reaches ``factor`` standard deviations to either side. ``lower`` is one of the knots;
-    curves without knots have a ``spacing`` of zero.
+    curves without knots have a ``spacing`` of zero. Means and standard deviations are on the scale
+    of a ``transform`` of y, the outline is of y itself.
 
     Examples
     --------
@@ -107,8 +110,8 @@ def outline(
     width = (stop - start) / columns
     if 2.0 * spacing >= _PER_CELL * width or not spacing > 0.0:
         x = np.linspace(start, stop, 2 * columns)
-        mean, std = evaluate(x)
-        return Outline(x, mean, x, mean - factor * std, mean + factor * std)
+        mean, low, high = transform.band(*evaluate(x), factor)
+        return Outline(x, mean, x, low, high)
     step = spacing / _PER_CELL
     while stop - start > _MOST * step:
         step *= 2.0  # every knot, then every second one
@@ -116,6 +119,7 @@ def outline(
     x = np.concatenate([[start], lower + step * np.arange(first, last), [stop]])
     parts = [evaluate(x[begin : begin + _CHUNK]) for begin in range(0, len(x), _CHUNK)]
     mean, std = (np.concatenate(part) for part in zip(*parts, strict=True))
+    mean, least, greatest = transform.band(mean, std, factor)
     edges = np.linspace(start, stop, columns + 1)
     starts = np.searchsorted(x, edges[:-1])
     counts = np.diff(np.append(starts, len(x)))
@@ -124,7 +128,7 @@ def outline(
         equal = np.flatnonzero(mean == np.repeat(extreme.reduceat(mean, starts), counts))
         kept.append(equal[np.searchsorted(equal, starts)])  # the first of each column
     kept = np.unique(np.concatenate(kept))
-    low = np.minimum.reduceat(mean - factor * std, starts)
-    high = np.maximum.reduceat(mean + factor * std, starts)
+    low = np.minimum.reduceat(least, starts)
+    high = np.maximum.reduceat(greatest, starts)
     at = np.repeat(edges, 2)[1:-1]
     return Outline(x[kept], mean[kept], at, np.repeat(low, 2), np.repeat(high, 2))

@@ -140,11 +140,14 @@ def standardised(
         if width is not None:
             raise ValueError("Averages over intervals (width) cannot be predicted as held out.")
         mean, std = view.predict(columns)
-        noise = noise_variance
+        noise, transform = noise_variance, view.transform
         if noise is None:
             weight = 1.0 if sample_weight is None else sample_weight
             noise = view.noise / np.asarray(weight, dtype=float)
-        z = (observed - mean) / np.sqrt(std**2 + np.ravel(noise))
+        spread = std**2 + np.ravel(noise)
+        with np.errstate(invalid="ignore", divide="ignore"):  # what is no y has no residual
+            z = (transform.forward(observed) - mean) / np.sqrt(spread)
+        mean, _ = transform.moments(mean, spread)
     else:
         X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
         found = view.gp.leave_one_out(X, y, sample_weight, noise_variance, width)

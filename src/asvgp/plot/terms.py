@@ -75,7 +75,8 @@ def components(
             spare.remove()
         axes = axes[:count]
         for panel, (number, part, over) in zip(axes, parts, strict=True):
-            where, label = "", "contribution"
+            where = ""
+            label = "contribution" if view.transform.identity else f"part of {view.transform}"
             if isinstance(over, Input):
                 held = view.typical((over.column,))
                 evaluated = partial(_of_term, view, number, over, held)
@@ -83,7 +84,7 @@ def components(
                 follow(panel, over, *(span or (over.lower, over.upper)), [curve])
                 _rug(panel, over, columns)
                 if number >= 0 and view.is_centred(number):
-                    label = "contribution, centred"
+                    label = f"{label}, centred"
             elif isinstance(over, tuple):
                 right, up = over
                 shown = right.column, up.column
@@ -92,7 +93,7 @@ def components(
                 surface = evaluate(view, first, second, held, panel, number)
                 most = float(np.abs(surface.mean).max()) or 1.0
                 image = draw_surface(panel, surface, False, (-most, most))
-                colour_bar(panel, image, "contribution")
+                colour_bar(panel, image, label)
                 if others := [f.dim for f in view.layout.kernel.components[number].factors[2:]]:
                     where = f" at {view.in_words({dim: held[dim] for dim in others})}"
             else:

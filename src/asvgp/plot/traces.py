@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.data.transforms import IDENTITY, Transform
 from asvgp.plot.inputs import Input
 from asvgp.plot.reduce import outline, reduce_columns
 from asvgp.plot.style import legend, legend_is_ours, palette, percent, pixels
@@ -19,8 +20,9 @@ _CENTRAL = 0.9  # of a column's observations, drawn darker than their range
 class Curve:
     """A mean and its band, at two points per pixel; where it is finer, its range per pixel.
 
-    Functions return mean and standard deviation at places; the band reaches ``factor`` standard
-    deviations to either side, and there is none with zero.
+    Functions return mean and standard deviation at places, on the scale of a ``transform`` of what
+    is drawn; the band reaches ``factor`` standard deviations to either side, and there is none
+    with zero.
     """
 
     def __init__(
@@ -32,7 +34,9 @@ class Curve:
         colour,
         label: str | None = None,
         band: str | None = None,
+        transform: Transform = IDENTITY,
     ):
+        self.transform = transform
         self.ax, self.place, self.evaluate, self.factor = ax, place, evaluate, factor
         self.colour, self.label, self.band_label = colour, label, band
         self.line: Any = None
@@ -41,9 +45,8 @@ class Curve:
     def draw(self, start: float, stop: float) -> None:
         """Draw, or redraw, between two places."""
         place, columns = self.place, pixels(self.ax)[0]
-        found = outline(
-            self.evaluate, start, stop, columns, self.factor, place.lower, place.spacing
-        )
+        knots = place.lower, place.spacing
+        found = outline(self.evaluate, start, stop, columns, self.factor, *knots, self.transform)
         x, at = place.shown(found.x), place.shown(found.at)
         if self.line is None:
             style: dict[str, Any] = {"color": self.colour, "zorder": 3}

@@ -39,6 +39,7 @@ class View(Generic[AnyPosterior]):
         self.known_noise: bool = data.known_noise
         self.target_names: tuple[str, ...] | None = data.targets
         self.posterior: AnyPosterior = gp.posterior_
+        self.transform = gp.transform_
         self.layout = self.structure.layout
         self.outputs = len(self.posterior.stats.squares)
         self.observations: int = self.posterior.stats.count * self.outputs
@@ -209,22 +210,34 @@ class View(Generic[AnyPosterior]):
 
     def moved(self, columns: Mapping[int, Array], y: Array, held: Mapping[int, float]) -> Array:
         """Return targets with the linear effects of columns held fixed moved to those values."""
-        beta = self.structure.effects(self.posterior, None, 0)[0]
+        others = [column for column in held if column not in self.inputs]
+        if not others:
+            return y
+        beta, y = self.structure.effects(self.posterior, None, 0)[0], self.transform.forward(y)
         for number, effect in enumerate(self.layout.kernel.effects):
             column = getattr(effect, "dim", -1)
-            if column in held and column not in self.inputs:
+            if column in others:
                 y = y + beta[number, self.output] * (held[column] - columns[column])
-        return y
+        return self.transform.inverse(y)
 
     # ------------------------------------------------------------ what the model predicts
 
     def predict(self, columns: Mapping[int, Array | float], component: int | None = None):
-        """Return mean and standard deviation of f, or of one component; numbers hold for all."""
+        """Return mean and standard deviation of f, or of one component; numbers hold for all.
+
+        They are on the scale of the transform.
+        """
         rows = max(np.size(x) for x in columns.values())
         wide = {c: x if np.ndim(x) else np.full(rows, x) for c, x in columns.items()}
         points = self.structure.points_at(wide)
         mean, variance = self.structure.predict(self.posterior, points, True, component, 0)
         return mean[self.output], np.sqrt(variance)
+
+    def moments(self, columns: Mapping[int, Array | float]) -> tuple[Array, Array]:
+        """Return mean and standard deviation of f in the units of y."""
+        mean, std = self.predict(columns)
+        mean, variance = self.transform.moments(mean, std**2)
+        return mean, np.sqrt(variance)
 
     def effect(self, number: int, values: Array) -> tuple[Array, Array]:
         """Return mean and standard deviation of a linear effect at values of its column."""

@@ -49,7 +49,8 @@ def charts(view: View, data: Observations | None, cells: CellMeans | None) -> Ht
             points = data.columns[place.column], shown.moved(data.columns, data.y[:, output], held)
         elif cells is not None:
             columns = dict(zip(view.layout.linear, cells.covariates.T, strict=True))
-            points, what = (cells.x, shown.moved(columns, cells.mean[output], held)), "cell means"
+            means = view.transform.inverse(cells.mean[output])
+            points, what = (cells.x, shown.moved(columns, means, held)), "cell means"
         target = shown.target_label() if data is None else data.names[output]
         panels.append(_chart(shown, place, held, target, points, what, count))
     notes = []
@@ -75,7 +76,8 @@ def _chart(
         "label": place.label,
         "target": target,
         "zone": str(place.zone or "Etc/UTC") if place.axis is not None else None,
-        "noise": None if view.known_noise else view.noise,
+        # The page widens bands by the noise as if they were symmetric.
+        "noise": view.noise if view.transform.identity and not view.known_noise else None,
         "seen": None,
         **_curve(view, place, held, count),
     }
@@ -117,9 +119,8 @@ def _curve(view: View, place: Input, held: Mapping[int, float], count: int) -> d
 
     cells = round((place.upper - place.lower) / place.spacing)
     columns = min(_COLUMNS // count, max(_PER_CELL * cells, 256))
-    found = outline(
-        evaluate, place.lower, place.upper, columns, band_factor(0.95), place.lower, place.spacing
-    )
+    ends, knots = (place.lower, place.upper), (place.lower, place.spacing)
+    found = outline(evaluate, *ends, columns, band_factor(0.95), *knots, view.transform)
     band = np.searchsorted(found.at, found.x, side="right") - 1
     return {
         "x": _doubles(_shown(place, found.x)),

@@ -117,7 +117,7 @@ def findings(view: View, summary: Summary, evidence: Evidence) -> list[Finding]:
         _training(view, summary),
         _determined(summary),
         _resolved(view),
-        _explained(evidence),
+        _explained(view, evidence),
         _missing(summary),
         *_known(view),
     ]
@@ -231,15 +231,16 @@ def _of_neighbours(near: Neighbours, evidence: Evidence) -> Finding:
     return Finding(level, _STRUCTURE, text, first)
 
 
-def _explained(evidence: Evidence) -> Finding:
+def _explained(view: View, evidence: Evidence) -> Finding:
     """Judge how much of y the model accounts for, and whether the rest is noise."""
     explained, ratio = evidence.rest
     worst = int(np.nanargmin(explained)) if np.isfinite(explained).any() else 0
     part, left = float(explained[worst]), float(ratio[worst])
     of = f" of output {worst}" if len(explained) > 1 else ""
     text = (
-        f"The posterior mean accounts for {share(part)} of the variance of y{of} at the data. What "
-        f"is left has {fixed(left)} times the variance of the noise in the model (1 is right)."
+        f"The posterior mean accounts for {share(part)} of the variance of {view.transform}{of} at "
+        f"the data. What is left has {fixed(left)} times the variance of the noise in the model (1 "
+        "is right)."
     )
     level = FINE if 0.8 < left < 1.25 else LOOK
     if part < 0.02:

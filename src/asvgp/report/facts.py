@@ -49,7 +49,7 @@ def inputs_named(view: View) -> str:
     return listed(names) if len(names) <= 3 else f"{len(names)} inputs"
 
 
-def hyperparameters(summary: Summary) -> Html:
+def hyperparameters(view: View, summary: Summary) -> Html:
     """Return a table of trained values with their uncertainty, in the units of the data."""
     rows, owner = [], None
     for row in summary.hyperparameters:
@@ -61,11 +61,12 @@ def hyperparameters(summary: Summary) -> Html:
         name = "variance" if owner == "noise" else row["name"]
         rows.append((label, name, shown(row["estimate"], 5), interval, row["note"]))
     deviation = shown(float(summary.noise_variance**0.5), 4)
+    units = "in the units of y" if view.transform.identity else f"on the scale of {view.transform}"
     known = any(row["note"] == "known" for row in summary.hyperparameters)
     noise = (
         "The noise variances of the observations were given."
         if known
-        else f"The noise has a standard deviation of {deviation}, in the units of y."
+        else f"The noise has a standard deviation of {deviation}, {units}."
     )
     head = ("component", "parameter", "estimate", "95 % interval", "note")
     columns = [i for i in range(len(head)) if any(row[i] for row in rows)]
@@ -109,6 +110,7 @@ def fit(view: View, summary: Summary) -> Html:
         ("Splines", f"degree {listed([str(k) for k in degrees])}, knots every {spacings}"),
         *(("Structure", line) for line in summary.structure[:1]),
         ("Degrees of freedom", freedom),
+        *([] if summary.transform == "y" else [("Model of", summary.transform)]),
         ("Objective", _OBJECTIVES[summary.objective]),
         ("Training", summary.convergence.split(";")[0]),
         (

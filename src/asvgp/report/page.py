@@ -120,7 +120,11 @@ def compose(
     evidence = gather(view, summary, left, {} if data is None else data.columns)
     found = findings(view, summary, evidence)
     name = title if title is not None else f"{target} over {facts.inputs_named(view)}"
-    fitted = [facts.hyperparameters(summary), facts.effects(summary), facts.fit(view, summary)]
+    fitted = [
+        facts.hyperparameters(view, summary),
+        facts.effects(summary),
+        facts.fit(view, summary),
+    ]
     sections = [
         ("good", "Is it good?", [_verdicts(found), _residuals(view, evidence)]),
         ("explore", "The posterior", [_posterior(view, data, evidence, X, y)]),
