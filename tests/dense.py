@@ -76,8 +76,14 @@ def design(x, grid, degree: int) -> np.ndarray:
     knots = grid.lower + grid.spacing * np.arange(-degree, grid.cells + degree + 1)
     count = grid.cells + degree
     basis = [BSpline.basis_element(knots[m : m + degree + 2], False) for m in range(count)]
+    if grid.cyclic:
+        x = grid.lower + np.mod(np.asarray(x, float) - grid.lower, grid.upper - grid.lower)
     columns = [np.nan_to_num(element(np.asarray(x, float))) for element in basis]
-    return np.stack(columns, axis=1)
+    out = np.stack(columns, axis=1)
+    if grid.cyclic:  # those past the end are those before the beginning
+        out[:, :degree] += out[:, grid.cells :]
+        out = out[:, : grid.cells]
+    return out
 
 
 def scatter_cells(blocks, degree: int) -> np.ndarray:

@@ -1,10 +1,11 @@
 """Uniform B-splines: the grid of cells and the local polynomials on it.
 
 Only small arrays that depend on the degree live here; see `asvgp.linalg` for the
-coordinates. A grid of ``n`` cells carries ``n + degree`` basis functions.
+coordinates. A grid of ``n`` cells carries ``n + degree`` basis functions; one that is closed to a
+circle, ``n``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import comb, factorial, log
 from typing import Any
@@ -19,6 +20,8 @@ Array = NDArray[Any]  # float64 throughout
 class Grid:
     """Uniform knots ``lower = x_0 < x_1 < ... < x_cells = upper``.
 
+    A ``cyclic`` grid is closed to a circle: its ends are the same place, and every x is on it.
+
     Examples
     --------
     >>> grid = Grid(0.0, 10.0, cells=5)
@@ -27,11 +30,14 @@ class Grid:
     >>> cell, s = grid.locate([0.0, 3.0, 10.0])
     >>> cell.tolist(), s.tolist()
     ([0, 1, 4], [0.0, 0.5, 1.0])
+    >>> Grid(0.0, 10.0, cells=5, cyclic=True).inside([-1.0, 23.0]).tolist()
+    [9.0, 3.0]
     """
 
     lower: float
     upper: float
     cells: int
+    cyclic: bool = False
 
     @property
     def spacing(self) -> float:
@@ -43,9 +49,29 @@ class Grid:
         """The ``cells + 1`` knots."""
         return np.linspace(self.lower, self.upper, self.cells + 1)
 
+    def splines(self, degree: int) -> int:
+        """Return the number of basis functions."""
+        return self.cells if self.cyclic else self.cells + degree
+
+    def around(self, x) -> Array:
+        """Return points of a circle by their place from its lower end on; others as they are."""
+        if not self.cyclic:
+            return x
+        return self.lower + np.mod(np.asarray(x, dtype=float) - self.lower, self.upper - self.lower)
+
+    def inside(self, x) -> Array:
+        """Return points moved into the domain: around the circle, or to the nearer end."""
+        return self.around(x) if self.cyclic else np.clip(x, self.lower, self.upper)
+
+    def holds(self, x) -> NDArray[np.bool_]:
+        """Return which points are inside the domain."""
+        x = np.asarray(x)
+        return np.full(x.shape, True) if self.cyclic else (x >= self.lower) & (x <= self.upper)
+
     def locate(self, x) -> tuple[NDArray[np.int64], Array]:
         """Return cell index and local coordinate in [0, 1] of points inside the domain."""
-        t = (np.asarray(x, dtype=float) - self.lower) * (self.cells / (self.upper - self.lower))
+        x = self.around(np.asarray(x, dtype=float))
+        t = (x - self.lower) * (self.cells / (self.upper - self.lower))
         cell = np.clip(t.astype(np.int64), 0, self.cells - 1)
         return cell, t - cell
 
@@ -64,13 +90,16 @@ class Grid:
     ) -> tuple["Grid", tuple[int, int]]:
         """Return a grid of this spacing that holds ``[lower, upper]`` too, and the cells added.
 
-        They are added at both ends in multiples of ``multiple``.
+        They are added at both ends in multiples of ``multiple``; a circle holds everything.
 
         Examples
         --------
-        >>> Grid(0.0, 1.0, 4).extend(-0.3, 0.5)
-        (Grid(lower=-0.5, upper=1.0, cells=6), (2, 0))
+        >>> grid, added = Grid(0.0, 1.0, 4).extend(-0.3, 0.5)
+        >>> grid.lower, grid.upper, added
+        (-0.5, 1.0, (2, 0))
         """
+        if self.cyclic:
+            return self, (0, 0)
         h = self.spacing
         before = multiple * max(0, -int(np.floor((lower - self.lower) / (h * multiple))))
         after = multiple * max(0, int(np.ceil((upper - self.upper) / (h * multiple))))
@@ -83,7 +112,11 @@ class Grid:
         """Return a grid of cells ``factor`` times as wide, from the same lower end."""
         cells = -(-self.cells // factor)
         if cells * factor == self.cells:
-            return Grid(self.lower, self.upper, cells)
+            return replace(self, cells=cells)
+        if self.cyclic:
+            raise ValueError(
+                f"{self.cells} cells around a circle cannot be joined by {factor} at a time."
+            )
         return Grid(self.lower, self.lower + cells * factor * self.spacing, cells)
 
 

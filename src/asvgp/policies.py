@@ -165,6 +165,9 @@ class FieldPolicy:
 
     # The grids that training goes through
     first_cells: tuple[int, ...] = (0, 0, 24, 10, 6)  # [cells, by inputs] Along each, at first.
+    # [cells] Around a circle. No leaf of the dissection may hold a spline twice, which takes twice
+    # `most_degree` cells.
+    fewest_circle_cells: int = 8
     first_smooth_cells: int = 16  # [cells] The same for a smooth of one input.
     # [cells per lengthscale, of degree 1 and of higher degrees] Smooths are cheap: finer cells than
     # products have, but not finer than needed.

@@ -229,14 +229,12 @@ def test_ordinary_seasons_need_no_note():
 @pytest.mark.parametrize(
     ("kernel", "X", "message"),
     [
-        (Periodic(24.0), np.stack([T, T], axis=1), "models of one input"),
-        (Periodic(24.0, dim=0) + Matern32(dim=1), np.stack([T, Y], axis=1), "models of one input"),
         (Matern32() + Periodic(0.001), T, "period 0.001 is too short"),
         (Periodic(24.0), pd.date_range("2024", periods=HOURS, freq="h"), "24"),
         (Periodic("1 day"), T, "1 day"),
         (Periodic(24.0), np.ones(HOURS), "X is constant"),
     ],
-    ids=["two inputs", "one of two", "short", "number", "duration", "constant"],
+    ids=["short", "number", "duration", "constant"],
 )
 def test_what_cannot_be_fitted_says_why(kernel, X, message):
     with pytest.raises(ValueError, match=message):

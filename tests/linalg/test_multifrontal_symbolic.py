@@ -84,15 +84,23 @@ def selected_inverse(tree, factors):
 
 
 def supports(tree):
-    """(lower, upper) edges of the support of every function: two arrays (size, D)."""
+    """(lower, upper) edges of the support of every function: two arrays (size, D).
+
+    Around a circle, lower ones may be negative.
+    """
     lower, upper = [], []
     for space in tree.spaces:
         inputs = []
-        for degree, level, n in zip(space.degrees, space.levels, tree.cells, strict=True):
+        sides = zip(space.degrees, space.levels, tree.cells, strict=True)
+        for d, (degree, level, n) in enumerate(sides):
             if degree is None:
                 inputs.append([(0, n)])
                 continue
             width = 2**level
+            if d in space.circles:
+                spans = [((i - degree) * width, (i + 1) * width) for i in range(n // width)]
+                inputs.append(spans)
+                continue
             count = -(-n // width) + degree
             inputs.append(
                 [(max(0, (i - degree) * width), min(n, (i + 1) * width)) for i in range(count)]
@@ -117,7 +125,11 @@ def leaf_boxes(tree):
 def alive_on_leaves(tree):
     """(L, size): is the function alive on the leaf?"""
     (lower, upper), (first, last) = supports(tree), leaf_boxes(tree)
-    return np.all((lower < last[:, None]) & (upper > first[:, None]), axis=2)
+    turns = [
+        (lower + turn < last[:, None]) & (upper + turn > first[:, None])
+        for turn in (0, np.array(tree.cells))
+    ]
+    return np.all(turns[0] | turns[1], axis=2)
 
 
 def present(numbers):
@@ -130,10 +142,16 @@ def trees(draw):
     longest = {1: 40, 2: 13, 3: 6, 4: 3}[num_inputs]
     cells = tuple(draw(st.integers(1, longest)) for _ in range(num_inputs))
     degree = st.none() | st.integers(0, 3 if num_inputs < 3 else 2)
+    circles = draw(st.sets(st.integers(0, num_inputs - 1), max_size=2 if num_inputs < 3 else 1))
+    cells = tuple(
+        draw(st.sampled_from([6, 8, 12, 15])) if d in circles else n for d, n in enumerate(cells)
+    )
+    level = [  # that divides the circle into enough cells
+        st.integers(0, 3) if d not in circles else st.integers(0, int(n == 12))
+        for d, n in enumerate(cells)
+    ]
     space = st.builds(
-        Space,
-        st.tuples(*[degree] * num_inputs),
-        st.tuples(*[st.integers(0, 3)] * num_inputs),
+        Space, st.tuples(*[degree] * num_inputs), st.tuples(*level), st.just(tuple(circles))
     )
     spaces = tuple(draw(st.lists(space, min_size=1, max_size=3)))
     leaf = draw(st.none() | st.tuples(*[st.integers(1, 5)] * num_inputs))
@@ -145,9 +163,11 @@ FLAT = symbolic((31, 29), (Space((2, 2), (0, 0)),), 0, (3, 3))
 COARSE = symbolic((40, 24), (Space((1, 1), (0, 0)), Space((2, 3), (2, 1))), 1, (4, 4))
 SOLID = symbolic((9, 7, 8), (Space((1, 1, 2), (0, 0, 0)), Space((None, 1, 1), (0, 1, 0))), 1)
 SINGLE = symbolic((3, 3), (Space((2, 2), (0, 0)),), 1)
-EXAMPLES = [LONG, FLAT, COARSE, SOLID, SINGLE]
+RING = symbolic((24, 7), (Space((2, 1), (0, 0), (0,)), Space((3, None), (1, 0), (0,))), 1, (3, 3))
+TORUS = symbolic((8, 16), (Space((2, 3), (0, 0), (0, 1)), Space((1, 2), (1, 1), (0, 1))))
+EXAMPLES = [LONG, FLAT, COARSE, SOLID, SINGLE, RING, TORUS]
 each_example = pytest.mark.parametrize(
-    "tree", EXAMPLES, ids=["long", "flat", "coarse", "solid", "single"]
+    "tree", EXAMPLES, ids=["long", "flat", "coarse", "solid", "single", "ring", "torus"]
 )
 
 
@@ -187,7 +207,7 @@ def test_leaves_tile_the_grid_and_know_what_is_alive(tree):
     alive = alive_on_leaves(tree)
     assert tree.size == alive.shape[1]
     for numbers, expected in zip(tree.leaf_index, alive, strict=True):
-        np.testing.assert_array_equal(present(numbers), np.flatnonzero(expected))
+        np.testing.assert_array_equal(np.sort(present(numbers)), np.flatnonzero(expected))
 
 
 @each_example
@@ -201,7 +221,7 @@ def test_a_leaf_block_is_a_tensor_product_of_padded_ranges(tree):
                 count = [r.count[i] for r, i in zip(ranges, leaf, strict=True)]
                 expected = -1
                 if np.all(np.less(local, count)):
-                    expected = start + np.ravel_multi_index(np.add(first, local), counts)
+                    expected = start + np.ravel_multi_index(np.add(first, local), counts, "wrap")
                 assert numbers[position] == expected
                 position += 1
             start += prod(counts)
@@ -286,6 +306,12 @@ def test_trees_are_kept_and_cannot_be_changed():
             array[:] = 0
     with pytest.raises(ValueError, match="read-only"):
         tree.leaf_ranges[0][0].first[:] = 0
+
+
+@pytest.mark.parametrize(("cells", "level"), [(5, 0), (10, 1), (15, 1)])
+def test_circles_of_too_few_cells(cells, level):
+    with pytest.raises(ValueError, match="around a circle"):
+        symbolic((cells, 4), (Space((3, 1), (level, 0), (0,)),))
 
 
 def test_too_many_functions():

@@ -217,6 +217,8 @@ TWINS: dict[str, Callable[[], Twin]] = {
     "grid": lambda: grid("mixed"),
     "grid, two resolutions": lambda: grid("two resolutions"),
     "grid in torch": lambda: grid("space, time and both", "torch"),
+    "grid around a circle": lambda: grid("around a circle"),
+    "grid around a circle in torch": lambda: grid("around a circle", "torch"),
     "no main block": lambda: grid("additive"),
     "series": lambda: series(exact=False),
     "exact": lambda: series(exact=True),

@@ -10,9 +10,9 @@ from asvgp.basis import Grid
 from asvgp.kernels import Matern12, Matern52, Periodic
 from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import lower_bound, upper_bound
-from asvgp.model.series.circle import CircleAxis
+from asvgp.model.circle import CircleAxis
+from asvgp.model.moments import CellMoments
 from asvgp.model.series.engine import SeriesEngine
-from asvgp.model.series.moments import SeriesMoments
 from asvgp.model.series.plan import Along, Around, Part, SeriesPlan
 from asvgp.model.series.terms import terms_of
 from asvgp.model.series.wave import WaveAxis, cell_functions
@@ -27,10 +27,10 @@ def powers(degree: int) -> np.ndarray:
     return GRID.locate(X)[1][:, None] ** np.arange(degree + 1)
 
 
-def moments(degree: int) -> SeriesMoments:
+def moments(degree: int) -> CellMoments:
     out = np.zeros((GRID.cells, 2 * degree + 1))
     np.add.at(out, GRID.locate(X)[0], powers(2 * degree))
-    return SeriesMoments(out)
+    return CellMoments(out)
 
 
 class Wave:

@@ -39,9 +39,18 @@ def gauss(start, stop, count=40):
 
 def twice(kernel, lag):
     """The second antiderivative of a covariance function, even."""
-    lag = abs(lag)
-    nodes, weights = gauss(0.0, lag, 60)
-    return float(weights @ ((lag - nodes) * kernel.covariance(nodes)))
+    lag, total = abs(lag), 0.0
+    for start, stop in itertools.pairwise([0.0, *turns(kernel, 0.0, 0.0, lag), lag]):
+        nodes, weights = gauss(start, stop, 60)
+        total += float(weights @ ((lag - nodes) * kernel.covariance(nodes)))
+    return total
+
+
+def turns(kernel, x, start, stop):
+    """Places between two others that are whole periods from x, where a covariance has a kink."""
+    period = getattr(kernel, "period", 100.0)
+    places = x + period * np.arange(-10, 11)
+    return [place for place in places if start < place < stop]
 
 
 def covariance_of_averages(kernel, one, other):
@@ -52,7 +61,8 @@ def covariance_of_averages(kernel, one, other):
     if a == b:
         one, other, a, b, c, d = other, one, c, d, a, b
     if c == d:  # an average with a value
-        cuts = np.unique([min(a, b), max(a, b), np.clip(c, min(a, b), max(a, b))])
+        low, high = min(a, b), max(a, b)
+        cuts = np.unique([low, high, *turns(kernel, c, low, high)])
         total = 0.0
         for start, stop in itertools.pairwise(cuts):
             nodes, weights = gauss(start, stop)
@@ -75,7 +85,9 @@ def average_along(axis, a, b):
     if axis.process is None or a == b:
         return along(axis, np.array([a]), 0)[0]
     a, b = min(a, b), max(a, b)
-    cuts = np.unique([a, b, *(k for k in axis.grid.knots if a < k < b)])
+    span = axis.grid.upper - axis.grid.lower
+    knots = np.add.outer(span * np.arange(-9, 10) * axis.grid.cyclic, axis.grid.knots).ravel()
+    cuts = np.unique([a, b, *(k for k in knots if a < k < b)])
     total = 0.0
     for start, stop in itertools.pairwise(cuts):
         nodes, weights = gauss(start, stop, 4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import BSpline
 
-from asvgp import Constant, GPRegressor, Linear, Matern32, Matern52
+from asvgp import Constant, GPRegressor, Linear, Matern32, Matern52, Periodic
 from asvgp.model import memory
 from asvgp.model.memory import NotEnoughMemory
 from asvgp.posterior import grid_rows as functionals
@@ -30,16 +30,23 @@ def along(axis, x, order):
         return np.full((len(x), 1), float(order == 0))
     k, grid = axis.degree, axis.grid
     knots = grid.lower + grid.spacing * np.arange(-k, grid.cells + k + 1)
-    return np.stack(
-        [BSpline(knots, row, k)(x, nu=order) for row in np.eye(axis.count)],
-        axis=1,
-    )
+    functions = [BSpline(knots, row, k) for row in np.eye(grid.cells + k)]
+    if grid.cyclic:
+        x = grid.lower + np.mod(x - grid.lower, grid.upper - grid.lower)
+    out = np.stack([function(x, nu=order) for function in functions], axis=1)
+    out[:, : k * grid.cyclic] += out[:, axis.count :]
+    return out[:, : axis.count]
 
 
 def variance_along(process, order):
     """Prior variance of a process of variance one, or of its first derivative."""
     if process is None or order == 0:
         return 1.0 if order == 0 else 0.0
+    if isinstance(process, Periodic):
+        rate = np.sqrt(2 * process.nu) / process.lengthscale
+        z = rate * process.period * np.abs(np.arange(-99, 100))
+        whole, part = {1.5: (1 + z, 1 - z), 2.5: (1 + z + z**2 / 3, (1 + z - z**2) / 3)}[process.nu]
+        return rate**2 * np.sum(part * np.exp(-z)) / np.sum(whole * np.exp(-z))
     return {"Matern32": 3.0, "Matern52": 5.0 / 3.0}[type(process).__name__] / (
         process.lengthscale**2
     )

@@ -368,3 +368,28 @@ def test_gridded_shapes_that_do_not_fit_are_named():
         Statistics.from_grid(np.zeros((6, 5)), axes, grids, [2, 2])
     with pytest.raises(ValueError, match="sample_weight has shape"):
         Statistics.from_grid(np.zeros((5, 6)), axes, grids, [2, 2], np.ones(5))
+
+
+def test_circles_take_inputs_modulo_their_period():
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-5.0, 9.0, (2, 200)), rng.standard_normal(200)
+    x, z = x
+    grids = Grid(0.5, 2.5, 16, cyclic=True), Grid(-5.0, 9.0, 6)
+    smooths = ((Grid(0.0, 3.0, 24, cyclic=True), 3),)
+    options = {"smooths": smooths, "smooth_inputs": (z,)}
+    stats = Statistics.from_data((x, z), y, grids, (2, 1), **options)
+    turned = Statistics.from_data((x + 4.0, z), y, grids, (2, 1), **options)
+    np.testing.assert_allclose(turned.moments, stats.moments, atol=1e-9)
+    functions = design(z, *smooths[0])
+    np.testing.assert_allclose(stats.column_gram, functions.T @ functions, atol=1e-11)
+    np.testing.assert_allclose(stats.column_targets[0], functions.T @ y, atol=1e-11)
+    np.testing.assert_allclose(stats.cross[..., 0, 0, :].sum(axis=(0, 1)), functions.sum(axis=0))
+    coarse = stats.coarsen((4, 1)).coarsen_columns(2)
+    wide = {"smooths": ((Grid(0.0, 3.0, 12, cyclic=True), 3),), "smooth_inputs": (z,)}
+    direct = Statistics.from_data((x, z), y, coarse.grids, (2, 1), **wide)
+    for name in ("moments", "targets", "cross", "column_gram", "column_targets"):
+        np.testing.assert_allclose(getattr(coarse, name), getattr(direct, name), atol=1e-10)
+    longer = stats.extend([-9.0, -6.0], [9.0, 9.0], smooth_lower=[-9.0], smooth_upper=[9.0])
+    assert (longer.grids[0], longer.smooths) == (grids[0], smooths)
+    with pytest.raises(ValueError, match="16 cells around a circle"):
+        stats.coarsen((3, 1))

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from asvgp.kernels import Component, Kernel, Linear, Product, Sum
+from asvgp.kernels import Component, Kernel, Linear, Periodic, Product, Sum
 from asvgp.kernels.algebra import renamed, renamed_effect
 from asvgp.runtime.checks import in_rows
 
@@ -238,6 +238,34 @@ class Layout:
     def over(self) -> tuple[int, ...]:
         """Columns that processes are over, each once, in increasing order."""
         return tuple(sorted(set(self.used)))
+
+    @property
+    def periods(self) -> tuple[float | None, ...]:
+        """Period of every column of ``used`` that is a circle; None for the others.
+
+        An only input is none: along it, components of other kinds go on beside periodic ones.
+
+        Examples
+        --------
+        >>> from asvgp import Matern32, Periodic
+        >>> kernel = Periodic(360.0, dim=0) * Matern32(dim=1)
+        >>> match(kernel, Table(np.zeros((5, 2)))).periods
+        (360.0, None)
+        """
+        found: list[float | None] = [None] * len(self.used)
+        if self.single:
+            return tuple(found)
+        for number, part in enumerate(self.kernel.components):
+            for factor in part.factors:
+                if isinstance(factor, Periodic):
+                    found[self.place(number, factor)] = factor.period
+        return tuple(found)
+
+    def place(self, number: int, factor: Component) -> int:
+        """Return the place in ``used`` of a factor of a term."""
+        if number in self.smooths:
+            return len(self.inputs) + self.smooths.index(number)
+        return self.inputs.index(factor.dim)
 
     def relabelled(self, kernel: Kernel) -> Kernel:
         """Return a kernel with columns by name, where they have one."""

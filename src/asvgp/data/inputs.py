@@ -209,14 +209,8 @@ def check_domain(
                 "can work with. Fix or drop values that are so far out, or rescale X."
             )
         return lower, upper
+    a, b = check_pair(domain, axis, name)
     where = "" if name == "X" else f"{name}: "
-    try:
-        a, b = (float(end) for end in domain)
-    except (TypeError, ValueError):
-        raise ValueError(f"{where}domain must be None or a pair (a, b), got {domain!r}.") from None
-    if not (np.isfinite(a) and np.isfinite(b) and a < b):
-        given = (a, b) if axis is None else (axis.shown(a), axis.shown(b))
-        raise ValueError(f"{where}domain must be finite with a < b, got {given!r}.")
     slack = 1e-9 * (upper - lower) if np.any(width) else 0.0
     if lower < a - slack or upper > b + slack:
         left_out = int(np.count_nonzero((x < a - slack) | (x + width > b + slack)))
@@ -225,6 +219,19 @@ def check_domain(
             f"X, which range from {shown(lower)} to {shown(upper)}. Widen the domain or drop those "
             "rows."
         )
+    return a, b
+
+
+def check_pair(domain, axis: TimeAxis | None = None, name: str = "X") -> tuple[float, float]:
+    """Return the ends of a domain, finite and in order."""
+    where = "" if name == "X" else f"{name}: "
+    try:
+        a, b = (float(end) for end in domain)
+    except (TypeError, ValueError):
+        raise ValueError(f"{where}domain must be None or a pair (a, b), got {domain!r}.") from None
+    if not (np.isfinite(a) and np.isfinite(b) and a < b):
+        given = (a, b) if axis is None else (axis.shown(a), axis.shown(b))
+        raise ValueError(f"{where}domain must be finite with a < b, got {given!r}.")
     return a, b
 
 

@@ -273,7 +273,7 @@ def _finer(posterior: GridPosterior, sides: Sequence[Side], times: float) -> Pla
             cells = [axes[place].grid.cells for axes in plan.axes(kernel) if axes[place].process]
         wanted = [side.within(times) for side in _deciding(sides) if side.place == place]
         share = max(wanted, default=1.0)
-        grids.append(Grid(grid.lower, grid.upper, ceil(share * max(cells))))
+        grids.append(replace(grid, cells=ceil(share * max(cells))))
     flat = tuple((0,) * main for _ in plan.terms)
     finer = replace(plan, grids=tuple(grids[:main]), levels=flat, smooth_grids=tuple(grids[main:]))
     return replace(finer, levels=levels_by_digits(kernel, finer))

@@ -65,7 +65,8 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         Starting value of the noise variance, kept fixed with ``optimizer=None``.
     domain : None, (float, float) or a sequence of such pairs
         Interval of the splines; by default the range of X. With several inputs one pair per
-        input, in the order of their columns, or None for an input whose range is that of X.
+        input, in the order of their columns, or None for an input whose range is that of X. Of
+        a column that a kernel is periodic over, one period.
     degree : None or int
         Spline degree, by default the smallest that the kernel allows, at most 6; with several
         inputs at most 4. One more converges faster in ``num_basis`` and costs half as much again.

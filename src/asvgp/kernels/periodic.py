@@ -57,7 +57,8 @@ class Periodic(Component):
 
     The covariance is ``variance * S(lag) / S(0)`` with ``S(r) = sum_j k(r + j * period)``, where k
     is the Matérn covariance. Times a Matérn over the same input, the shape drifts:
-    ``Periodic("1 day") * Matern32("20 days")``.
+    ``Periodic("1 day") * Matern32("20 days")``. Of several inputs, one may go around a circle:
+    ``Periodic(360.0, dim="lon") * Matern32(dim="lat")``.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import SuperLU, splu
 
 from asvgp.basis import (
     Array,
@@ -50,15 +51,25 @@ class Axis:
 
     @property
     def first(self) -> np.ndarray:
-        """Number of the first function alive on each finest cell."""
+        """The cell of their own that each finest cell is in, and its first function's number."""
         cells = np.arange(self.fine.cells)
         return np.zeros_like(cells) if self.process is None else cells >> self.level
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """Numbers of the functions alive on each cell of their own, (cells, degree + 1)."""
+        cells = 1 if self.process is None else self.grid.cells
+        return np.arange(cells)[:, None] + np.arange(self.degree + 1)
+
+    def unfolded(self, values: Array) -> Array:
+        """Return values of functions (count, ...) so that those of any cell are neighbours."""
+        return values
 
     @cached_property
     def spline_matrix(self) -> sparse.csr_array:
         """Functions by interleaved powers: row m holds the polynomials of function m."""
         cells, size = self.fine.cells, self.powers + 1
-        rows = self.first[:, None, None] + np.arange(self.degree + 1)[:, None]
+        rows = self.numbers[self.first, :, None]
         columns = np.arange(cells)[:, None, None] * size + np.arange(size)
         where = tuple(np.broadcast_to(i, self.pieces.shape).ravel() for i in (rows, columns))
         shape = (self.count, cells * size)
@@ -82,6 +93,11 @@ class Axis:
             return 0.0
         return float(self.prior.log_det) + log_jacobian(self.degree, self.grid.cells)
 
+    @property
+    def d_log_det(self) -> Array:
+        """Derivatives of ``log|K|``, as `d_form`."""
+        return self.prior.d_log_det[:-1]
+
     @cached_property
     def blocks(self) -> tuple[Array, Array]:
         """K as a block over the k + 1 functions of every cell, and one more at the first."""
@@ -103,6 +119,14 @@ class Axis:
         indices, pointer, place = _pattern(cells, self.degree)
         entries = np.bincount(place, values.ravel())
         return sparse.csr_array((entries, indices, pointer), shape=(self.count, self.count))
+
+    @cached_property
+    def _factored(self) -> SuperLU:
+        return splu(self.matrix.tocsc())
+
+    def solve(self, right: Array) -> Array:
+        """Return ``K^-1`` times right-hand sides, (count, n)."""
+        return self._factored.solve(right)
 
     def form(self, total: Array, start: Array) -> float:
         """Return ``tr(element total) + tr(boundary start)``, ``total`` being summed over cells."""

@@ -68,7 +68,7 @@ class ComponentPrior:
                 energy = scale * axis.form(mean_total, mean_start)
             if axis.process is not None:
                 form = axis.d_form(outputs * total + mean_total, outputs * start + mean_start)
-                d_log_det = self.size / axis.count * axis.prior.d_log_det[:-1]
+                d_log_det = self.size / axis.count * axis.d_log_det
                 slopes.append(0.5 * (outputs * d_log_det - scale * form))
         slopes.append(np.array([0.5 * (outputs * (trace - self.size) + energy)]))
         return TermForms(trace, energy, np.concatenate(slopes))
@@ -123,6 +123,7 @@ class SmoothPrior(ComponentPrior):
     def windows(self, matrix: Array) -> Window:
         """Return the sum of a dense matrix's blocks over the cells, and the first block."""
         size, cells = self.axis.degree + 1, self.axis.grid.cells
+        matrix = self.axis.unfolded(self.axis.unfolded(matrix).T)
         total = np.empty((size, size))
         for i in range(size):
             for j in range(size):
@@ -170,6 +171,7 @@ def pair_sums(left: Array, right: Array, axis: Axis) -> Window:
     size, cells = axis.degree + 1, axis.grid.cells
     if axis.process is None:
         return np.zeros((1, 1)), np.array([[float(np.sum(left * right))]])
+    left, right = axis.unfolded(left), axis.unfolded(right)
     total, start = np.empty((size, size)), np.empty((size, size))
     for i in range(size):
         for j in range(size):

@@ -30,6 +30,7 @@ import numpy as np
 from asvgp.basis import Array, Grid
 from asvgp.kernels import Component, Kernel
 from asvgp.model.axis import Axis
+from asvgp.model.closed import axis_of
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
 from asvgp.statistics import Statistics
@@ -61,9 +62,30 @@ def _terms(kernel: Kernel, plan: Plan) -> Iterator[tuple[list[Axis], float]]:
         yield axes, longest_in_cells(axis.degree for axis in axes)
 
 
-def _most(grid: Grid) -> int:
-    """Return the highest level, at which there are two cells."""
-    return int(log2(max(grid.cells / 2, 1)))
+def most_doublings(grid: Grid) -> int:
+    """Return how often cells may be doubled: until there are two, or around a circle a few.
+
+    Examples
+    --------
+    >>> most_doublings(Grid(0.0, 1.0, 48)), most_doublings(Grid(0.0, 1.0, 48, cyclic=True))
+    (4, 2)
+    """
+    if not grid.cyclic:
+        return int(log2(max(grid.cells / 2, 1)))
+    return len(circle_widths(grid, 2)) - 1
+
+
+def circle_widths(grid: Grid, base: int = 1) -> list[int]:
+    """Return the widths of wider cells that divide a circle evenly; the powers of a base, if any.
+
+    Examples
+    --------
+    >>> circle_widths(Grid(0.0, 1.0, 48, cyclic=True)), circle_widths(Grid(0.0, 1.0, 40, True), 2)
+    ([1, 2, 3, 4, 6], [1, 2, 4])
+    """
+    most = max(grid.cells // FIELD.fewest_circle_cells, 1)
+    widths = [n for n in range(1, most + 1) if grid.cells % n == 0]
+    return [n for n in widths if base == 1 or base ** round(log2(n) / log2(base)) == n]
 
 
 def _widest_level(axis: Axis, moments: Array, tolerated: float, longest: float) -> int:
@@ -75,9 +97,9 @@ def _widest_level(axis: Axis, moments: Array, tolerated: float, longest: float) 
     process, grid = axis.process, axis.fine
     assert process is not None
     ratio, weight = scale_of(process) / grid.spacing, float(moments[:, 0].sum())
-    level = min(int(log2(max(ratio / FIELD.shortest_length, 1.0))), _most(grid))
+    level = min(int(log2(max(ratio / FIELD.shortest_length, 1.0))), most_doublings(grid))
     while level > 0:
-        wide = Axis(process, grid, axis.degree, level, axis.powers)
+        wide = axis_of(process, grid, axis.degree, level, axis.powers)
         if 1.0 - wide.trace(moments)[0] / weight <= tolerated:
             break
         level -= 1
@@ -89,7 +111,7 @@ def _level_by_digits(axis: Axis, longest: float) -> int:
     if axis.process is None:
         return 0
     least = ceil(log2(scale_of(axis.process) / axis.fine.spacing / longest))
-    return int(np.clip(least, 0, _most(axis.fine)))
+    return int(np.clip(least, 0, most_doublings(axis.fine)))
 
 
 def levels_by_digits(kernel: Kernel, plan: Plan) -> tuple[tuple[int, ...], ...]:
@@ -110,7 +132,11 @@ def widths_by_digits(kernel: Kernel, plan: Plan) -> tuple[int, ...]:
     for axis in axes:
         assert axis.process is not None
         width = ceil(scale_of(axis.process) / axis.fine.spacing / longest)
-        widths.append(int(np.clip(width, 1, max(axis.fine.cells // 2, 1))))
+        if axis.fine.cyclic:
+            among = circle_widths(axis.fine)
+            widths.append(next((w for w in among if w >= width), among[-1]))
+        else:
+            widths.append(int(np.clip(width, 1, max(axis.fine.cells // 2, 1))))
     return tuple(widths)
 
 
@@ -160,8 +186,9 @@ def levels_by_data(
         for d, axis in enumerate(axes):
             if axis.process is not None:
                 lengths[d] = min(lengths[d], scale_of(axis.process) / axis.fine.spacing)
-    levels = [0] * len(plan.grids)
+    levels = np.zeros(len(plan.grids), dtype=np.int64)
     cells = np.array([float(grid.cells) for grid in plan.grids])
+    most = np.array([_doublings_by_data(grid) for grid in plan.grids])
 
     def widen(d: int) -> None:
         levels[d] += 1
@@ -170,11 +197,16 @@ def levels_by_data(
 
     for d, marginal in enumerate(moments):
         occupied = np.count_nonzero(marginal[:, 0])
-        while cells[d] > max(FIELD.cells_per_place * occupied, 2.0):
+        while cells[d] > FIELD.cells_per_place * occupied and levels[d] < most[d]:
             widen(d)
-    while cells.prod() > FIELD.cells_per_datum * count and cells.max() > 2.0:
-        widen(int(np.argmax(np.where(cells > 2.0, lengths, -1.0))))
-    return tuple(levels)
+    while cells.prod() > FIELD.cells_per_datum * count and np.any(levels < most):
+        widen(int(np.argmax(np.where(levels < most, lengths, -1.0))))
+    return tuple(levels.tolist())
+
+
+def _doublings_by_data(grid: Grid) -> int:
+    """Return how often cells may be doubled for want of data: a line's until two are left."""
+    return most_doublings(grid) if grid.cyclic else ceil(log2(max(grid.cells / 2, 1)))
 
 
 def coarsened_plan(plan: Plan, coarsening: tuple[int, ...]) -> Plan:
@@ -193,7 +225,11 @@ def first_coarsening(plan: Plan, lengths: Mapping[int, float] | None = None) -> 
     cells = [grid.cells for grid in plan.grids]
     coarsening = [1] * inputs
     while prod(ceil(n / times) for n, times in zip(cells, coarsening, strict=True)) > few:
-        wide = [d for d in range(inputs) if cells[d] > 4 * coarsening[d]]
+        wide = [
+            d
+            for d, grid in enumerate(plan.grids)
+            if cells[d] > 4 * coarsening[d] and coarsening[d] < 2 ** most_doublings(grid)
+        ]
         if not wide:
             break
         for d in wide:

@@ -16,7 +16,7 @@ from asvgp.linalg.multifrontal.disk import free_disk
 from asvgp.model.devices import Batched, Cpu, Device
 from asvgp.model.levels import coarsened_plan, first_coarsening
 from asvgp.model.plan import Plan
-from asvgp.policies import MEMORY
+from asvgp.policies import FIELD, MEMORY
 from asvgp.runtime.memory import in_words, physical_memory
 
 
@@ -239,8 +239,12 @@ def spilled(need: Need, spills: bool) -> str:
 
 def _scaled(grids: Sequence[Grid], share: float, least: int = 1) -> tuple[Grid, ...]:
     """Return grids with a share of their cells, but at least ``least`` if they have as many."""
-    counts = [max(min(least, grid.cells), int(share * grid.cells)) for grid in grids]
-    return tuple(Grid(g.lower, g.upper, count) for g, count in zip(grids, counts, strict=True))
+    fewest = [FIELD.fewest_circle_cells if grid.cyclic else least for grid in grids]
+    counts = [
+        max(min(few, grid.cells), int(share * grid.cells))
+        for few, grid in zip(fewest, grids, strict=True)
+    ]
+    return tuple(replace(grid, cells=count) for grid, count in zip(grids, counts, strict=True))
 
 
 def fitting_cells(

@@ -13,6 +13,7 @@ from asvgp.basis import Grid
 from asvgp.kernels import Component, Kernel
 from asvgp.linalg.multifrontal import Space, Tree, symbolic
 from asvgp.model.axis import Axis
+from asvgp.model.closed import axis_of
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Plan:
     def smooth_counts(self) -> tuple[int, ...]:
         """Number of columns of each smooth."""
         pairs = zip(self.smooth_grids, self.smooth_degrees, strict=True)
-        return tuple(grid.cells + degree for grid, degree in pairs)
+        return tuple(grid.splines(degree) for grid, degree in pairs)
 
     @property
     def functions(self) -> tuple[int, ...]:
@@ -52,7 +53,7 @@ class Plan:
         along = []
         for d, grid in enumerate(self.grids):
             pairs = [(k[d], level[d]) for k, level in zip(self.degrees, self.levels, strict=True)]
-            along.append(max(-(-grid.cells // 2**level) + k for k, level in pairs if k))
+            along.append(max(grid.coarsen(2**level).splines(k) for k, level in pairs if k))
         return (*along, *self.smooth_counts)
 
     def num_basis(
@@ -65,7 +66,7 @@ class Plan:
         `min` none gets more.
         """
         pairs = zip(self.inputs, self.grids, self.powers, strict=True)
-        counts = {column: grid.cells + degree for column, grid, degree in pairs}
+        counts = {column: grid.splines(degree) for column, grid, degree in pairs}
         for number, count in zip(self.smooths, self.smooth_counts, strict=True):
             column = self._process(kernel, number).dim
             counts[column] = combine(count, counts.get(column, count))
@@ -82,7 +83,7 @@ class Plan:
             processes = {process.dim: process for process in kernel.components[term].factors}
             out.append(
                 [
-                    Axis(processes.get(column), grid, degree, level, power)
+                    axis_of(processes.get(column), grid, degree, level, power)
                     for column, grid, degree, level, power in zip(
                         self.inputs, self.grids, degrees, levels, self.powers, strict=True
                     )
@@ -93,7 +94,7 @@ class Plan:
     def smooth_axes(self, kernel: Kernel) -> list[Axis]:
         """Return the axis of every smooth, with a kernel's hyperparameters."""
         return [
-            Axis(self._process(kernel, number), grid, degree, 0, degree)
+            axis_of(self._process(kernel, number), grid, degree, 0, degree)
             for number, grid, degree in zip(
                 self.smooths, self.smooth_grids, self.smooth_degrees, strict=True
             )
@@ -110,6 +111,7 @@ class Plan:
             Space(
                 tuple(None if axis.process is None else axis.degree for axis in axes),
                 tuple(axis.level for axis in axes),
+                tuple(d for d, grid in enumerate(self.grids) if grid.cyclic),
             )
             for axes in self.axes(kernel)
         )

@@ -87,7 +87,14 @@ class View(Generic[AnyPosterior]):
         """Return the columns of X that the model uses, as numbers; the middle of intervals."""
         grid = Gridded.of(X)
         points = self.gp._fit_data().points(X if grid is None else grid.plain, width)
-        return self.structure.columns_at(points)
+        columns = self.structure.columns_at(points)
+        grids = self.structure.grids(self.posterior.stats)
+        pairs = list(zip(self.layout.used, grids, strict=True))
+        lines = {column for column, grid in pairs if not grid.cyclic}
+        for column, grid in pairs:
+            if column not in lines:  # pictures show one turn of a circle
+                columns[column] = grid.around(columns[column])
+        return columns
 
     def is_centred(self, component: int) -> bool:
         """Return True if `part` subtracts the component's mean over the data."""

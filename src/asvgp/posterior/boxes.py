@@ -1,9 +1,9 @@
 """Averages of a field over boxes: products of averages along the inputs.
 
 Along one input the average of every B-spline over an interval is known, beyond the domain by
-the Markov tails (`asvgp.posterior.tails`); over a box a term's functional is the product of
-such rows. Unlike a point's, a box's functional acts on many functions, so its variance takes
-a solve with P.
+the Markov tails (`asvgp.posterior.tails`), around a circle any number of times; over a box a
+term's functional is the product of such rows. Unlike a point's, a box's functional acts on many
+functions, so its variance takes a solve with P.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.model.axis import Axis
+from asvgp.model.closed import ClosedAxis
 from asvgp.model.grid import GridEngine
 from asvgp.model.grid_prior import GridPrior
 from asvgp.model.memory import joint_step
+from asvgp.model.series.terms import Season
+from asvgp.posterior.around import around_averages
 from asvgp.posterior.averages import Chain, Pieces
 from asvgp.posterior.posterior import GridPoints
+from asvgp.posterior.series_averages import SecondIntegral
 from asvgp.posterior.tails import Splines, in_splines
 
 
@@ -60,6 +64,37 @@ class IntervalAverages:
         return pieces.joined(pieces.prior(self.splines.dynamics)), pieces.joined(captured)
 
 
+class CircleAverages:
+    """The same of a periodic process, over intervals that may go around its circle many times."""
+
+    def __init__(self, axis: ClosedAxis, start: Array, stop: Array):
+        self.axis, self.low, self.high = axis, np.minimum(start, stop), np.maximum(start, stop)
+        self.weights = around_averages(axis.circle, self.low, self.high)
+
+    @cached_property
+    def _integral(self) -> SecondIntegral:
+        """The prior's covariances."""
+        return SecondIntegral(Season(self.axis.circle, 1.0), 0.0)
+
+    def variances(self) -> tuple[Array, Array]:
+        """Return prior variances (m,), and what the splines have of them."""
+        solved = self.axis.solve(self.weights.T)
+        captured = np.einsum("mi,im->m", self.weights, solved)
+        return self._integral.variances(self.high - self.low), captured
+
+    def covariances(self) -> tuple[Array, Array]:
+        """Return prior covariances (m, m), and what the splines have of them."""
+        captured = self.weights @ self.axis.solve(self.weights.T)
+        return self._integral.covariances(self.low, self.high), captured
+
+
+def averages_along(axis: Axis, start: Array, stop: Array) -> IntervalAverages | CircleAverages:
+    """Return averages over intervals of an axis."""
+    if isinstance(axis, ClosedAxis):
+        return CircleAverages(axis, start, stop)
+    return IntervalAverages(axis, start, stop)
+
+
 class BoxAverages:
     """Averages of f, or of one component, over boxes between two corners.
 
@@ -77,14 +112,13 @@ class BoxAverages:
         self.prior, self.size, self.count, plan = prior, engine.size, len(low), engine.plan
         self.main = {
             number: [
-                IntervalAverages(axis, low.main[:, d], high.main[:, d])
-                for d, axis in enumerate(axes)
+                averages_along(axis, low.main[:, d], high.main[:, d]) for d, axis in enumerate(axes)
             ]
             for number, axes in enumerate(prior.axes)
             if component in (None, plan.terms[number])
         }
         self.smooths = {
-            j: IntervalAverages(smooth.axis, low.smooths[:, j], high.smooths[:, j])
+            j: averages_along(smooth.axis, low.smooths[:, j], high.smooths[:, j])
             for j, smooth in enumerate(prior.smooths)
             if component in (None, plan.smooths[j])
         }

@@ -13,7 +13,7 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.kernels import Component, Product
 from asvgp.model.exact import ExactEngine
-from asvgp.posterior.series_rows import Covariances
+from asvgp.posterior.covariances import Covariances
 
 Part = Component | Product
 

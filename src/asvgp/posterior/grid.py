@@ -171,7 +171,7 @@ class GridPosterior(Posterior[GridPoints]):
         """Return the posterior at places of its data, for leave-one-out."""
         outside = self._outside(points.main)
         for j, grid in enumerate(self.plan.smooth_grids):
-            outside |= _beyond(grid, points.smooths[:, j])
+            outside |= ~grid.holds(points.smooths[:, j])
         if outside.any():
             raise ValueError(
                 f"{np.count_nonzero(outside)} of {len(points)} inputs are outside the domain, so "
@@ -262,14 +262,14 @@ class GridPosterior(Posterior[GridPoints]):
         """Return flat cell numbers and local coordinates, of points moved inside the domain."""
         cells, s = np.zeros(len(x), dtype=np.int64), np.empty((len(x), x.shape[1]))
         for d, grid in enumerate(self.plan.grids):
-            cell, s[:, d] = grid.locate(np.clip(x[:, d], grid.lower, grid.upper))
+            cell, s[:, d] = grid.locate(grid.inside(x[:, d]))
             cells = cells * grid.cells + cell
         return cells, s
 
     def _outside(self, x: Array) -> np.ndarray:
         out = np.zeros(len(x), dtype=bool)
         for d, grid in enumerate(self.plan.grids):
-            out |= _beyond(grid, x[:, d])
+            out |= ~grid.holds(x[:, d])
         return out
 
     # ------------------------------------------------------------ general functionals
@@ -360,7 +360,7 @@ class GridPosterior(Posterior[GridPoints]):
         inverse = self._inverse.columns[columns, columns]
         for begin in range(0, len(x), _CHUNK):
             chunk = slice(begin, begin + _CHUNK)
-            place = row.first[chunk, None] + np.arange(row.weights.shape[1])
+            place = row.numbers[chunk]
             weights = np.tile(-average, (len(place), 1))
             weights[np.arange(len(place))[:, None], place] += row.weights[chunk]
             mean[:, chunk] = (weights @ self.columns[columns]).T
@@ -421,14 +421,15 @@ class GridPosterior(Posterior[GridPoints]):
         leaves, tree, x = self.engine.tables.leaves, self.engine.tables.tree, rows.points.main
         intervals = []
         for d, grid in enumerate(self.plan.grids):
-            cell, _ = grid.locate(np.clip(x[:, d], grid.lower, grid.upper))
+            cell, _ = grid.locate(grid.inside(x[:, d]))
             intervals.append(np.searchsorted(tree.leaf_intervals[d], cell, "right") - 1)
         index, weights = [], []
         for number, along_inputs in rows.main:
             local = []
             for d, row in enumerate(along_inputs):
                 first = tree.leaf_ranges[number][d].first[intervals[d]]
-                local.append((row.first - first, row.weights))
+                place = (row.first - first)[:, None] + np.arange(row.weights.shape[1])
+                local.append((place, row.weights))
             place, weight = outer(local, leaves.shapes[number])
             index.append(place + leaves.offsets[number])
             weights.append(weight)
@@ -480,15 +481,10 @@ def _evaluate(table: Array, sizes: Array, cells: np.ndarray, s: Array, out: Arra
     each_share(len(cells), share)
 
 
-def _beyond(grid: Grid, x: Array) -> np.ndarray:
-    """Return a mask of the points outside a grid."""
-    return (x < grid.lower) | (x > grid.upper)
-
-
 def _line(axis: Axis, x: Array) -> Array:
     """Return ``phi' K^-1 phi`` along one input, at points moved inside the domain."""
     grid: Grid = axis.fine
-    cells, s = grid.locate(np.clip(x, grid.lower, grid.upper))
+    cells, s = grid.locate(grid.inside(x))
     table = axis.variance_polynomials.reshape(grid.cells, -1)
     out = np.empty(len(x))
     _evaluate(table, np.array([table.shape[1]]), cells, s[:, None], out)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from asvgp.basis import Array, bspline_coefficients
 from asvgp.model.axis import Axis
@@ -29,8 +28,8 @@ class Rows:
         self.axis, self.order, n = axis, order, len(x)
         self.splines: Splines | None = None
         if axis.process is None:
-            self.first = np.zeros(n, dtype=np.int64)  # first function of each row
-            self.weights = np.full((n, 1), float(order == 0))  # on it and those behind it
+            self.first = np.zeros(n, dtype=np.int64)  # cell of the splines that each row acts on
+            self.weights = np.full((n, 1), float(order == 0))  # on the functions alive there
             self.prior = float(order == 0)  # variance under the process of variance one
             self.taylor = self.weights
             return
@@ -40,6 +39,11 @@ class Rows:
         self.first, self.taylor = self.splines.rows(x, order)
         self.weights = self.taylor @ bspline_coefficients(axis.degree).T
         self.prior = float(self.splines.covariance(np.zeros(1), order)[0])
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """Numbers of the functions that each row acts on, (n, w)."""
+        return self.axis.numbers[self.first]
 
     @property
     def captured(self) -> Array:
@@ -91,7 +95,7 @@ class Functionals:
             if component in (None, plan.smooths[j]) and set(orders) <= {over}:
                 row = Rows(smooth.axis, points.smooths[:, j], orders.get(over, 0))
                 self.smooths.append((j, row))
-                index.append(first + row.first[:, None] + np.arange(row.weights.shape[1]))
+                index.append(first + row.numbers)
                 weights.append(row.weights)
             first += smooth.size
         if component is None and plan.effects:
@@ -123,7 +127,7 @@ class Functionals:
 
     def of_term(self, rows: list[Rows], number: int) -> tuple[np.ndarray, Array]:
         """Return functions and weights of a term of the main block, (n, w)."""
-        return outer([(row.first, row.weights) for row in rows], self._counts(number))
+        return outer([(row.numbers, row.weights) for row in rows], self._counts(number))
 
     def _counts(self, number: int) -> list[int]:
         return [axis.count for axis in self.prior.axes[number]]
@@ -143,11 +147,13 @@ class Functionals:
 
 
 def outer(parts, counts) -> tuple[np.ndarray, Array]:
-    """Return flat function numbers and weights of products of rows, (n, functions)."""
+    """Return flat function numbers and weights of products of rows, (n, functions).
+
+    ``parts`` are the numbers along every input, of ``counts`` functions, and the weights.
+    """
     n = len(parts[0][0])
     index, weights = np.zeros((n, 1), dtype=np.int64), np.ones((n, 1))
-    for (first, factors), count in zip(parts, counts, strict=True):
-        place = first[:, None] + np.arange(factors.shape[1])
+    for (place, factors), count in zip(parts, counts, strict=True):
         shape = n, index.shape[1] * factors.shape[1]
         index = (index[:, :, None] * count + place[:, None, :]).reshape(shape)
         weights = (weights[:, :, None] * factors[:, None, :]).reshape(shape)
@@ -203,9 +209,7 @@ class _Line:
     def __init__(self, row: Rows, x: Array):
         self.row, self.x, axis = row, x, row.axis
         if axis.process is not None:
-            index = row.first[:, None] + np.arange(row.weights.shape[1])
-            self.functions = _sparse(index, row.weights, axis.count)
-            self.stiffness = splu(axis.matrix.tocsc())
+            self.functions = _sparse(row.numbers, row.weights, axis.count)
 
     def between(self, chunk: slice) -> tuple[Array, Array]:
         """Return both between all points and a chunk of them."""
@@ -213,6 +217,6 @@ class _Line:
         if splines is None:
             shape = len(self.x), len(self.x[chunk])
             return np.full(shape, self.row.prior), np.full(shape, self.row.prior)
-        solved = self.stiffness.solve(self.functions[chunk].T.toarray())
+        solved = self.row.axis.solve(self.functions[chunk].T.toarray())
         lag = np.abs(self.x[:, None] - self.x[chunk])
         return splines.covariance(lag, self.row.order), self.functions @ solved

@@ -13,15 +13,15 @@ from math import ceil
 import numpy as np
 from scipy import sparse
 
-from asvgp.basis import Array, Grid, bspline_coefficients
+from asvgp.basis import Array, Grid
 from asvgp.kernels.dynamics import Dynamics
 from asvgp.model.series.terms import Drift, Season, Term, Trend
+from asvgp.posterior.around import around_averages
 from asvgp.posterior.averages import Pieces
 from asvgp.posterior.series_rows import (
     CoefficientCovariance,
     TermRows,
     cell_basis,
-    csr,
     prior_covariance,
     splines_of,
 )
@@ -30,7 +30,6 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 _NODES, _WEIGHTS = (_NODES + 1.0) / 2.0, _WEIGHTS / 2.0
 _REACH = 60.0  # lengthscales after which a Matérn process has forgotten everything
 _SHORT = 1e-3  # of a panel: shorter pieces are a few points to a covariance
-_POINT = 1e-5  # of a cell: over less, differences of integrals have fewer digits than the middle
 _CHUNK = 1 << 12
 
 
@@ -84,7 +83,7 @@ class IntervalAverages:
             if isinstance(term, Trend):
                 rows = _along(term, *ends)
             elif isinstance(term, Season):
-                rows = sparse.csr_array(_around(term, *ends))
+                rows = sparse.csr_array(around_averages(term.circle, *ends))
             else:
                 rows = _products(term, self.grid, *ends)
             out[number] = sparse.csr_array(self.shares @ rows)
@@ -151,41 +150,6 @@ def _along(term: Trend, start: Array, stop: Array) -> sparse.csr_array:
     numbers = axis.numbers[cells]
     entries = weights.ravel(), (np.repeat(piece, numbers.shape[1]), numbers.ravel())
     return sparse.csr_array(entries, shape=(len(start), term.size))
-
-
-def _around(term: Season, start: Array, stop: Array) -> Array:
-    """Return averages of the functions around a circle over intervals, (pieces, functions)."""
-    circle = term.circle
-    degree, count = circle.degree, circle.count
-    spacing = circle.width * circle.fine.spacing
-    basis = bspline_coefficients(degree)
-    powers = np.arange(degree + 1)
-    whole = np.zeros((count + 1, count))  # integrals over the first cells of the circle
-    for cell in range(count):
-        whole[cell + 1] = whole[cell]
-        np.add.at(whole[cell + 1], circle.numbers[cell], basis @ (1.0 / (powers + 1.0)))
-
-    def integral(x: Array) -> tuple[np.ndarray, Array]:
-        """Return full turns up to x, and the integrals over what is left."""
-        t = (x - circle.fine.lower) / spacing
-        turns = np.floor(t / count)
-        left = t - turns * count
-        cell = np.clip(left.astype(np.int64), 0, count - 1)
-        s = (left - cell)[:, None]
-        part = (s ** (powers + 1) / (powers + 1.0)) @ basis.T
-        out = whole[cell]
-        np.add.at(out, (np.arange(len(x))[:, None], circle.numbers[cell]), part)
-        return turns, out
-
-    (before, low), (after, high) = integral(start), integral(stop)
-    length = (stop - start) / spacing
-    point = length < _POINT
-    out = high - low + (after - before)[:, None] * whole[-1]
-    out /= np.where(point, 1.0, length)[:, None]
-    if point.any():
-        middle = TermRows(term, 0.5 * (start + stop)[point])
-        out[point] = csr(middle.numbers, middle.weights, term.size).toarray()
-    return out
 
 
 def _products(term: Drift, grid: Grid, start: Array, stop: Array) -> sparse.csr_array:

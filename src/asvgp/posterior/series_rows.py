@@ -8,24 +8,21 @@ drifts has products of both, and by the rule of Leibniz so have its derivatives.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from math import comb, factorial
+from math import comb
 
 import numpy as np
 from scipy import sparse
 
 from asvgp.basis import Array, bspline_coefficients, taylor_shift
-from asvgp.kernels import Component, Matern12, Matern32, Matern52, Periodic
-from asvgp.kernels.dynamics import Dynamics
 from asvgp.linalg.chain.multiply import covariance_times
 from asvgp.model.memory import joint_step
-from asvgp.model.series.circle import CircleAxis
 from asvgp.model.series.terms import Line, Season, SplineAxis, Term, Trend
 from asvgp.model.series.wave import cell_functions
+from asvgp.posterior.around import CircleRows
+from asvgp.posterior.covariances import Covariances
 from asvgp.posterior.tails import Splines
 
 _FEW = 64  # rows at a time where each needs its own few cells only
-_MATERNS = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52}
 
 
 def splines_of(axis: Line) -> Splines:
@@ -65,70 +62,6 @@ class LineRows:
         axis = self.axis
         table = axis.covariances if isinstance(axis, SplineAxis) else axis.cell_covariances
         return np.einsum("na,nab,nb->n", self._local[i], table[self.cells], self._local[j])
-
-
-class CircleRows:
-    """Derivatives of the orders 0 to ``order`` at points, of functions around a circle."""
-
-    def __init__(self, circle: CircleAxis, x: Array, order: int):
-        self.circle, degree = circle, circle.degree
-        spacing = circle.width * circle.fine.spacing
-        turns = (np.asarray(x, dtype=float) - circle.fine.lower) / spacing
-        cells = np.floor(turns)
-        s, powers = (turns - cells)[:, None], np.arange(degree + 1)
-        self.numbers = circle.numbers[cells.astype(np.int64) % circle.count]
-        self.weights = []
-        for i in range(order + 1):
-            falling = np.array([factorial(p) / factorial(p - i) if p >= i else 0.0 for p in powers])
-            taylor = falling / spacing**i * s ** np.maximum(powers - i, 0)
-            self.weights.append(taylor @ bspline_coefficients(degree).T)
-
-    def covariance(self, i: int, j: int) -> Array:
-        """Return what the functions have of the covariance of two derivatives, (n,)."""
-        first = self.circle.numbers[0]
-        block = self.circle.inverse[np.ix_(first, first)]
-        return np.einsum("na,ab,nb->n", self.weights[i], block, self.weights[j])
-
-
-class Covariances:
-    """Covariances between derivatives of a process of variance one, on a line or on a circle."""
-
-    def __init__(self, process: Component):
-        self.process = process
-
-    @cached_property
-    def _dynamics(self) -> Dynamics:
-        process = self.process
-        if isinstance(process, Periodic):
-            return Dynamics(_MATERNS[process.nu](process.lengthscale))
-        return Dynamics(process)
-
-    @cached_property
-    def _wrapped(self) -> tuple[Array, float]:
-        """Stationary covariance of the state with all turns added up, and the variance."""
-        assert isinstance(self.process, Periodic)
-        dynamics = self._dynamics
-        turn = dynamics.matrices(np.array(self.process.period))
-        total = np.linalg.solve(np.eye(dynamics.size) - turn, dynamics.stationary)
-        return total, float(total[0, 0] + (turn @ total)[0, 0])
-
-    def __call__(self, lag: Array, i: int = 0, j: int = 0) -> Array:
-        """Return the covariance of derivative i at x + lag with derivative j at x."""
-        if i == j == 0:
-            return self.process.covariance(np.abs(lag))
-        if not isinstance(self.process, Periodic):
-            stationary = self._dynamics.stationary
-            ahead, behind = (self._ahead(np.abs(lag), stationary, *p) for p in ((i, j), (j, i)))
-            return np.where(lag >= 0.0, ahead, behind)
-        total, variance = self._wrapped
-        near = np.mod(lag, self.process.period)
-        ahead = self._ahead(near, total, i, j)
-        return (ahead + self._ahead(self.process.period - near, total, j, i)) / variance
-
-    def _ahead(self, lag: Array, stationary: Array, i: int, j: int) -> Array:
-        dynamics = self._dynamics
-        column = dynamics.powers[i] @ stationary[:, j]
-        return dynamics.rows(lag) @ column / dynamics.unit ** (i + j)
 
 
 class TermRows:

@@ -9,7 +9,7 @@ expected to be in the state ``exp(A t) F``. So a functional out there acts on th
 from __future__ import annotations
 
 from functools import cached_property
-from math import comb, factorial
+from math import comb, factorial, inf
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from asvgp.basis import Array, Grid, bspline_coefficients, mean_powers
 from asvgp.kernels import Component
 from asvgp.kernels.dynamics import Dynamics
+from asvgp.posterior.covariances import Covariances
 
 
 class Stretches(NamedTuple):
@@ -40,7 +41,8 @@ class Stretches(NamedTuple):
 class Splines:
     """Splines of one process along one input, continued beyond the ends of the domain.
 
-    The ``ends`` are those of the grid, unless its last cell reaches beyond the domain.
+    The ``ends`` are those of the grid, unless its last cell reaches beyond the domain. A circle
+    has none.
 
     Examples
     --------
@@ -59,6 +61,8 @@ class Splines:
     ):
         self.process, self.grid, self.degree = process, grid, degree
         self.lower, self.upper = (grid.lower, grid.upper) if ends is None else ends
+        if grid.cyclic:
+            self.lower, self.upper = -inf, inf
 
     @cached_property
     def dynamics(self) -> Dynamics:
@@ -88,11 +92,7 @@ class Splines:
 
     def covariance(self, lag, order: int = 0) -> Array:
         """Return the prior covariance of f, or of a derivative, at points so far apart."""
-        if not order:
-            return self.process.covariance(lag)
-        dynamics = self.dynamics
-        column = dynamics.powers[order] @ dynamics.stationary[:, order]
-        return dynamics.rows(lag) @ column / dynamics.unit ** (2 * order)
+        return Covariances(self.process)(np.asarray(lag), order, order)
 
     def averages(self, low: Array, high: Array) -> Stretches:
         """Return the averages over the intervals ``low <= high``; of length zero, f itself."""

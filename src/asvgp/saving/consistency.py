@@ -22,7 +22,7 @@ from asvgp.model.chain_effects import Estimate
 from asvgp.model.plan import Plan
 from asvgp.model.series.inverse import end_numbers
 from asvgp.model.series.plan import SeriesPlan
-from asvgp.policies import LINE, SERIES
+from asvgp.policies import FIELD, LINE, SERIES
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.grid import GridPosterior
@@ -201,8 +201,10 @@ _CHECKS: dict[type, Any] = {
 
 def _statistics(stats: Statistics, structure: Structure[Any]) -> None:
     outputs, layout = len(stats.squares), structure.layout
-    for grid in structure.grids(stats):
-        _whole("cells", grid.cells, 1)
+    for grid, period in zip(structure.grids(stats), layout.periods, strict=True):
+        _whole("cells", grid.cells, 1 if period is None else FIELD.fewest_circle_cells)
+        if grid.cyclic is not (period is not None):
+            raise ValueError(f"a period of {period} on {grid}")
         if not grid.lower < grid.upper or not isfinite(grid.upper - grid.lower):
             raise ValueError(f"a grid from {grid.lower} to {grid.upper}")
     for degree in (*stats.degrees, *(degree for _, degree in stats.smooths)):
@@ -213,7 +215,7 @@ def _statistics(stats: Statistics, structure: Structure[Any]) -> None:
     _whole("linear", stats.linear, linear, linear)
     if len(stats.smooths) != len(layout.smooths):
         raise ValueError("the statistics have other columns than the kernel")
-    columns = sum(grid.cells + degree for grid, degree in stats.smooths) + stats.linear
+    columns = sum(grid.splines(degree) for grid, degree in stats.smooths) + stats.linear
     shapes = shapes_of_sums(stats.grids, stats.degrees, columns, outputs)
     shapes |= dict.fromkeys(("centre", "log_jacobian"), (outputs,))
     shapes |= {"column_centre": (stats.linear,)}

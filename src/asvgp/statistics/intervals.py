@@ -46,7 +46,7 @@ def aligned_grid(x: Array, width: Array, lower: float, upper: float, most: int) 
     Examples
     --------
     >>> aligned_grid(np.array([0.0, 5.0, 60.0]), np.array([5.0, 5.0, 5.0]), 0.0, 65.0, most=99)
-    Grid(lower=0.0, upper=65.0, cells=13)
+    Grid(lower=0.0, upper=65.0, cells=13, cyclic=False)
     >>> overlapping = np.arange(50.0)
     >>> aligned_grid(overlapping, np.full(50, 2.0), 0.0, 51.0, most=99) is None
     True

@@ -44,7 +44,7 @@ def extended(
     return _mapped(
         longer,
         [(grid, degree) for (_, degree), (grid, _) in pairs],
-        [placement(grid.cells + degree, *added) for (grid, degree), (_, added) in pairs],
+        [placement(grid.splines(degree), *added) for (grid, degree), (_, added) in pairs],
     )
 
 
@@ -69,8 +69,32 @@ def coarsened_columns(stats: Statistics, factors: Sequence[int]) -> Statistics:
     return _mapped(
         stats,
         [(grid.coarsen(factor), degree) for (grid, degree), factor in pairs],
-        [refinement(grid.cells, degree, factor) for (grid, degree), factor in pairs],
+        [refinement(grid.cells, degree, factor, grid.cyclic) for (grid, degree), factor in pairs],
     )
+
+
+def closed(stats: Statistics, smooths: Sequence[tuple[Grid, int]]) -> Statistics:
+    """Return sums whose smooths took every grid for a line, for ``smooths`` around circles."""
+    maps = [closure(grid, degree) for grid, degree in smooths]
+    return _mapped(stats, smooths, maps)
+
+
+def closure(grid: Grid, degree: int) -> sparse.csr_array:
+    """Return the matrix that adds up the splines of a line that are one spline of a grid.
+
+    Around a circle, those that begin before its lower end are those that reach past its upper.
+
+    Examples
+    --------
+    >>> closure(Grid(0.0, 1.0, 3, cyclic=True), 1).toarray()
+    array([[1., 0., 0., 1.],
+           [0., 1., 0., 0.],
+           [0., 0., 1., 0.]])
+    """
+    line = np.arange(grid.cells + degree)
+    count = grid.splines(degree)
+    entries = np.ones(len(line)), (line % count, line)
+    return sparse.csr_array(entries, shape=(count, len(line)))
 
 
 def _mapped(
@@ -117,7 +141,7 @@ def common_factors(grids: Sequence[Grid], others: Sequence[Grid]) -> tuple[int, 
     """Return how many cells of each grid make one of the other; one where they do not nest."""
     factors = []
     for grid, other in zip(grids, others, strict=True):
-        same = (grid.lower, grid.upper) == (other.lower, other.upper)
+        same = replace(grid, cells=other.cells) == other
         factors.append(grid.cells // other.cells if same and grid.cells % other.cells == 0 else 1)
     return tuple(max(1, factor) for factor in factors)
 
@@ -164,7 +188,7 @@ def placement(splines: int, before: int, after: int) -> sparse.csr_array:
     return sparse.csr_array(sparse.eye(before + splines + after, splines, k=-before))
 
 
-def refinement(cells: int, degree: int, factor: int) -> sparse.csr_array:
+def refinement(cells: int, degree: int, factor: int, cyclic: bool = False) -> sparse.csr_array:
     """Express splines on cells ``factor`` times as wide in terms of those on ``cells`` cells.
 
     The cardinal spline is the (k + 1)-fold convolution of a box with itself, and a wide box
@@ -174,7 +198,7 @@ def refinement(cells: int, degree: int, factor: int) -> sparse.csr_array:
 
     with ``sum_j a_j z**j = (1 + z + ... + z**(factor - 1))**(k + 1)``: for factor 2 the
     two-scale relation with its binomial coefficients. Splines that begin past the end are
-    zero on the data, and left out.
+    zero on the data, and left out; around a circle their numbers are modulo ``cells``.
 
     Examples
     --------
@@ -186,12 +210,14 @@ def refinement(cells: int, degree: int, factor: int) -> sparse.csr_array:
     for _ in range(degree + 1):
         weights = np.convolve(weights, np.ones(factor))
     weights /= float(factor) ** degree
-    wide = np.arange(-(-cells // factor) + degree)
+    count = cells if cyclic else cells + degree
+    wide = np.arange(-(-cells // factor) + (0 if cyclic else degree))
     narrow = factor * (wide[:, None] - degree) + degree + np.arange(len(weights))
-    inside = (narrow >= 0) & (narrow < cells + degree)
+    narrow = narrow % cells if cyclic else narrow
+    inside = (narrow >= 0) & (narrow < count)
     rows, _ = np.nonzero(inside)
     entries = np.broadcast_to(weights, narrow.shape)[inside]
-    return sparse.csr_array((entries, (rows, narrow[inside])), shape=(len(wide), cells + degree))
+    return sparse.csr_array((entries, (rows, narrow[inside])), shape=(len(wide), count))
 
 
 def each(name: str, given: Any, count: int) -> tuple[int, ...]:

@@ -26,9 +26,10 @@ from asvgp.linalg.cells.accumulate_field import (
 )
 from asvgp.linalg.unrolled import markers_of
 from asvgp.runtime.parallel import as_doubles, each_share
+from asvgp.statistics.nesting import closed
 
 if TYPE_CHECKING:
-    from asvgp.statistics.statistics import Statistics
+    from asvgp.statistics.statistics import Smooth, Statistics
 
 BATCH = 1 << 18
 BLOCKS = 1 << 12  # of cells: enough to share evenly, few enough to sort into
@@ -45,7 +46,10 @@ class ManyInputs:
     """
 
     def __init__(self, like: Statistics):
-        self.sums, self.count = like.emptied(), 0
+        # Smooths around circles are summed up along a line, and closed at the end.
+        self.smooths = like.smooths
+        line = tuple((replace(grid, cyclic=False), degree) for grid, degree in like.smooths)
+        self.sums, self.count = replace(like, smooths=line).emptied(), 0
         self.cells: CellSums | None = None
         self.columns: ColumnSums | None = None
 
@@ -64,7 +68,7 @@ class ManyInputs:
             if self.sums.grids:
                 self.cells = CellSums(self.observations, self.sums)
             if len(self.sums.column_gram) or not self.sums.grids:
-                self.columns = ColumnSums(self.observations, self.sums)
+                self.columns = ColumnSums(self.observations, self.sums, self.smooths)
         self.observations.y, self.observations.sample_weight = y, sample_weight
         if self.cells is not None:
             self.cells.x = inputs
@@ -124,6 +128,8 @@ class ManyInputs:
                     targets=gram[-1, count:-1].copy(),
                     cross=gram[-1, :count].copy(),
                 )
+        if any(grid.cyclic for grid, _ in self.smooths):
+            sums = closed(sums, self.smooths)
         log_weights = observations.log_weights
         return replace(
             sums,
@@ -193,7 +199,7 @@ class CellSums:
         cell, order = self.cell[share], self.order[share]
         cell[:] = 0
         for d, (column, grid) in enumerate(zip(self.x, self.grids, strict=True)):
-            x = as_doubles(column[begin + start : begin + stop])
+            x = grid.around(as_doubles(column[begin + start : begin + stop]))
             scale = grid.cells / (grid.upper - grid.lower)
             local = self.points[d, share]
             locate(x, grid.lower, scale, grid.cells, cell, local)
@@ -232,8 +238,7 @@ class ColumnSums:
     smooth_inputs: Columns
     linear: Columns
 
-    def __init__(self, observations: Observations, sums: Statistics):
-        smooths = sums.smooths
+    def __init__(self, observations: Observations, sums: Statistics, smooths: Sequence[Smooth]):
         self.observations, self.centres, self.smooths = observations, sums.column_centre, smooths
         rows, dense = observations.rows, sums.linear + sums.outputs + 1
         groups = len(smooths) + dense
@@ -254,7 +259,8 @@ class ColumnSums:
         rows, share = slice(begin + start, begin + stop), slice(start, stop)
         for j, (grid, degree) in enumerate(self.smooths):
             place = grid.lower, grid.cells / (grid.upper - grid.lower), grid.cells, self.begins[j]
-            x, splines = as_doubles(self.smooth_inputs[j][rows]), bspline_coefficients(degree)
+            x = grid.around(as_doubles(self.smooth_inputs[j][rows]))
+            splines = bspline_coefficients(degree)
             spline_values(x, *place, splines, start, *self._group(j))
         dense = self.values[self.offsets[len(self.smooths)] :, share]
         for i, column in enumerate(self.linear):

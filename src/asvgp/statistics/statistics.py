@@ -35,7 +35,7 @@ from asvgp.statistics.ending import Ending
 from asvgp.statistics.nesting import coarsened, coarsened_columns, common_factors, each, extended
 from asvgp.statistics.pass_many import columns_of
 
-Smooth = tuple[Grid, int]  # grid and degree: cells + degree columns
+Smooth = tuple[Grid, int]  # grid and degree: a column for every spline
 _no_numbers = partial(np.empty, 0)
 
 
@@ -66,7 +66,7 @@ class Statistics:
         Grids and degrees of the columns that are splines of one further input each.
     linear : int
         Number of columns with given values. The C columns are those of the smooths,
-        ``grid.cells + degree`` each, followed by these.
+        ``grid.splines(degree)`` each, followed by these.
     moments : ndarray of shape (cells_1, ..., cells_D, 2 k_1 + 1, ..., 2 k_D + 1)
         Sums of ``w prod_d s_d**j_d``. With averages among the data,
         (cells, (k + 1) * (k + 2) / 2).
@@ -274,7 +274,7 @@ class Statistics:
         degrees = (int(degree),) if isinstance(degree, int | np.integer) else tuple(degree)
         if len(grids) != len(degrees):
             raise ValueError(f"{len(grids)} grids but {len(degrees)} degrees: give one each.")
-        columns = sum(grid.cells + degree for grid, degree in smooths) + linear
+        columns = sum(grid.splines(degree) for grid, degree in smooths) + linear
         shapes = shapes_of_sums(grids, degrees, columns, outputs)
         sums: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
         return cls(

@@ -93,7 +93,8 @@ class Field(Structure[GridPosterior]):
             cells = requested_cells(layout, settings, degrees, names)
         outputs, effects = 1 if y.ndim == 1 else y.shape[1], len(points.effects)
         cells = cells_within_memory(layout, settings, cells, degrees, flat, effects, outputs)
-        grids = [Grid(*domain, n) for domain, n in zip(ends, cells, strict=True)]
+        rows = zip(ends, cells, layout.periods, strict=True)
+        grids = [Grid(*domain, n, period is not None) for domain, n, period in rows]
         smooths = tuple(zip(grids[main:], degrees[main:], strict=True))
         self._check_memory(settings, plan_for(layout, grids[:main], degrees[:main], smooths, flat))
         return grids, degrees

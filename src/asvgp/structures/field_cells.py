@@ -9,11 +9,13 @@ import numpy as np
 from asvgp.basis import Array, Grid
 from asvgp.data.columns import Layout
 from asvgp.data.settings import Settings
+from asvgp.kernels import Periodic
+from asvgp.kernels.algebra import renamed
 from asvgp.model.devices import device_for
 from asvgp.model.levels import scale_of
 from asvgp.model.memory import MemoryBudget, Need, fitting_cells
 from asvgp.model.plan import Plan
-from asvgp.policies import DATA, MEMORY
+from asvgp.policies import DATA, FIELD, MEMORY
 from asvgp.runtime.progress import Progress
 from asvgp.statistics import Statistics
 from asvgp.structures.structure import Points
@@ -67,6 +69,25 @@ def degrees_by_input(layout: Layout, flat: Sequence[int]) -> list[int]:
     return [max(term[column] for term in by_term if column in term) for column in layout.used]
 
 
+def check_circles(layout: Layout) -> None:
+    """Check that a column that is a circle to one kernel is the same to all on its grid."""
+    periods, names = layout.periods, layout.names
+    for number, part in enumerate(layout.kernel.components):
+        over = [factor.dim for factor in part.factors]
+        for factor in part.factors:
+            period = periods[layout.place(number, factor)]
+            own = factor.period if isinstance(factor, Periodic) else None
+            if own == period and over.count(factor.dim) == 1:
+                continue
+            name = names[factor.dim] if names and isinstance(factor.dim, int) else factor.dim
+            raise ValueError(
+                f"{renamed(part, names)!r}: column {name!r} goes around a circle of {period:g} for "
+                "one kernel, and not for another. With several inputs that takes two columns: the "
+                "phase in one of its own, for example hours of the day beside times, and a "
+                "Periodic over that."
+            )
+
+
 def requested_cells(
     layout: Layout, settings: Settings, degrees: Sequence[int], names: Sequence[str]
 ) -> list[int]:
@@ -79,9 +100,18 @@ def requested_cells(
             f"{given!r}."
         )
     cells = []
-    for column, degree, name in zip(layout.used, degrees, names, strict=True):
+    rows = zip(layout.used, degrees, layout.periods, names, strict=True)
+    for column, degree, period, name in rows:
         count = counts[over.index(column)]
         assert count is not None
+        if period is not None:
+            if count < FIELD.fewest_circle_cells:
+                raise ValueError(
+                    f"num_basis must be at least {FIELD.fewest_circle_cells} for {name}, around "
+                    f"which a kernel is periodic, got {count}."
+                )
+            cells.append(count)
+            continue
         if count < degree + 1:
             raise ValueError(
                 f"num_basis must be at least degree + 1 = {degree + 1} for {name}, got {count}."
@@ -104,15 +134,22 @@ def automatic_cells(
     split, cells = len(points.main), []
     if split:
         widths = np.array([upper - lower for lower, upper in domains[:split]])
-        along = _lengths(points, y, widths) if settings.trained else _shortest(layout)
+        circles = zip(domains, layout.periods, strict=True)
+        grids = [Grid(*ends, 1, period is not None) for ends, period in circles][:split]
+        along = _lengths(points, y, grids) if settings.trained else _shortest(layout)
         cells = shared_out(doublings(split, rows), widths, along)
+        for d, grid in enumerate(grids):
+            if grid.cyclic:
+                cells[d] = max(cells[d], FIELD.fewest_circle_cells)
     smooths = len(points.smooths)
     return [*cells, *([smooth_cells(rows, smooths)] * smooths)]
 
 
-def _lengths(points: Points, y: Array, widths: Array) -> Array:
+def _lengths(points: Points, y: Array, grids: Sequence[Grid]) -> Array:
     """Return lengths that neighbours suggest; NaN where too long to show in part of the domain."""
     columns, y, effects = points.sampled(y)
+    columns = [grid.around(x) for grid, x in zip(grids, columns, strict=True)]
+    widths = np.array([grid.upper - grid.lower for grid in grids])
     along = lengths(list(columns), y, list(effects))
     ranges = np.array([float(np.ptp(x)) for x in columns])
     return np.where((along >= ranges) & (4.0 * ranges < widths), np.nan, along)
@@ -138,13 +175,18 @@ def cells_within_memory(
     """Return cells whose statistics fit in memory: fewer where they are automatic, or an error."""
     memory, main, kernel = memory_for(settings), len(layout.inputs), layout.kernel
 
+    def grids_of(cells) -> list[Grid]:
+        circles = zip(cells, layout.periods, strict=True)
+        return [Grid(0.0, period or 1.0, n, period is not None) for n, period in circles]
+
     def needed(cells) -> float:
-        columns = sum(n + k for n, k in zip(cells[main:], degrees[main:], strict=True))
-        grids = [Grid(0.0, 1.0, n) for n in cells[:main]]
+        grids = grids_of(cells)
+        columns = sum(g.splines(k) for g, k in zip(grids[main:], degrees[main:], strict=True))
+        grids = grids[:main]
         return Statistics.bytes_needed(grids, degrees[:main], columns + effects, outputs)
 
     def plan(cells) -> Plan:
-        grids = [Grid(0.0, 1.0, n) for n in cells]
+        grids = grids_of(cells)
         smooths = tuple(zip(grids[main:], degrees[main:], strict=True))
         return plan_for(layout, grids[:main], degrees[:main], smooths, flat)
 

@@ -17,6 +17,7 @@ from asvgp.data.transforms import IDENTITY, Transform, transformed
 from asvgp.kernels import SHO, Kernel, Periodic, check_units
 from asvgp.statistics import Statistics
 from asvgp.structures.field import Field
+from asvgp.structures.field_cells import check_circles
 from asvgp.structures.line import Line
 from asvgp.structures.series import Series
 from asvgp.structures.structure import Points, Structure
@@ -184,11 +185,7 @@ def classes_of(layout: Layout) -> tuple[type[Line] | type[Field], ...]:
     factors = [factor for part in layout.kernel.components for factor in part.factors]
     periodic = [factor for factor in factors if isinstance(factor, Periodic)]
     if not layout.single:
-        if periodic:
-            raise ValueError(
-                f"{periodic[0]!r}: periodic kernels are for models of one input so far, and this "
-                f"one has {len(layout.over)}. Take SHO along that input, or one input alone."
-            )
+        check_circles(layout)
         return (Field,)
     if periodic:
         return (Series,)

@@ -17,7 +17,7 @@ import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.data.columns import Layout, Table, spread
-from asvgp.data.inputs import check_domain
+from asvgp.data.inputs import check_domain, check_pair
 from asvgp.data.settings import Settings
 from asvgp.diagnostics.facts import Facts
 from asvgp.kernels import Kernel, Linear, in_time
@@ -238,7 +238,7 @@ class Structure(Protocol[AnyPosterior]):
     def covers(self, points: Points, stats: Statistics) -> bool:
         """Return True if all points lie inside the statistics' domain."""
         pairs = zip(points.ranges, self.grids(stats), strict=True)
-        return all(grid.lower <= low and high <= grid.upper for (low, high), grid in pairs)
+        return all(bool(grid.holds(ends).all()) for ends, grid in pairs)
 
     def check_inside(self, settings: Settings, points: Points, stats: Statistics) -> None:
         """Check that points, which must not extend the domain, lie inside it."""
@@ -306,6 +306,7 @@ class Structure(Protocol[AnyPosterior]):
         Points must lie in the user's. Those that are not the ``first`` need no range.
         """
         pairs, over, found = self.pairs(settings), self.layout.over, []
+        periods = self.layout.periods
         for place, column in enumerate(self.layout.used):
             pair, axis = pairs[over.index(column)], self.axes[place]
             lower, upper = points.ranges[place]
@@ -313,6 +314,9 @@ class Structure(Protocol[AnyPosterior]):
             if points.width is not None:
                 width = points.width
                 upper = float((points.x + width).max())
+            if (period := periods[place]) is not None:
+                found.append(self._circle(place, pair, period))
+                continue
             usual = 0.0 < upper - lower < DATA.widest_range
             if pair is None and (usual or not first):
                 found.append((lower, upper))
@@ -325,6 +329,22 @@ class Structure(Protocol[AnyPosterior]):
             name = self.name(place)
             found.append(check_domain(pair, x, lower, upper, width, axis, name, example))
         return found
+
+    def _circle(self, place: int, pair: Any, period: float) -> Ends:
+        """Return one period from zero on, or from the beginning of the user's domain."""
+        if pair is None:
+            return 0.0, period
+        axis = self.axes[place]
+        ends = pair if axis is None else axis.to_seconds(list(pair), name="domain")
+        lower, upper = check_pair(ends, axis, self.name(place))
+        if abs(upper - lower - period) > 1e-9 * period:
+            raise ValueError(
+                f"{self.name(place)}: the domain of a periodic kernel is one period, "
+                f"{period:g}{' seconds' * (axis is not None)}, and domain={pair!r} is "
+                f"{upper - lower:g} long. Any X is inside it, modulo the period; None in its place "
+                "does as well."
+            )
+        return lower, lower + period
 
     def name(self, place: int) -> str:
         """Return what messages call the column of an input."""

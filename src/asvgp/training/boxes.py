@@ -25,7 +25,8 @@ def boxes(
 
     The boxes are spread over the domain, hold data, and are always the same. The list is empty
     for a small field, and if there are smooths or effects other than constants, whose sums are
-    not kept cell by cell.
+    not kept cell by cell. A box goes all around a circle; if that is too long for boxes, there
+    are none.
     """
     D, plain = len(plan.inputs), all(isinstance(e, Constant) for e in kernel.effects)
     if not 2 <= D < len(FIELD.box_sides) or plan.smooths or not plain:
@@ -33,6 +34,11 @@ def boxes(
     multiple = FIELD.box_alignment[D]
     shape = [-(-grid.cells // f) for grid, f in zip(stats.grids, coarsening, strict=True)]
     side = [multiple * max(1, min(FIELD.box_sides[D], n) // multiple) for n in shape]
+    for d, grid in enumerate(stats.grids):
+        if grid.cyclic:
+            side[d] = shape[d]
+    if np.prod(side) > 2 * FIELD.box_sides[D] ** D:
+        return []
     if np.prod(shape) < FIELD.boxes_from * FIELD.boxes * FIELD.box_sides[D] ** D:
         return []
     sides = [s * f for s, f in zip(side, coarsening, strict=True)]
@@ -75,7 +81,9 @@ def _squares(stats: Statistics) -> np.ndarray:
 def _cut(stats: Statistics, squares, box: tuple[slice, ...], weight: float) -> Statistics:
     """Return the statistics on a box of cells, as if it were all there is."""
     grids = tuple(
-        Grid(0.0, grid.spacing * (part.stop - part.start), part.stop - part.start)
+        grid
+        if grid.cyclic
+        else Grid(0.0, grid.spacing * (part.stop - part.start), part.stop - part.start)
         for grid, part in zip(stats.grids, box, strict=True)
     )
     targets, share = stats.targets[(slice(None), *box)], weight / stats.weight

@@ -29,6 +29,7 @@ from asvgp.model.levels import (
     levels_by_tolerance,
     longest_in_cells,
     marginal_moments,
+    most_doublings,
     next_coarsening,
     scale_of,
     widths_by_digits,
@@ -220,6 +221,7 @@ class FieldSchedule:
         for term, grid, degree in smooths:
             if state is None:
                 level = ceil(log2(grid.cells / FIELD.first_smooth_cells))
+                level = min(level, most_doublings(grid))
             else:
                 (process,) = state.kernel.components[term].factors
                 ratio = scale_of(process) / grid.spacing
@@ -227,7 +229,7 @@ class FieldSchedule:
                     level = floor(log2(ratio / FIELD.smooth_length[degree > 1]))
                 else:  # as given, but for what could not be factored
                     level = ceil(log2(ratio / longest_in_cells([degree])))
-                level = min(level, floor(log2(max(grid.cells / 4, 1))))
+                level = min(level, most_doublings(grid) - (0 if grid.cyclic else 1))
             widths.append(2 ** max(0, level))
         if state is not None:
             # From stage to stage in one direction only, or training would go in circles.

@@ -20,9 +20,9 @@ from asvgp.kernels import SHO, Kernel, Periodic, Sum
 from asvgp.model.bound import Bound
 from asvgp.model.effects import without_centres
 from asvgp.model.exact import ExactEngine, distinct_inputs
+from asvgp.model.moments import CellMoments
 from asvgp.model.series.engine import SeriesEngine
 from asvgp.model.series.levels import plan_for
-from asvgp.model.series.moments import SeriesMoments
 from asvgp.model.series.plan import SeriesPlan
 from asvgp.model.series.tables import SeriesTables
 from asvgp.policies import LINE, SERIES, START
@@ -54,7 +54,7 @@ class SeriesSchedule:
         self.problem, self.auto, self.attempts = problem, auto, attempts
         self.stats = without_centres(problem.kernel, stats)
         self.powers = stats.degree
-        self._moments = SeriesMoments(self.stats.moments)
+        self._moments = CellMoments(self.stats.moments)
         self.levels: list[Level] = []
         self._plain = without_effects(problem.kernel, self.stats)
         self._stage = 0

@@ -22,16 +22,19 @@ class Space:
 
     Function i of an input with degree k and level r lives on the finest cells
     ``[(i - k) 2**r, (i + 1) 2**r)`` that the grid has; the last cell may reach past the end.
+    Around a circle they go on from its last cell to its first.
     """
 
     degrees: tuple[int | None, ...]  # None in an input in which the component is constant
     levels: tuple[int, ...]  # without meaning where the degree is None
+    circles: tuple[int, ...] = ()  # inputs that are circles
 
     def lines(self, cells: tuple[int, ...]) -> tuple["Line", ...]:
         """Return the component's functions along each input."""
+        along = enumerate(zip(self.degrees, self.levels, cells, strict=True))
         return tuple(
-            Line(0, n, n) if degree is None else Line(degree, 2**level, n)
-            for degree, level, n in zip(self.degrees, self.levels, cells, strict=True)
+            Line(0, n, n) if degree is None else Line(degree, 2**level, n, d in self.circles)
+            for d, (degree, level, n) in along
         )
 
     def counts(self, cells: tuple[int, ...]) -> tuple[int, ...]:
@@ -60,28 +63,39 @@ class Range:
 
 @dataclass(frozen=True)
 class Line:
-    """Functions of one component along one input of ``cells`` finest cells."""
+    """Functions of one component along one input of ``cells`` finest cells.
+
+    A ``cyclic`` line is a circle, on which function ``count + i`` is function i.
+    """
 
     degree: int
     width: int
     cells: int
+    cyclic: bool = False
 
     @property
     def count(self) -> int:
         """Number of functions."""
-        return -(-self.cells // self.width) + self.degree
+        return -(-self.cells // self.width) + (0 if self.cyclic else self.degree)
 
     def alive(self, edges: Index) -> Range:
         """Return the functions alive on each interval between the edges."""
         first = edges[:-1] // self.width
         stop = (edges[1:] - 1) // self.width + self.degree + 1
-        return Range(first.astype(np.int32), (stop - first).astype(np.int32))
+        return Range(first.astype(np.int32), np.minimum(stop - first, self.count).astype(np.int32))
+
+    @property
+    def numbers(self) -> Index:
+        """Numbers of the functions that a line of these cells would have."""
+        return (np.arange(self.count + self.degree * self.cyclic) % self.count).astype(np.int32)
 
     def halvings(self, nested: list[Index]) -> Index:
         """Count the halvings of the input that leave each function inside one interval."""
-        i = np.arange(self.count)
+        i = self.numbers
         first = np.maximum(i - self.degree, 0) * self.width
         stop = np.minimum((i + 1) * self.width, self.cells)
+        if self.cyclic:  # these are alive at both ends
+            stop[i < self.degree] = self.cells
         inside = [edges[np.searchsorted(edges, first, "right")] >= stop for edges in nested]
         return np.count_nonzero(inside, axis=0).astype(np.int32) - 1
 

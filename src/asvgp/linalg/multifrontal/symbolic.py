@@ -141,7 +141,8 @@ def symbolic(
     numbering = _number(cells, spaces, columns)
     lines = numbering.lines
     widths = [{component[d].width for component in lines} for d in range(len(cells))]
-    dissection = dissect(cells, leaf or default_leaf(spaces), widths)
+    leaf = _within_circles(leaf or default_leaf(spaces), lines)
+    dissection = dissect(cells, leaf, widths)
     intervals = tuple(nested[-1] for nested in dissection.nested)
     leaf_index = _leaf_index(numbering, dissection)
     tree = Tree(
@@ -175,8 +176,26 @@ def default_leaf(spaces: tuple[Space, ...]) -> tuple[int, ...]:
     return tuple(max(least, *(degree or 0 for degree in degrees)) for degrees in inputs)
 
 
+def _within_circles(leaf: tuple[int, ...], lines: list[tuple[Line, ...]]) -> tuple[int, ...]:
+    """Return leaves of at most half a circle, on which no function meets itself again."""
+    sizes = list(leaf)
+    for line, d in ((line, d) for component in lines for d, line in enumerate(component)):
+        if line.cyclic:
+            sizes[d] = min(sizes[d], line.cells // 2)
+            if line.cells % line.width or line.count < max(2 * line.degree, 2):
+                raise ValueError(
+                    f"{line.cells} cells around a circle, {line.width} to a spline's, are too few "
+                    f"or do not divide evenly: degree {line.degree} needs "
+                    f"{max(2 * line.degree, 2)} whole ones."
+                )
+    return tuple(sizes)
+
+
 class _Numbering(NamedTuple):
-    """Function i of component c has the number ``starts[c] + strides[c] @ i``."""
+    """Function i of component c has the number ``starts[c] + strides[c] @ i``.
+
+    Around a circle i is modulo its count.
+    """
 
     lines: list[tuple[Line, ...]]
     starts: Index
@@ -212,7 +231,7 @@ def _leaf_index(numbering: _Numbering, dissection: Dissection) -> Index:
         for d, line in enumerate(component):
             here = dissection.alive(line, d, depth)
             i = np.arange(here.length, dtype=np.int32)
-            step = (here.first[:, None] + i) * numbering.strides[c, d]
+            step = (here.first[:, None] + i) % line.count * numbering.strides[c, d]
             number = (number[:, :, None] + step[:, None]).reshape(num_leaves, -1)
             alive = (alive[:, :, None] & (i < here.count[:, None])[:, None]).reshape(num_leaves, -1)
         blocks.append(np.where(alive, number, np.int32(-1)))
@@ -265,7 +284,8 @@ def _fronts(
     lasts = np.concatenate([each for component in last_depth for each in component])
     stays = np.where(lasts <= depth, np.arange(lasts.size), lasts.size)
     following = np.append(np.minimum.accumulate(stays[::-1])[::-1], lasts.size)
-    lines = first, count, lasts, following, offsets
+    along = np.concatenate([line.numbers for component in numbering.lines for line in component])
+    lines = first, count, along, lasts, following, offsets
     functions = *lines, numbering.starts, numbering.strides, depth
 
     counts = np.zeros((len(first), depth + 1), dtype=np.int32)
@@ -281,16 +301,34 @@ def _fronts(
     columns = _column_numbers(numbering)
     places = places[:, depth, None] + np.arange(numbering.columns)
     np.put_along_axis(rows, places, columns[None], axis=1)
+    if any(line.cyclic for component in numbering.lines for line in component):
+        _sort(rows, p, counts, numbering.size)
     return rows, p, num_pivots, num_boundary
 
 
+def _sort(rows: Index, p: int, counts: Index, size: int) -> None:
+    """Sort rows of the same depth of elimination by their numbers, in place.
+
+    Fronts copy halves of symmetric matrices, so that rows must come in the same order in all of
+    them; the rows of a box at the seam of a circle were visited in another one.
+    """
+    begins = np.zeros((len(rows), rows.shape[1] + 1), dtype=np.int64)
+    ends = p + np.cumsum(counts[:, 1:], axis=1)
+    np.add.at(begins, (np.arange(len(rows))[:, None], ends), 1)
+    begins[:, p] += 1
+    group = np.cumsum(begins, axis=1)[:, :-1]
+    key = group * np.int64(size + 1) + np.where(rows < 0, size, rows)
+    rows[:] = np.take_along_axis(rows, np.argsort(key, axis=1, kind="stable"), axis=1)
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _visit(places, rows, first, count, lasts, following, offsets, starts, strides, depth):
+def _visit(places, rows, first, count, along, lasts, following, offsets, starts, strides, depth):
     """Pass over the rows of every front in the order of their numbers.
 
     A function eliminated e levels above the front is written to ``rows[b, places[b, e]]``
-    (unless there are no rows), and that place moves on by one. ``following`` holds the next
-    function along a line that its input alone keeps from being eliminated below.
+    (unless there are no rows), and that place moves on by one. ``along`` holds the numbers of
+    the functions along their lines, ``following`` the next function along a line that its input
+    alone keeps from being eliminated below.
     """
     num_boxes, num_components, num_inputs = first.shape
     inner = num_inputs - 1
@@ -302,19 +340,19 @@ def _visit(places, rows, first, count, lasts, following, offsets, starts, stride
             begin = offsets[c, inner] + first[b, c, inner]
             stop = begin + count[b, c, inner]
             for line in range(num_lines):
-                number = starts[c] - offsets[c, inner]
+                number = starts[c]
                 outer = depth + 1  # depth of elimination by the outer inputs
                 for d in range(inner - 1, -1, -1):
                     i = first[b, c, d] + line % count[b, c, d]
                     line //= count[b, c, d]
-                    number += i * strides[c, d]
+                    number += along[offsets[c, d] + i] * strides[c, d]
                     last = lasts[offsets[c, d] + i]
                     outer = last if last < outer else outer
                 i = begin if outer <= depth else following[begin]
                 while i < stop:
                     e = depth - (outer if outer < lasts[i] else lasts[i])
                     if rows.shape[0] > 0:
-                        rows[b, places[b, e]] = number + i
+                        rows[b, places[b, e]] = number + along[i]
                     places[b, e] += 1
                     i = i + 1 if outer <= depth else following[i + 1]
 

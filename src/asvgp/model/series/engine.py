@@ -21,7 +21,7 @@ from asvgp.model.effects import Centring, column_precisions, without_centres
 from asvgp.model.engine import Forms, NoiseModel, Remembered
 from asvgp.model.grid import Solution
 from asvgp.model.grid_prior import TermForms
-from asvgp.model.series.moments import SeriesMoments
+from asvgp.model.moments import CellMoments
 from asvgp.model.series.plan import SeriesPlan
 from asvgp.model.series.tables import SeriesTables
 from asvgp.model.series.terms import Season, Term, terms_of
@@ -50,12 +50,12 @@ class SeriesEngine:
         plan: SeriesPlan,
         statistics: Statistics,
         tables: SeriesTables | None = None,
-        moments: SeriesMoments | None = None,
+        moments: CellMoments | None = None,
     ):
         statistics = without_centres(kernel, statistics)
         self.kernel, self.plan, self.statistics = kernel, plan, statistics
         self.tables = tables or SeriesTables(kernel, plan)
-        self.moments = moments or SeriesMoments(statistics.moments)
+        self.moments = moments or CellMoments(statistics.moments)
         self.size, self.outputs = self.tables.size, len(statistics.squares)
         self.device = Cpu()
         self.centring = Centring(statistics.column_centre, statistics.centre, kernel.intercept)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from asvgp.basis import Grid
 from asvgp.kernels import SHO, Component, Kernel, Periodic
-from asvgp.model.series.moments import SeriesMoments
+from asvgp.model.moments import CellMoments
 from asvgp.model.series.plan import Along, Around, Part, SeriesPlan
 from asvgp.model.series.terms import terms_of
 from asvgp.policies import SERIES
@@ -23,7 +23,7 @@ class Data(NamedTuple):
     """What the choice asks of the data."""
 
     grid: Grid
-    moments: SeriesMoments
+    moments: CellMoments
     weight: float
 
 
@@ -33,11 +33,11 @@ def plan_for(
     stats: Statistics,
     powers: int,
     tolerance: float,
-    moments: SeriesMoments | None = None,
+    moments: CellMoments | None = None,
 ) -> SeriesPlan:
     """Return a plan that loses at most ``tolerance`` nats per datum, as far as cells allow."""
     each = 2.0 * noise * stats.count / max(1, len(kernel.components))
-    data = Data(stats.grid, moments or SeriesMoments(stats.moments), stats.weight)
+    data = Data(stats.grid, moments or CellMoments(stats.moments), stats.weight)
     # seasons have few functions, whatever is asked of them
     share = {True: each * min(tolerance, SERIES.tolerances[-1]), False: each * tolerance}
     parts = tuple(

@@ -16,9 +16,9 @@ from asvgp.kernels import Component, Kernel, Periodic
 from asvgp.linalg.cells import elements as loops
 from asvgp.linalg.multifrontal import Space
 from asvgp.model.axis import Axis
+from asvgp.model.circle import CircleAxis, parts_of_cells
 from asvgp.model.grid_prior import TermForms
-from asvgp.model.series.circle import CircleAxis, parts_of_cells
-from asvgp.model.series.moments import SeriesMoments
+from asvgp.model.moments import CellMoments
 from asvgp.model.series.plan import Part, SeriesPlan
 from asvgp.model.series.wave import WaveAxis
 
@@ -28,11 +28,6 @@ class SplineAxis(Axis):
 
     def __init__(self, process: Component, grid: Grid, degree: int, level: int):
         super().__init__(process, grid, degree, level, degree)
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """Numbers of the functions alive on each cell of their own, (cells, degree + 1)."""
-        return np.arange(self.grid.cells)[:, None] + np.arange(self.degree + 1)
 
     @property
     def parts(self) -> Array:
@@ -49,12 +44,7 @@ class SplineAxis(Axis):
         """What the prior of the first state adds to the element of the first cell."""
         return self.blocks[1]
 
-    @property
-    def d_log_det(self) -> Array:
-        """Derivatives of ``log|K|``."""
-        return self.prior.d_log_det[:-1]
-
-    def trace(self, moments: SeriesMoments) -> tuple[float, Array]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def trace(self, moments: CellMoments) -> tuple[float, Array]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return ``tr(K^-1 G)`` of moments on the finest cells, and its derivatives."""
         sums = moments.cumulative(self.level, 2 * self.degree + 1)
         trace, d_trace = self.prior.trace(pair_columns(self.degree)[0], sums)
@@ -129,7 +119,7 @@ class Trend:
         last = 0.5 * (outputs * (trace - self.size) + energy)
         return TermForms(trace, energy, np.append(slopes, last))
 
-    def missed(self, moments: SeriesMoments, weight: float) -> tuple[float, Array]:
+    def missed(self, moments: CellMoments, weight: float) -> tuple[float, Array]:
         """Return the prior variance that the functions miss at the data, and its derivatives."""
         trace, d_trace = self.axis.trace(moments)
         missed = self.variance * max(weight - trace, 0.0)
@@ -179,7 +169,7 @@ class Season:
         last = 0.5 * (outputs * (trace - self.size) + energy)
         return TermForms(trace, energy, np.append(slopes, last))
 
-    def missed(self, moments: SeriesMoments, weight: float) -> tuple[float, Array]:
+    def missed(self, moments: CellMoments, weight: float) -> tuple[float, Array]:
         """Return the prior variance that the functions miss at the data, and its derivatives."""
         trace, d_trace = self.circle.trace(moments)
         missed = self.variance * max(weight - trace, 0.0)
@@ -276,13 +266,13 @@ class Drift:
         pair = (phase, slopes) if self.phase_first else (slopes, phase)
         return np.concatenate([*pair, [last]])
 
-    def missed(self, moments: SeriesMoments, weight: float) -> tuple[float, Array]:
+    def missed(self, moments: CellMoments, weight: float) -> tuple[float, Array]:
         """Return the prior variance that the functions miss at the data, and its derivatives."""
         axis, circle = self.axis, self.circle
         finest = moments.finest
-        around = SeriesMoments(contract(finest, circle.variance_polynomials))
+        around = CellMoments(contract(finest, circle.variance_polynomials))
         trace, slopes = axis.trace(around)
-        _, phase = circle.trace(SeriesMoments(contract(finest, _variances(axis))))
+        _, phase = circle.trace(CellMoments(contract(finest, _variances(axis))))
         missed = self.variance * max(weight - trace, 0.0)
         return missed, self._gradient(-self.variance * slopes, -self.variance * phase, missed)
 

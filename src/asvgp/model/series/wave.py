@@ -17,8 +17,8 @@ from numpy.polynomial import Legendre, Polynomial
 from asvgp.basis import Array, Grid
 from asvgp.kernels import Component
 from asvgp.linalg.chain.blocks import chain_of_blocks
-from asvgp.model.series.circle import shifts
-from asvgp.model.series.moments import SeriesMoments
+from asvgp.model.circle import shifts
+from asvgp.model.moments import CellMoments
 
 
 @lru_cache
@@ -208,7 +208,7 @@ class WaveAxis:
         finest = own @ _legendre_parts(size - 1, self.level).transpose(1, 0, 2).reshape(size, -1)
         return finest.reshape(-1, size)[: self.fine.cells]
 
-    def trace(self, moments: SeriesMoments) -> tuple[float, Array]:
+    def trace(self, moments: CellMoments) -> tuple[float, Array]:
         """Return ``tr(K^-1 G)`` of moments on the finest cells, and its derivatives."""
         own = moments.joined(_legendre_parts(2 * self.degree, self.level))
         outer, size = 2 * self.states, self.degree + 1

@@ -1,4 +1,4 @@
-"""Moments on the finest cells of a series, and what every evaluation needs of them.
+"""Moments on the finest cells along one input, and what every evaluation needs of them.
 
 Sums on wider cells depend on the data alone. They are made when first needed and kept.
 """
@@ -11,12 +11,12 @@ from asvgp.basis import Array
 from asvgp.statistics.nesting import coarsen_sums, power_maps
 
 
-class SeriesMoments:
+class CellMoments:
     """Moments per finest cell in powers of s, (cells, powers).
 
     Examples
     --------
-    >>> moments = SeriesMoments(np.array([[1.0, 0.5], [2.0, 1.0], [4.0, 4.0]]))
+    >>> moments = CellMoments(np.array([[1.0, 0.5], [2.0, 1.0], [4.0, 4.0]]))
     >>> moments.coarse(1, 2).tolist()
     [[3.0, 1.75], [4.0, 2.0]]
     >>> moments.folded(2, 1).ravel().tolist()

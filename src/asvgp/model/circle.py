@@ -14,7 +14,7 @@ import numpy as np
 
 from asvgp.basis import Array, Grid, bspline_coefficients, operator_gram
 from asvgp.kernels import Periodic
-from asvgp.model.series.moments import SeriesMoments
+from asvgp.model.moments import CellMoments
 
 
 class CircleAxis:
@@ -66,13 +66,32 @@ class CircleAxis:
         return row
 
     @cached_property
-    def _spectrum(self) -> Array:
-        """Eigenvalues of K, which belong to the frequencies of the discrete transform."""
-        return _eigenvalues(self._circulant(self.element))
+    def _spectra(self) -> tuple[Array, Array]:
+        """Eigenvalues of K, of the frequencies of the discrete transform, and derivatives.
 
-    @cached_property
+        With ``L = (d + a)**m`` they are sums over r of ``a**(2 r)`` times what the splines'
+        ``m - r``-th derivatives have. No term is negative, so that the eigenvalues of smooth
+        functions keep all digits, however much smaller than others they are.
+        """
+        form, m = self._form, len(self._form.operator) - 1
+        rate = form.operator[-2] / m
+        angle = 2.0 * np.pi * np.arange(self.count) / self.count
+        steps = 4.0 * np.sin(0.5 * angle) ** 2  # of the squared first differences
+        values, slopes = np.zeros(self.count), np.zeros(self.count)
+        for r in range(m + 1):
+            term = comb(m, r) * rate ** (2 * r) * steps ** (m - r)
+            term *= _sampled(2 * (self.degree - m + r) + 1, angle)
+            values, slopes = values + term, slopes - 2.0 * r * term
+        density = exp(-form.log_density)
+        return values * density, (slopes - form.d_log_density[0] * values) * density
+
+    @property
+    def _spectrum(self) -> Array:
+        return self._spectra[0]
+
+    @property
     def _d_spectrum(self) -> Array:
-        return _eigenvalues(self._circulant(self.d_element[0]))
+        return self._spectra[1]
 
     @cached_property
     def matrix(self) -> Array:
@@ -112,6 +131,11 @@ class CircleAxis:
         return _matrix(np.fft.ifft(1.0 / self._spectrum).real)
 
     @cached_property
+    def d_inverse(self) -> Array:
+        """Derivatives of K^-1."""
+        return _matrix(np.fft.ifft(-self._d_spectrum / self._spectrum**2).real)[None]
+
+    @cached_property
     def square(self) -> Array:
         """``phi' K^-1 phi`` on every cell of the circle, in powers of its s."""
         return self._square(1.0 / self._spectrum)
@@ -121,7 +145,7 @@ class CircleAxis:
         """``phi' K^-1 phi`` on the finest cells of a cell, (width, 2 degree + 1)."""
         return self.square @ shifts(2 * self.degree, self.width)
 
-    def trace(self, moments: SeriesMoments) -> tuple[float, Array]:
+    def trace(self, moments: CellMoments) -> tuple[float, Array]:
         """Return ``tr(K^-1 G)`` of moments on the finest cells, and its derivatives."""
         size = 2 * self.degree + 1
         folded = moments.folded(self.width, size)
@@ -147,8 +171,13 @@ def parts_of_cells(degree: int, width: int) -> Array:
     return bspline_coefficients(degree) @ shifts(degree, width)
 
 
-def _eigenvalues(row: Array) -> Array:
-    return np.fft.fft(row).real
+def _sampled(degree: int, angle: Array) -> Array:
+    """Return the transform of a B-spline of odd degree at the knots, which is positive."""
+    knots = bspline_coefficients(degree)[:, 0]  # from the last on that is alive at a knot
+    middle = degree // 2
+    return knots[middle] + 2.0 * sum(
+        knots[middle + i] * np.cos(i * angle) for i in range(1, middle + 1)
+    )
 
 
 def _matrix(row: Array) -> Array:
