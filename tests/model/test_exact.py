@@ -12,7 +12,7 @@ from asvgp.kernels import Periodic
 from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import lower_bound, upper_bound
 from asvgp.model.exact import ExactEngine, distinct_inputs
-from asvgp.model.exact_matrix import DenseMatrix, RegularMatrix
+from asvgp.model.exact_matrix import DenseMatrix, Lags, RegularMatrix
 from asvgp.statistics import Statistics
 
 NOISE = 0.05
@@ -175,3 +175,11 @@ def test_solutions_and_draws_have_the_covariance_of_f_and_the_effects():
     np.testing.assert_allclose(plain.solve(np.eye(n)), covariance, atol=1e-9)
     root = plain.draw(np.eye(n))
     np.testing.assert_allclose(root @ root.T, covariance, atol=1e-9)
+
+
+def test_regular_inputs_need_not_lie_on_cells():
+    x = 0.7 * np.delete(np.arange(40.0), [3, 30])
+    lags = Lags(x, 0.25)
+    assert lags.regular
+    assert lags.holes.tolist() == [3, 30]
+    np.testing.assert_allclose(lags.matrix(lags.values), np.abs(x[:, None] - x), atol=1e-12)

@@ -182,7 +182,7 @@ def test_a_daily_cycle_is_found(hourly, auto):
 
 def test_a_long_series_is_explored_on_a_stretch(hourly, monkeypatch):
     stats, kernel = hourly, Matern32() + Periodic(24.0) + Constant()
-    short = replace(SERIES, window_cells=200)  # by which this series is long
+    short = replace(SERIES, window_inputs=(200,), cheap_functions=0)  # by which it is long
     monkeypatch.setattr("asvgp.training.schedule_series.SERIES", short)
     schedule = SeriesSchedule(problem(kernel), stats, auto=False)
     trained = train(schedule)

@@ -32,15 +32,16 @@ class Lags:
 
     def __init__(self, x: Array, spacing: float):
         self.spacing = spacing
-        place = (x - x[0]) / spacing
+        gaps = np.diff(x)
+        step = float(np.min(gaps)) if len(gaps) else spacing
+        # the smallest gap is known to few digits only, its multiples over the span to many
+        step = float(x[-1] - x[0]) / max(1.0, np.rint((x[-1] - x[0]) / step)) or spacing
+        place = (x - x[0]) / step
         whole = np.rint(place)
         self.regular = bool(np.all(np.abs(place - whole) < 1e-6))
         if self.regular:
-            self.steps = whole.astype(np.int64)
-            shared = int(np.gcd.reduce(np.diff(self.steps))) if len(x) > 1 else 1
-            self.steps //= shared
-            self.spacing = shared * spacing
-            self.values = self.spacing * np.arange(int(self.steps[-1]) + 1)
+            self.spacing, self.steps = step, whole.astype(np.int64)
+            self.values = step * np.arange(int(self.steps[-1]) + 1)
         else:
             self.steps = np.empty(0, np.int64)
             self.values, index = np.unique(np.abs(x[:, None] - x), return_inverse=True)
