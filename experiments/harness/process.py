@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from experiments.harness.environments import ROOT, Absent, interpreter
-from experiments.harness.scores import scores
+from experiments.harness.scores import Array, scores
 from experiments.harness.splits import Split
 
 METHODS = ROOT / "experiments" / "methods"
-LATE = "more than"
+NO_STD = "standard deviations are missing, or not positive"
 
 
 @dataclass(frozen=True)
@@ -82,41 +83,86 @@ def run(
         result, in words) or the scores, "fit_seconds", "predict_seconds", "memory_mib"
         (beyond the data) and the method's own "info".
     """
-    row: dict[str, Any] = {
+    ((mean, std, row),) = answers(method, [split], limit, variables)
+    if "reason" in row:
+        return row
+    if std is not None and not (std.shape == mean.shape and np.all(std > 0.0)):
+        return _named(method, split) | {"reason": NO_STD}
+    row |= scores(split.y_test, mean, std)
+    return row | ({"mean": mean, "std": std} if keep else {})
+
+
+def answers(
+    method: Method,
+    splits: Sequence[Split],
+    limit: float,
+    variables: dict[str, str] | None = None,
+    warm: bool = False,
+) -> list[tuple[Array, Array | None, dict[str, Any]]]:
+    """Train and predict on splits one after the other, in one process; nothing is scored yet.
+
+    Parameters
+    ----------
+    method : Method
+    splits : sequence of Split
+    limit : float
+        Seconds for all of them; answers given before are kept.
+    variables : dict, optional
+        More environment variables of the process.
+    warm : bool
+        Whether the method is run on a few rows of the first split beforehand, so that no
+        split's time has what is compiled; the report has "warm_seconds".
+
+    Returns
+    -------
+    list of (mean, spread, row)
+        For each split the means, the standard deviations or quantiles (None where the method
+        has neither), and a row as that of `run`, without scores.
+    """
+    rows = [_named(method, split) for split in splits]
+    nothing = np.empty(0)
+    try:
+        python = interpreter(method.environment)
+    except Absent as error:
+        return [(nothing, None, row | {"reason": str(error)}) for row in rows]
+    out: list[tuple[Array, Array | None, dict[str, Any]]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        job, target = Path(folder, "job.npz"), Path(folder, "answers")
+        target.mkdir()
+        arrays: dict[str, Any] = {"parts": len(splits), "warm": warm}
+        for i, each in enumerate(splits):
+            arrays |= {f"x{i}": each.x, f"y{i}": each.y, f"new{i}": each.x_test}
+        np.savez(job, settings=json.dumps(method.settings), **arrays)
+        command = [python, str(METHODS / method.script), str(job), str(target)]
+        reason = _wait(command, limit, variables or {})
+        for i, (row, split) in enumerate(zip(rows, splits, strict=True)):
+            answer = target / f"{i}.npz"
+            if not answer.exists():
+                out.append(
+                    (nothing, None, row | {"reason": reason or "it ended without an answer"})
+                )
+                continue
+            with np.load(answer, allow_pickle=False) as found:
+                row |= json.loads(str(found["report"]))
+                if "reason" in row:
+                    out.append((nothing, None, row))
+                    continue
+                mean, spread = found["mean"], found["spread"]
+            if not np.all(np.isfinite(mean)) or len(mean) != len(split.y_test):
+                row = _named(method, split) | {"reason": "predictions are not finite"}
+            out.append((mean, spread if len(spread) else None, row))
+    return out
+
+
+def _named(method: Method, split: Split) -> dict[str, Any]:
+    """What a row is about."""
+    return {
         "method": method.label,
         "dataset": split.dataset,
         "n": split.size,
         "seed": split.seed,
         "settings": method.settings,
     }
-    try:
-        python = interpreter(method.environment)
-    except Absent as error:
-        return row | {"reason": str(error)}
-    with tempfile.TemporaryDirectory() as folder:
-        job, answer = Path(folder, "job.npz"), Path(folder, "answer.npz")
-        settings = json.dumps(method.settings)
-        np.savez(job, x=split.x, y=split.y, x_test=split.x_test, settings=settings)
-        command = [python, str(METHODS / method.script), str(job), str(answer)]
-        reason = _wait(command, limit, variables or {})
-        if reason is not None and not answer.exists():
-            return row | {"reason": reason}
-        if reason is not None and reason.startswith(LATE):  # the answer may be half written
-            return row | {"reason": reason}
-        if not answer.exists():
-            return row | {"reason": "it ended without an answer"}
-        with np.load(answer, allow_pickle=False) as found:
-            report = json.loads(str(found["report"]))
-            if "reason" in report:
-                return row | report
-            mean, std = found["mean"], found["std"]
-    if not np.all(np.isfinite(mean)) or len(mean) != len(split.y_test):
-        return row | {"reason": "predictions are not finite"}
-    known = std if len(std) else None
-    if known is not None and not (len(std) == len(mean) and np.all(std > 0.0)):
-        return row | {"reason": "standard deviations are missing, or not positive"}
-    row |= scores(split.y_test, mean, known) | report
-    return row | ({"mean": mean, "std": known} if keep else {})
 
 
 def _wait(command: list[str], limit: float, variables: dict[str, str]) -> str | None:
@@ -136,7 +182,7 @@ def _wait(command: list[str], limit: float, variables: dict[str, str]) -> str | 
         output, _ = child.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         _kill(child)
-        return f"{LATE} {limit:.0f} s"
+        return f"more than {limit:.0f} s"
     except BaseException:  # Ctrl-C as well: nothing is left running
         _kill(child)
         raise

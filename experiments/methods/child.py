@@ -1,4 +1,4 @@
-"""The other end of `experiments.harness.process`: read a job, time a method, write the answer.
+"""The other end of `experiments.harness.process`: read a job, time a method, write the answers.
 
 Only NumPy and the standard library: it is imported in every peer's environment. A method is
 a script that ends with
@@ -6,18 +6,26 @@ a script that ends with
     child.main(fit, predict)
 
 where ``fit(x, y, settings)`` returns a model and ``predict(model, x)`` the mean and the
-standard deviation of new observations (noise included; None where the method has none). A
-model that is a dict may have "info", a dict of numbers and words for the results file, and
-"memory_mib" where the work is done in a process of its own.
+standard deviation of new observations (noise included; None where the method has none). In
+place of the standard deviation there may be quantiles, a row for each x and a column for each of
+`QUANTILES`. A model that is a dict may have "info", a dict of numbers and words for the results
+file, and "memory_mib" where the work is done in a process of its own.
+
+A job has one split or several. Each has an answer of its own, written as soon as it is known.
 """
 
 import json
+import os
 import sys
 import time
 import traceback
 import warnings
 
 import numpy as np
+
+LEVELS = [round(0.025 + 0.05 * i, 3) for i in range(20)]  # the middles of twenty equal parts
+QUANTILES = sorted([*LEVELS, 0.1, 0.9])  # and the ends of the 80 % band
+WARM_ROWS = 400  # of the first split, that a warm-up gets
 
 
 def peak_mib(status="/proc/self/status"):
@@ -36,11 +44,33 @@ def forget_peak():
 
 
 def main(fit, predict, versions=()):
-    """Do the job named on the command line: ``script.py job.npz answer.npz``."""
+    """Do the job named on the command line: ``script.py job.npz FOLDER_OF_ANSWERS``."""
     source, target = sys.argv[1:3]
     with np.load(source, allow_pickle=False) as job:
-        x, y, x_test = job["x"], job["y"], job["x_test"]
         settings = json.loads(str(job["settings"]))
+        parts = [[job[f"{name}{i}"] for name in ("x", "y", "new")] for i in range(job["parts"])]
+        warm = bool(job["warm"])
+    more = {}
+    if warm:  # compile, load what is loaded late
+        x, y, new = parts[0]
+        begin = time.perf_counter()
+        _answer(fit, predict, x[-WARM_ROWS:], y[-WARM_ROWS:], new, settings)
+        more["warm_seconds"] = time.perf_counter() - begin
+    failed = False
+    for i, (x, y, new) in enumerate(parts):
+        mean, spread, report = _answer(fit, predict, x, y, new, settings)
+        failed |= "reason" in report
+        report |= more | {"versions": {name: _version(name) for name in versions}}
+        # Whole or not at all: the process may be stopped at any time.
+        half = os.path.join(target, "half.npz")
+        np.savez(half, mean=mean, spread=spread, report=json.dumps(report))
+        os.replace(half, os.path.join(target, f"{i}.npz"))
+    if failed:
+        raise SystemExit(1)
+
+
+def _answer(fit, predict, x, y, new, settings):
+    """Train and predict: the mean, the standard deviation or quantiles, and the report."""
     forget_peak()
     before = peak_mib()
     try:
@@ -48,15 +78,14 @@ def main(fit, predict, versions=()):
             begin = time.perf_counter()
             model = fit(x, y, settings)
             trained = time.perf_counter()
-            mean, std = predict(model, x_test)
+            mean, spread = predict(model, new)
             done = time.perf_counter()
     except Exception as error:
         traceback.print_exc()
-        reason = f"{type(error).__name__}: {error}"
-        np.savez(target, report=json.dumps({"reason": reason[:300]}))
-        raise SystemExit(1) from None
-    mean = np.asarray(mean, dtype=float).reshape(-1)
-    std = np.empty(0) if std is None else np.asarray(std, dtype=float).reshape(-1)
+        return np.empty(0), np.empty(0), {"reason": f"{type(error).__name__}: {error}"[:300]}
+    spread = np.empty(0) if spread is None else np.asarray(spread, dtype=float)
+    if spread.shape[1:] != (len(QUANTILES),):
+        spread = spread.reshape(-1)
     known = model if isinstance(model, dict) else {}
     report = {
         "fit_seconds": trained - begin,
@@ -64,9 +93,8 @@ def main(fit, predict, versions=()):
         "memory_mib": known.get("memory_mib", peak_mib() - before),
         "info": _plain(known.get("info", {})),
         "warnings": list(dict.fromkeys(str(each.message)[:200] for each in said))[:3],
-        "versions": {name: _version(name) for name in versions},
     }
-    np.savez(target, mean=mean, std=std, report=json.dumps(report))
+    return np.asarray(mean, dtype=float).reshape(-1), spread, report
 
 
 def _version(name):

@@ -290,7 +290,7 @@ def test_memory_is_the_method_s_own(method):
 
 
 def test_half_an_answer_at_the_limit_is_none(method):
-    late = "import sys, time; open(sys.argv[2], 'w').write('PK'); time.sleep(300)"
+    late = "import sys, time; open(sys.argv[2] + '/half.npz', 'w').write('PK'); time.sleep(300)"
     assert process.run(method(fit=late), split(example(), 0), 2.0)["reason"] == "more than 2 s"
 
 
