@@ -41,6 +41,7 @@ EXPERIMENTS = {
     "figure6": "experiments.paper.figure6",
     "one_input": "experiments.peers.one_input",
     "several_inputs": "experiments.peers.several_inputs",
+    "forecasts": "experiments.forecasting.contest",
 }
 SHOWN = 20  # differences listed, of an experiment
 

@@ -1,4 +1,4 @@
-"""docs/paper.md and docs/benchmarks.md, from the results files and from nothing else."""
+"""The pages paper.md, benchmarks.md and forecasting.md of docs, from the results files alone."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from experiments.harness import results
 from experiments.peers import growth
 
 DOCS = results.ROOT / "docs"
-PAGES = {"paper.md": "paper", "benchmarks.md": "peers"}
+PAGES = {"paper.md": "paper", "benchmarks.md": "peers", "forecasting.md": "forecasting"}
 Found = tuple[str, ModuleType, results.Results]
 
 
 def write(folder: Path = DOCS) -> None:
-    """Write both pages from whatever results there are, and the picture of growth with M."""
+    """Write the pages from whatever results there are, and the picture of growth with M."""
     for file, package in PAGES.items():
         (folder / file).write_text(text(package), encoding="utf-8")
     if series := results.read("table2"):  # as the section about it
@@ -25,7 +25,7 @@ def write(folder: Path = DOCS) -> None:
 
 
 def text(package: str) -> str:
-    """The page about the experiments of a package, "paper" or "peers"."""
+    """The page about the experiments of a package: "paper", "peers" or "forecasting"."""
     found: list[Found] = [
         (name, importlib.import_module(module), known)
         for name, module in EXPERIMENTS.items()
@@ -134,5 +134,23 @@ after the imports and include what a method compiles, but not what Numba keeps o
 earlier run: our first fit on a machine compiles for longer, and that time is given. `make peers`
 installs the peers, `make experiment-one_input` and `make experiment-several_inputs` run them. A
 "/" is a row without a result, and the reason is given.
+""",
+    "forecasting": """# Forecasts of real series
+
+Six series, each forecast from five origins in its last tenth (48 hours ahead from at most 1,008
+hours of history; carbon dioxide 52 weeks ahead from all of it), and once for the last tenth of its
+last year (of carbon dioxide: of the whole). Nothing after an origin is known to anybody. *asvgp,
+defaults* is `GPRegressor(None).fit(time, y).forecast(...)`: it is told nothing about the series
+but its times. *Written kernel* has the kernel that a person would write for it. The others are told
+the seasons, and follow their documentation otherwise (the scripts are
+`experiments/methods/*_forecasts.py`); Prophet finds the seasons itself. AutoARIMA gets the last
+1,008 steps, because its time grows fast with them; statsforecast's methods get missing values
+interpolated. mgcv is not here: R could not be installed.
+
+The MASE is the mean absolute error divided by that of the seasonal naive forecast over the history;
+the CRPS is that of the whole predictive distribution, from its quantiles, divided by the same. Of
+the values to come, 80 and 95 in a hundred should lie inside the bands. Each method runs in a
+process of its own, once on a few rows before its time is taken; it has two minutes for the origins
+of a series, and a "/" is one without a result.
 """,
 }

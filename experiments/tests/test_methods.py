@@ -145,7 +145,8 @@ def test_the_paper_s_methods_are_given_settings_that_their_scripts_read():
 
 def test_every_script_is_run_here():
     run = {method.script for method, _ in RUNS} | {"asvgp_grid.py"}  # with the map it is for
-    assert set(SCRIPTS) <= run
+    forecasts = {script for script in SCRIPTS if script.endswith("_forecasts.py")}
+    assert set(SCRIPTS) - forecasts <= run  # those have a test beside that of forecasts
 
 
 def test_settings_of_another_name_would_be_fit_data():
