@@ -18,6 +18,7 @@ from scipy.fft import next_fast_len
 from asvgp.basis import Array
 
 _REFINEMENTS = 3  # of a solution, at most
+_ROUNDING = 1e-14  # of the largest term: a smaller error is not worth a refinement
 
 
 class Toeplitz:
@@ -61,24 +62,25 @@ class Toeplitz:
         circulant = np.zeros(self._length)
         circulant[: self.size] = self.column
         circulant[self._length - self.size + 1 :] = self.column[:0:-1]
-        x, z, whole = (rfft(v, self._length)[:, None] for v in (self.first, z, circulant))
+        x, z, whole = (rfft(v, self._length) for v in (self.first, z, circulant))
         return x, z, whole
 
     def multiply(self, vectors: Array) -> Array:
         """Return ``A`` times vectors, (n, columns)."""
-        return self._convolved(self._spectra[2], vectors)
+        return self._convolved(self._spectra[2], vectors.T).T
 
     def solve(self, vectors: Array) -> Array:
         """Return ``A^-1`` times vectors, (n, columns), refined until it no longer gains."""
-        out = self._apply_inverse(vectors)
-        error = np.inf
+        rows = np.ascontiguousarray(vectors.T)
+        out, error = self._apply_inverse(rows), np.inf
         for _ in range(_REFINEMENTS):
-            left = vectors - self.multiply(out)
+            left = rows - self._convolved(self._spectra[2], out)
             now = float(np.max(np.abs(left), initial=0.0))
-            if not now < 0.5 * error:
+            enough = _ROUNDING * self.column[0] * float(np.max(np.abs(out), initial=0.0))
+            if now <= enough or not now < 0.5 * error:
                 break
             out, error = out + self._apply_inverse(left), now
-        return out
+        return out.T
 
     def inverse_columns(self, numbers: Array) -> Array:
         """Return some columns of the inverse, (n, len(numbers)); numbers increase."""
@@ -93,37 +95,40 @@ class Toeplitz:
         """
         n, x = self.size, self.first
         steps = np.arange(n)
-        total = np.zeros(n)
+        both = np.stack([x, np.concatenate([[0.0], x[:0:-1]])])
         # of L(v) L(v)', along diagonal d: sum_m (n - d - m) v_m v_{m+d}
-        for sign, start in ((1.0, x), (-1.0, np.concatenate([[0.0], x[:0:-1]]))):
-            weighted = correlate((n - steps) * start, start)
-            total += sign * (weighted - steps * correlate(start, start))
+        plain, weighted = rfft(both, self._length), rfft((n - steps) * both, self._length)
+        signs = np.array([[1.0], [-1.0]])
+        first = irfft(np.sum(signs * weighted.conj() * plain, axis=0), self._length)[:n]
+        second = irfft(np.sum(signs * np.abs(plain) ** 2, axis=0), self._length)[:n]
+        total = first - steps * second
         total[1:] *= 2.0
         return total / x[0]
 
-    def _apply_inverse(self, vectors: Array) -> Array:
+    def _apply_inverse(self, rows: Array) -> Array:
         x, z, _ = self._spectra
-        first = self._convolved(x, self._convolved(x.conj(), vectors))
-        second = self._convolved(z, self._convolved(z.conj(), vectors))
+        first = self._convolved(x, self._convolved(x.conj(), rows))
+        second = self._convolved(z, self._convolved(z.conj(), rows))
         return (first - second) / self.first[0]
 
-    def _convolved(self, spectrum: Array, vectors: Array) -> Array:
-        transformed = rfft(vectors, self._length, axis=0)
-        return irfft(spectrum * transformed, self._length, axis=0)[: self.size]
+    def _convolved(self, spectrum: Array, rows: Array) -> Array:
+        return irfft(spectrum * rfft(rows, self._length), self._length)[:, : self.size]
 
 
-def correlate(a: Array, b: Array) -> Array:
-    """Return ``sum_m a_m b_{m+d}`` for every d from 0 to n - 1, of arrays (n,) or (n, columns).
+def self_correlation(rows: Array) -> Array:
+    """Return ``sum_m a_m a_{m+d}`` for every d from 0 to n - 1, summed over the rows a.
 
     Examples
     --------
-    >>> correlate(np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0, 1.0])).round(9).tolist()
-    [4.0, 2.0, 1.0]
+    >>> self_correlation(np.array([[1.0, 2.0, 3.0]])).round(9).tolist()
+    [14.0, 8.0, 3.0]
     """
-    n = len(a)
+    n = rows.shape[1]
     length = _fast_length(n)
-    product = np.conj(rfft(a, length, axis=0)) * rfft(b, length, axis=0)
-    return irfft(product, length, axis=0)[:n]
+    spectrum = rfft(rows, length)
+    power = np.einsum("ij,ij->j", spectrum.real, spectrum.real)
+    power += np.einsum("ij,ij->j", spectrum.imag, spectrum.imag)
+    return irfft(power, length)[:n]
 
 
 def _fast_length(n: int) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, get_lapack_funcs, solve_triangular
 
 from asvgp.basis import Array
-from asvgp.linalg.toeplitz import Toeplitz, correlate
+from asvgp.linalg.toeplitz import Toeplitz, self_correlation
 from asvgp.policies import SERIES
 
 _POTRF, _POTRI = get_lapack_funcs(("potrf", "potri"), dtype=np.float64)
@@ -71,9 +71,9 @@ class Lags:
         """Return the sums by distance of ``vectors vectors'``, of (n, columns)."""
         if not self.regular:
             return self.sums(vectors @ vectors.T)
-        padded = np.zeros((len(self.values), vectors.shape[1]))
-        padded[self.steps] = vectors
-        return both_sides(correlate(padded, padded).sum(axis=1))
+        padded = np.zeros((vectors.shape[1], len(self.values)))
+        padded[:, self.steps] = vectors.T
+        return both_sides(self_correlation(padded))
 
 
 def both_sides(sums: Array) -> Array:
@@ -157,8 +157,8 @@ class RegularMatrix:
         """Sums of the inverse's entries by distance."""
         sums = self._whole.inverse_sums()
         if len(self._holes):
-            half = solve_triangular(self._root, self._at_holes.T, lower=True).T
-            sums -= both_sides(correlate(half, half).sum(axis=1))
+            half = solve_triangular(self._root, self._at_holes.T, lower=True)
+            sums -= both_sides(self_correlation(half))
         return sums
 
     def trace(self, noise: Array) -> float:
