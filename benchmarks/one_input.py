@@ -30,7 +30,7 @@ from asvgp.runtime.parallel import each_share
 from asvgp.statistics import Statistics
 
 SPAN = 1000.0
-DEGREE = 2  # of Matern-3/2
+DEGREE = Matern32().default_degree
 NOISE = 0.3
 
 

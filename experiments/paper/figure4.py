@@ -102,6 +102,7 @@ def splines(sample: Sample, per_input: int) -> tuple[Array, Array]:
     scale = sample.lengthscale
     settings: dict[str, Any] = {
         "num_basis": per_input,
+        "degree": 2,  # the paper's
         "noise_variance": NOISE,
         "domain": ((0.0, 1.0), (0.0, 1.0)),
         "optimizer": None,

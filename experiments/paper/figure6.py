@@ -25,7 +25,7 @@ ROWS = {False: 100_000, True: None}
 PICTURE = 2  # every second value of the grid goes into the results file
 KERNEL = "matern32(dim=0) * matern32(dim=1)"
 SPLINES = Method(
-    "AS-VGP, 100 × 100", "asvgp_grid.py", settings={"kernel": KERNEL, "num_basis": 100}
+    "AS-VGP, 100 × 100", "asvgp_grid.py", settings={"kernel": KERNEL, "num_basis": 100, "degree": 2}
 )
 METHODS = SPLINES, Method("AS-VGP, defaults", "asvgp_grid.py")
 
