@@ -124,8 +124,8 @@ class FieldPolicy:
     shortest_length_on_finest: float = 2.0  # [cells] The same under the evidence, on the finest.
     visible_length: float = 2.0  # [cells] A length that neighbours suggest shows on cells so wide.
     # [condition number] A term's K has about the product over inputs of (lengthscale in cells)**(2
-    # degree); beyond, too few of 16 digits are left. Measured: docs/fields.md: about 8 cells per
-    # lengthscale for two Matern52, 24 for two Matern32
+    # order + 2), of any degree; beyond, too few of 16 digits are left. Measured: docs/fields.md:
+    # about 8 cells per lengthscale for two Matern52, 24 for two Matern32
     longest_condition: float = 1e11
     tolerated_loss: float = 2e-3  # [nats per datum] Of the bound, to one term along one input.
     # [variance between neighbours] Under the evidence, one term may miss this along one input:

@@ -65,7 +65,8 @@ def field(objective: str = "elbo"):
     kernel = Matern32(0.2, dim=0) * Matern32(0.2, dim=1)
     problem = Problem(kernel, Gaussian(), (2, 2), objective, LBFGS())
     stats = Statistics.from_data(X, y, grids, (2, 2))
-    return problem, GridEngine(kernel, plan, stats), field_limits(problem, plan, stats)
+    scatter = Nearby.of(kernel, plan, stats).scatter
+    return problem, GridEngine(kernel, plan, stats), field_limits(problem, plan, stats, scatter)
 
 
 def states(kernel: Kernel, lengths) -> list[State]:

@@ -236,20 +236,21 @@ def _sides(posterior: GridPosterior) -> tuple[list[Side], float]:
         room = finest * axis.grid.spacing / scale_of(axis.process)
         return Side(axis.process, axis.degree, axis.grid, float(lost / unit), place, room)
 
-    for axes, lost in zip(plan.axes(kernel), missed, strict=False):
+    for term, axes, lost in zip(plan.terms, plan.axes(kernel), missed, strict=False):
         # What a term misses is shared among its inputs as it would be along each alone.
         along = [(d, axis) for d, axis in enumerate(axes) if axis.process is not None]
         alone = [max(1.0 - axis.trace(moments[d])[0] / stats.weight, 0.0) for d, axis in along]
         parts = (
             np.array(alone) / sum(alone) if sum(alone) > 0.0 else [1.0 / len(along)] * len(along)
         )
-        finest = longest_in_cells(axis.degree for _, axis in along)
+        finest = longest_in_cells(kernel.components[term].factors)
         sides += [
             side(d, axis, part * lost, finest) for (d, axis), part in zip(along, parts, strict=True)
         ]
-    columns = zip(plan.smooth_axes(kernel), missed[len(plan.terms) :], strict=True)
-    for number, (axis, lost) in enumerate(columns, start=len(plan.inputs)):
-        sides.append(side(number, axis, lost, longest_in_cells([axis.degree])))
+    columns = zip(plan.smooths, plan.smooth_axes(kernel), missed[len(plan.terms) :], strict=True)
+    for number, (term, axis, lost) in enumerate(columns, start=len(plan.inputs)):
+        finest = longest_in_cells(kernel.components[term].factors)
+        sides.append(side(number, axis, lost, finest))
     return sides, float(missed.sum())
 
 

@@ -38,10 +38,11 @@ def advice(plan: Plan, kernel: Kernel, numbers: list[int]) -> str:
     words, shorter = [], []
     for number in numbers:
         sides = []
-        varying = [axis for axis in axes[number] if axis.process is not None]
-        longest = longest_in_cells(axis.degree for axis in varying)
-        for axis in varying:
-            assert axis.process is not None
+        component = kernel.components[components[number]]
+        longest = longest_in_cells(component.factors)
+        for axis in axes[number]:
+            if axis.process is None:
+                continue
             name, value = axis.process.parameters[0], axis.process.values[0]
             column = plan.column(axis.process.dim)
             sides.append(
@@ -51,7 +52,7 @@ def advice(plan: Plan, kernel: Kernel, numbers: list[int]) -> str:
             limit = 0.5 * longest * (axis.fine.upper - axis.fine.lower)
             if value > limit:
                 shorter.append(f"{limit:.3g} along input {column!r}")
-        label = repr(renamed(kernel.components[components[number]], plan.names))
+        label = repr(renamed(component, plan.names))
         words.append(f"term {components[number] + 1} ({label}): {'; '.join(sides)}")
     remedy = "use a smaller num_basis, 'auto', or bounds on the lengthscale."
     if shorter:

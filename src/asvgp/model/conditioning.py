@@ -88,8 +88,7 @@ def fewer_than_requested(requested: Plan, factored: GridFactored) -> list[str]:
             sides.append(_side(plan, axis, full.count))
         if sides:
             label = repr(renamed(kernel.components[component], plan.names))
-            varying = [axis for axis in used_axes[number] if axis.process is not None]
-            longest = longest_in_cells(axis.degree for axis in varying)
+            longest = longest_in_cells(kernel.components[component].factors)
             notes.append(
                 f"term {component + 1} ({label}) has fewer splines than num_basis asks for: "
                 f"{'; '.join(sides)}. With more than about {longest:.2g} cells per lengthscale, "

@@ -8,8 +8,8 @@ three answers to "which level?":
 - `levels_by_tolerance`: cells as wide as a tolerance on the missed variance allows, with at
   least `FIELD.shortest_length` of them per lengthscale, fewer being no longer the process;
 - `levels_by_digits`: cells as fine as can be factored. K's condition number grows like the
-  product over inputs of (lengthscale in cells)**(2 degree), and is kept below
-  `FIELD.longest_condition`;
+  product over inputs of (lengthscale in cells)**(2 order + 2), if order is the number of a
+  process's derivatives, whatever the degree, and is kept below `FIELD.longest_condition`;
 - `levels_by_data`: cells as fine as the data are dense.
 
 The tolerance depends on the objective. The bound pays for missed variance in units of the noise.
@@ -51,15 +51,16 @@ def scale_of(process: Component) -> float:
     return process.resolved_length
 
 
-def longest_in_cells(degrees: Iterable[int]) -> float:
-    """Return the longest lengthscale in cells that digits allow a term with these degrees."""
-    return max(FIELD.longest_condition ** (0.5 / sum(degrees)), FIELD.shortest_length)
+def longest_in_cells(processes: Iterable[Component]) -> float:
+    """Return the longest lengthscale in cells that digits allow the product of some processes."""
+    power = sum(process.order + 1 for process in processes)
+    return max(FIELD.longest_condition ** (0.5 / power), FIELD.shortest_length)
 
 
 def _terms(kernel: Kernel, plan: Plan) -> Iterator[tuple[list[Axis], float]]:
     """Yield the axes of every term, and its longest lengthscale in cells."""
-    for axes in plan.axes(kernel):
-        yield axes, longest_in_cells(axis.degree for axis in axes)
+    for term, axes in zip(plan.terms, plan.axes(kernel), strict=True):
+        yield axes, longest_in_cells(kernel.components[term].factors)
 
 
 def most_doublings(grid: Grid) -> int:

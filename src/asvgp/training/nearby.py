@@ -70,15 +70,15 @@ def grids_by_input(kernel: Kernel, plan: Plan) -> Grids:
     return grids
 
 
-def field_limits(problem: Problem, plan: Plan, stats: Statistics) -> Limits:
-    """Return the limits of training on one plan."""
+def field_limits(problem: Problem, plan: Plan, stats: Statistics, scatter: float) -> Limits:
+    """Return the limits of training on one plan; ``scatter`` is that of neighbouring data."""
     kernel, plain = problem.kernel, without_effects(problem.kernel, stats)
     power, grids = signal_power(plain), grids_by_input(problem.kernel, plan)
     scale = mean_weight(stats) * power
     least_noise, most_noise = FIELD.least_noise * scale, FIELD.most_noise * scale
     shortest = {}
     if problem.objective == "evidence":
-        least = max(least_noise, FIELD.least_noise_of_scatter * noise_estimate(plain))
+        least = max(least_noise, FIELD.least_noise_of_scatter * scatter)
         least_noise = min(least, most_noise)
         shortest = _shortest(kernel, plan)
     longest = _longest(kernel, plan, grids)
@@ -108,10 +108,8 @@ def _shortest(kernel: Kernel, plan: Plan) -> dict[str, float]:
 def _longest(kernel: Kernel, plan: Plan, grids: Grids) -> dict[str, float]:
     """Return the longest lengths that two cells over the domain can express."""
     longest = {}
-    smooths = ((degree,) for degree in plan.smooth_degrees)
-    terms = zip((*plan.terms, *plan.smooths), (*plan.degrees, *smooths), strict=True)
-    for term, degrees in terms:
-        cells = longest_in_cells(k for k in degrees if k)
+    for term in (*plan.terms, *plan.smooths):
+        cells = longest_in_cells(kernel.components[term].factors)
         for name, process in _lengths(kernel, term):
             span = grids[process.dim].upper - grids[process.dim].lower
             longest[name] = 0.5 * cells * span

@@ -17,7 +17,13 @@ import numpy as np
 from asvgp.kernels import Kernel, Sum
 from asvgp.kernels.algebra import renamed
 from asvgp.model.bound import Bound, lower_bound
-from asvgp.model.conditioning import check_digits, fewer_than_requested, wide_deviations
+from asvgp.model.breakdown import all_axes
+from asvgp.model.conditioning import (
+    check_digits,
+    fewer_than_requested,
+    relative_errors,
+    wide_deviations,
+)
 from asvgp.model.devices import Cpu, Device
 from asvgp.model.effects import without_centres
 from asvgp.model.grid import GridEngine
@@ -36,7 +42,7 @@ from asvgp.model.levels import (
 )
 from asvgp.model.memory import MemoryBudget
 from asvgp.model.plan import Plan
-from asvgp.policies import FIELD
+from asvgp.policies import FIELD, VERDICT
 from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
 from asvgp.training.boxes import boxes
@@ -106,7 +112,27 @@ class FieldSchedule:
         else:
             self._coarsening = self._next(state)
             finer = self._engine(self._coarsening, state)
-        return None if finer.plan in self._plans else finer  # or training would go in circles
+        if finer.plan in self._plans or self._goes_back(engine, finer.plan, state):
+            return None  # or training would go in circles, or end on cells that fit worse
+        return finer
+
+    def _goes_back(self, engine: GridEngine, plan: Plan, state: State) -> bool:
+        """Return True if an automatic plan only has wider cells than an engine with enough digits.
+
+        The prior alone predicts that digits of long lengths are lost; the data may leave them.
+        Under the evidence, cells are widened for the density of the data, too.
+        """
+        if not self.auto or self.problem.objective == "evidence":
+            return False
+        spacings = [
+            [axis.grid.spacing for axes in all_axes(each, state.kernel) for axis in axes]
+            for each in (engine.plan, plan)
+        ]
+        if any(new < old for old, new in zip(*spacings, strict=True)):
+            return False
+        with suppress(np.linalg.LinAlgError):
+            return bool(relative_errors(engine.factor(*state)).max() < VERDICT.few_digits)
+        return False
 
     def final(self, engine: GridEngine) -> GridEngine:
         """Return the engine that training ended on."""
@@ -228,7 +254,7 @@ class FieldSchedule:
                 if self.auto:
                     level = floor(log2(ratio / FIELD.smooth_length[degree > 1]))
                 else:  # as given, but for what could not be factored
-                    level = ceil(log2(ratio / longest_in_cells([degree])))
+                    level = ceil(log2(ratio / longest_in_cells([process])))
                 level = min(level, most_doublings(grid) - (0 if grid.cyclic else 1))
             widths.append(2 ** max(0, level))
         if state is not None:
@@ -344,7 +370,7 @@ class FieldSchedule:
         problem, plan, price = self.problem, engines[0].plan, None
         if problem.objective == "evidence":
             price = self.nearby.price(problem.kernel, plan, engines[0].outputs)
-        limits = field_limits(problem, plan, engines[0].statistics)
+        limits = field_limits(problem, plan, engines[0].statistics, self.nearby.scatter)
         return Objective(problem, engines, limits, price, step)
 
     # ------------------------------------------------------------ the end
