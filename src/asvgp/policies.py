@@ -55,8 +55,10 @@ class StartPolicy:
 class LinePolicy:
     """Training and resolution of one input."""
 
-    # [degree of splines] Up to here the chain keeps its digits. Measured: 48 functions, noise 1e-2
-    # to 1e-10: the bound rises with every degree from 2 to 6
+    # [degree of splines] Up to here the chain keeps its digits, and so do fields. Measured: 48
+    # functions, noise 1e-2 to 1e-10: the bound rises with every degree from 2 to 6; products over
+    # two inputs, N = 600, 60 functions along each, noise 0.01: nats below the evidence are 26, 1.1,
+    # 0.9, 0.8 and 0.8 with degrees 2 to 6 for Matern32, 51, 2.1, 0.6 and 0.1 from 3 for Matern52
     most_degree: int = 6
     first_cells: int = 256  # [cells] An automatic resolution begins here: bounds cost little.
     # [cells] A bound is so cheap up to here that trying many starts costs nothing; a given
@@ -67,18 +69,23 @@ class LinePolicy:
     # docs/mathematics.md, Training; CHANGELOG 0.1.0
     settled_gain: float = 1e-3
     unsettled_gain: float = 1e-2  # [nats per datum] A note if the last doubling gained more.
-    # [cells per typical gap between points] With fewer, what the splines miss of a rough field with
-    # little noise is taken for noise. Measured: commit 5a7f4cd: 90,000 rows of a seismogram,
-    # Matern32: with 4 per gap noise 0.034 and NLPD 0.412, with 16 noise 0.0087 and 0.314; exact
-    # (celerite2) 0.0037 and 0.284
-    cells_per_gap: float = 16.0
+    # [nats per datum] Refinement ends, too, when the splines miss less and the last two doublings
+    # gained no more than what they missed before. Measured: docs/mathematics.md, How accurate
+    settled_loss: float = 1e-4
+    # [cells per typical gap between points, of the smallest degree and of higher ones] With fewer,
+    # what the splines miss of a rough field with little noise is taken for noise. Measured: commit
+    # 5a7f4cd: 90,000 rows of a seismogram, Matern32, smallest degree: with 4 per gap noise 0.034
+    # and NLPD 0.412, with 16 noise 0.0087 and 0.314; exact (celerite2) 0.0037 and 0.284;
+    # docs/mathematics.md, How accurate: half as many of one degree more miss less
+    cells_per_gap: tuple[float, float] = (16.0, 8.0)
     fewest_finest_cells: int = 1 << 13  # [cells] Least of the finest automatic grid, at no cost.
     # [cells] The finest automatic grid of a stream, or of many points, bounds memory and file size.
     # Measured: docs/saving.md: 34 MB for two million points
     most_finest_cells: int = 1 << 19
-    # [cells] The same where all points are in memory and fewer than `DATA.many_rows`. Measured:
-    # commit 5a7f4cd: 2,097,154 functions on 90,000 rows; docs/saving.md: 7 MB compressed
-    most_finest_cells_in_memory: int = 1 << 21
+    # [cells, of the smallest degree and of higher ones] The same where all points are in memory and
+    # fewer than `DATA.many_rows`. Measured: commit 5a7f4cd: 2,097,154 functions on 90,000 rows;
+    # docs/saving.md: 7 MB compressed
+    most_finest_cells_in_memory: tuple[int, int] = (1 << 21, 1 << 20)
     # [knot spacings (half of it for a period)] Under the evidence, splines on wider knots are
     # another process, which training would exploit.
     shortest_lengthscale: float = 4.0
@@ -115,11 +122,6 @@ class FieldPolicy:
 
     # Cells that a lengthscale may have
 
-    # [degree of splines] With degree 5 along two inputs no cells both resolve a process
-    # (`shortest_length`) and keep K's condition number below `longest_condition`: wider ones are
-    # used, which fit worse. Measured: two inputs, N = 300, 48 functions along each: the bound is
-    # 13, 8, 20, 29 and 22 nats below the evidence with degrees 2 to 6
-    most_degree: int = 4
     shortest_length: float = 4.0  # [cells per lengthscale] On fewer, splines are not the process.
     shortest_length_on_finest: float = 2.0  # [cells] The same under the evidence, on the finest.
     visible_length: float = 2.0  # [cells] A length that neighbours suggest shows on cells so wide.
@@ -169,9 +171,9 @@ class FieldPolicy:
     # `most_degree` cells.
     fewest_circle_cells: int = 8
     first_smooth_cells: int = 16  # [cells] The same for a smooth of one input.
-    # [cells per lengthscale, of degree 1 and of higher degrees] Smooths are cheap: finer cells than
+    # [cells per lengthscale, of degrees 1, 2 and higher] Smooths are cheap: finer cells than
     # products have, but not finer than needed.
-    smooth_length: tuple[float, float] = (32.0, 10.0)
+    smooth_length: tuple[float, float, float] = (32.0, 10.0, 5.0)
     # [cells of an automatic grid, by number of inputs] What the sums of a pass may take in memory
     # and in a model file. Measured: docs/saving.md: 105 MB for 500,000 points, D = 2
     most_cells: tuple[int, ...] = (0, 0, 1 << 20, 1 << 18, 1 << 16)

@@ -92,10 +92,10 @@ def test_fit_of_averages_with_known_noise_in_a_time_zone(tmp_path):
     write(data.set_column(0, "time", zoned), tmp_path / "a.parquet")
     result = call(
         *("fit", tmp_path / "a.parquet", *ROLES, "--noise-variance", "v", "--width", "30 min"),
-        *("-o", tmp_path / "m.asvgp"),
+        *("--degree", 2, "-o", tmp_path / "m.asvgp"),
     )
     with pytest.warns(UserWarning, match="cut the intervals") as told:
-        twin = GPRegressor(Matern32()).fit(
+        twin = GPRegressor(Matern32(), degree=2).fit(
             *(column(data, "time"), column(data, "power")),
             noise_variance=np.full(1000, 0.01),
             width=np.timedelta64(30, "m"),
@@ -251,7 +251,7 @@ def test_merge_adds_models(files, tmp_path):
     twin = GPRegressor(num_basis=60, domain=(0, 500))
     twin.fit(column(data, "hours"), column(data, "power"))
     assert facts["observations"] == 1000
-    assert facts["elbo"] == pytest.approx(twin.elbo_, rel=1e-6)
+    assert facts["elbo"] == pytest.approx(twin.elbo_, abs=1e-2)  # trained from another start
 
 
 def test_merge_of_times_on_a_common_domain(tmp_path):
@@ -583,7 +583,8 @@ def test_a_large_file_says_how_it_would_be_small(tmp_path, monkeypatch):
     data = {"x": x, "rough": noise.cumsum(), "smooth": np.sin(x / 300) + 0.1 * noise}
     write(pa.table(data), tmp_path / "d.parquet")
     monkeypatch.setattr(session, "LARGE", 30_000)
-    fit = ("fit", tmp_path / "d.parquet", "--input", "x", "-o", tmp_path / "m.asvgp", "--target")
+    fit = ("fit", tmp_path / "d.parquet", "--input", "x", "-o", tmp_path / "m.asvgp")
+    fit = (*fit, "--degree", 2, "--target")
     for target, words in (("rough", "The automatic grid has"), ("smooth", "than training chose")):
         said = call(*fit, target, "--noise", 0.01).stderr
         assert words in said, said

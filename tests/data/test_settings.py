@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from asvgp import LBFGS, SHO, Constant, GPRegressor, Matern12, Matern32, Matern52, Matern72
+from asvgp import LBFGS, Constant, GPRegressor, Matern12, Matern32, Matern52, Matern72
 from asvgp.data.settings import Settings
 
 
@@ -33,20 +33,23 @@ def test_what_users_write_becomes_what_the_library_reads():
 
 def test_degrees_are_those_of_all_factors():
     kernel = Matern12(dim=0) * Matern52(dim=1) + Matern32(dim=0)
-    assert Settings.parse(kernel).degrees(kernel) == (1, 3, 2)
+    assert Settings.parse(kernel).degrees(kernel) == (1, 4, 3)
     assert Settings.parse(kernel, degree=4).degrees(kernel) == (4, 4, 4)
-    with pytest.raises(ValueError, match=r"from 3 .* to 4, got 5"):
-        Settings.parse(kernel, degree=5).degrees(kernel, most=4)
+    with pytest.raises(ValueError, match=r"from 3 .* to 6, got 7"):
+        Settings.parse(kernel, degree=7)
 
 
-def test_default_degrees_have_the_same_limit():
-    most = {"most": 3, "reason": " with several inputs"}
-    assert Settings.parse(SHO()).degrees(SHO(), **most) == (3,)
-    for degree in (None, 4):
-        with pytest.raises(ValueError, match=r"degree 4, but .* several inputs is 3: .* kernel\.$"):
-            Settings.parse(Matern72(), degree=degree).degrees(Matern72(), **most)
-    with pytest.raises(ValueError, match=r"needs splines of degree 3, .* or degree=2\.$"):
-        Settings.parse(SHO()).degrees(SHO(), most=2)
+@pytest.mark.parametrize(
+    "derivatives, degree, message",
+    [
+        (5, None, r"degree 7, but the highest is 6: .* or degree=6\.$"),
+        (6, 6, r"degree 7, .*kernel\.$"),
+    ],
+)
+def test_default_degrees_have_the_same_limit(monkeypatch, derivatives, degree, message):
+    monkeypatch.setattr(Matern72, "order", derivatives)
+    with pytest.raises(ValueError, match=message):
+        Settings.parse(Matern72(), degree=degree)
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def test_fields_without_noise_are_told_of_wide_deviations():
 def test_a_second_summary_factors_nothing(monkeypatch):
     rng = np.random.default_rng(0)
     x = rng.uniform(size=(400, 2))
-    y = np.sin(5.0 * x[:, 0]) + x[:, 1] + 0.1 * rng.standard_normal(400)
+    y = np.sin(5.0 * x[:, 0]) * np.cos(4.0 * x[:, 1]) + 0.1 * rng.standard_normal(400)
     gp = GPRegressor(Matern32(dim=0) * Matern32(dim=1), num_basis=12).fit(x, y)
     work = {"factor": 0, "solve": 0}
 

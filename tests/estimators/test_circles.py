@@ -62,8 +62,8 @@ def test_integrals_go_across_the_seam(fitted):
     turned = fitted.integrate([-10.0, 0.1], [20.0, 0.7], return_std=True)
     np.testing.assert_allclose(turned, (whole, std), rtol=1e-9)
     # by many points, of two turns as of one
-    x = (np.arange(24) + 0.5) / 24
-    X = np.stack([360.0 * np.repeat(x, 24), np.tile(x, 24)], axis=1)
+    x = (np.arange(32) + 0.5) / 32
+    X = np.stack([360.0 * np.repeat(x, 32), np.tile(x, 32)], axis=1)
     mean, cov = fitted.predict(X, return_cov=True)
     for turns in (1, 2):
         average, std = fitted.integrate(

@@ -213,7 +213,8 @@ def test_forgetting_other_targets_is_refused(kernel, change):
     X, y = surface()
     columns = 3 if kernel.effects else 2
     X = X[:, :columns]
-    gp = GPRegressor(kernel, num_basis=6, noise_variance=0.01, optimizer=None).fit(X, y)
+    settings = {"num_basis": 6, "degree": 2, "noise_variance": 0.01, "optimizer": None}
+    gp = GPRegressor(kernel, **settings).fit(X, y)  # on four cells along each input
     # Without cells only the data as a whole can contradict.
     corner = (X.max(axis=1) < 0.5) | (kernel is ADDITIVE)
     before = gp.predict(X[:5])

@@ -66,7 +66,7 @@ def test_defaults_just_work():
     assert gp.score(x, np.sin(x)) > 0.99
     assert gp.noise_variance_ == pytest.approx(0.04, rel=0.1)
     assert gp.domain_ == (x.min(), x.max())
-    assert gp.num_basis_ == gp.posterior_.grid.cells + 2
+    assert gp.num_basis_ == gp.posterior_.grid.cells + gp.stats_.degree
     assert gp.optimization_.converged
     assert set(gp.timings_) == {"pass", "training", "posterior"}
 
@@ -183,13 +183,13 @@ def test_the_cap_of_auto_is_announced(monkeypatch):
     from asvgp.training import finest
 
     few = replace(
-        LINE, fewest_finest_cells=512, most_finest_cells=512, most_finest_cells_in_memory=512
+        LINE, fewest_finest_cells=512, most_finest_cells=512, most_finest_cells_in_memory=(512, 512)
     )
     monkeypatch.setattr(finest, "LINE", few)
     x = np.linspace(0, 1, 5000)
-    with pytest.warns(UserWarning, match="stopped at 514 basis functions"):
+    with pytest.warns(UserWarning, match="stopped at 515 basis functions"):
         gp = GPRegressor(Matern32()).fit(x, np.sin(900 * x))
-    assert gp.num_basis_ == 514
+    assert gp.num_basis_ == 515
 
 
 def test_ctrl_c_after_training_still_gives_the_model(monkeypatch):
@@ -319,7 +319,7 @@ def test_progress_is_shown_when_asked_for(capsys, monkeypatch):
     GPRegressor(num_basis=30, progress=True).fit(x, y)
     shown = capsys.readouterr().err
     assert "pass over the data: 300 of 300" in shown
-    assert "training on 28 cells" in shown
+    assert "training on 27 cells" in shown
     GPRegressor(num_basis=30).fit(x, y)  # not a terminal: quiet
     assert capsys.readouterr().err == ""
 

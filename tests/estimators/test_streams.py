@@ -67,7 +67,7 @@ def test_columns_and_inputs_far_from_zero_have_slopes():
     z = 1e7 + rng.standard_normal(len(x))
     X = np.column_stack([x + 1e9, z])
     kernel = Matern32(dim=0) + Constant() + Linear(0) + Linear(1)
-    gp = GPRegressor(kernel, num_basis=80).fit(X, y + 2.0 * z + 0.3 * (x - 10.0))
+    gp = GPRegressor(kernel, num_basis=80, degree=2).fit(X, y + 2.0 * z + 0.3 * (x - 10.0))
     _, trend, slope = gp.effects_
     assert abs(slope.estimate - 2.0) < 5 * slope.std < 0.1
     assert abs(trend.estimate - 0.3) < 5 * trend.std < 1.0
@@ -272,7 +272,7 @@ def test_a_growing_domain_keeps_columns():
     stats = grown.stats_
     direct = Statistics.from_data(x, y, stats.grid, stats.degree, covariates=z, like=stats)
     np.testing.assert_allclose(stats.products, direct.products, atol=1e-9)
-    posterior = ChainPosterior(grown.posterior_.kernel, 0.01, direct, 2)
+    posterior = ChainPosterior(grown.posterior_.kernel, 0.01, direct, stats.degree)
     new = np.linspace(-1.0, 21.0, 30)
     expected, variance = posterior.predict(LinePoints(new, np.ones((30, 1))))
     mean, std = grown.predict(np.column_stack([new, np.ones(30)]), return_std=True)

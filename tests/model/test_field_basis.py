@@ -117,7 +117,7 @@ def test_a_summary_of_many_inputs_keeps_its_columns_apart():
     gp = GPRegressor(kernel, num_basis=20, noise_variance=0.01, optimizer=None).fit(X, y)
     text = str(gp.summary())
     assert "\nBasis functions   20, 20, 20" in text
-    assert "\nSpline degree     2\n" in text
+    assert "\nSpline degree     3\n" in text
     words = " ".join(text.split())
     assert "at the peak" in words
     assert "Gflop a bound" in words

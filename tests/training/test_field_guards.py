@@ -55,7 +55,7 @@ def grids(*cells):
 def test_the_penalty_is_what_splines_miss_of_the_prior_at_the_data():
     X, y = surface()
     kernel = Matern32(0.5, 1.3, dim=0) * Matern32(0.7, dim=1)
-    gp = GPRegressor(kernel, num_basis=(10, 12), **UNTRAINED).fit(X, y)
+    gp = GPRegressor(kernel, num_basis=(10, 12), degree=2, **UNTRAINED).fit(X, y)
     captured = np.full(len(X), 1.3)
     for d, grid in enumerate(gp.stats_.grids):
         phi = design(X[:, d], grid, 2)
@@ -88,7 +88,8 @@ def test_the_verdict_foretells_finer_grids():
     kernel = Matern32(0.25, dim=0) * Matern32(0.3, dim=1)
 
     def verdict(cells):
-        gp = GPRegressor(kernel, num_basis=cells + 2, noise_variance=1.0, optimizer=None)
+        settings = {"noise_variance": 1.0, "optimizer": None, "degree": 2}
+        gp = GPRegressor(kernel, num_basis=cells + 2, **settings)
         return summary(gp.fit(X, y)).basis
 
     known = {cells: verdict(cells) for cells in (8, 16, 32, 64)}
@@ -135,7 +136,7 @@ def test_degrees_of_freedom_are_those_of_the_smoother(name):
 def test_a_posterior_without_digits_is_refused(kernel, columns, guilty):
     X, y = surface(columns=columns)
     with pytest.raises(np.linalg.LinAlgError, match="Rounding leaves no digit") as caught:
-        GPRegressor(kernel, num_basis=10, **UNTRAINED).fit(X, y)
+        GPRegressor(kernel, num_basis=10, degree=4, **UNTRAINED).fit(X, y)
     named = re.findall(r"term (\d) \(", str(caught.value))
     assert named == [str(guilty)]
 
@@ -146,7 +147,7 @@ def test_few_digits_are_noted_whatever_the_unit_of_y(scale):
     kernel = Matern32(0.3, scale**2, dim=0) * Matern32(0.3, dim=1)
     kernel = kernel + Matern52(100.0, scale**2, dim=2)
     settings = UNTRAINED | {"noise_variance": 0.01 * scale**2}
-    gp = GPRegressor(kernel, num_basis=10, **settings)
+    gp = GPRegressor(kernel, num_basis=10, degree=3, **settings)
     with pytest.warns(UserWarning, match=r"good to about \de-03 only. term 2 \("):
         gp.fit(X, scale * y)
 

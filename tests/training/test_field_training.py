@@ -20,7 +20,7 @@ from asvgp.training.optimise import maximise
 def test_inputs_without_effect_do_not_spoil_a_fine_basis():
     rng = np.random.default_rng(0)
     X = rng.uniform(0.0, 1.0, (1000, 3))
-    y = np.sin(6 * X[:, 0]) + 0.1 * rng.standard_normal(1000)
+    y = np.sin(9 * X[:, 0]) + 0.1 * rng.standard_normal(1000)
     kernel = Matern52(dim=0) + Matern52(dim=1) + Matern52(dim=2)
     few, many = (GPRegressor(kernel, num_basis=n).fit(X, y) for n in (30, 100))
     # Their lengths end far beyond the domain, where 100 splines could not be told apart.

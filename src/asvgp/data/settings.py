@@ -29,7 +29,7 @@ class Settings:
     --------
     >>> settings = Settings.parse(Matern32(), num_basis="auto", memory_limit="1 KiB")
     >>> settings.num_basis, settings.memory_limit, settings.degrees(Matern32())
-    (None, 1024.0, (2,))
+    (None, 1024.0, (3,))
     >>> Settings.parse(Matern32(), degree=7)
     Traceback (most recent call last):
     ValueError: degree must be None or an integer from 2 (for Matern32(lengthscale=1.0, ...
@@ -127,29 +127,26 @@ class Settings:
         """True where the user gave the domain of every input."""
         return self.domain is not None and not any(part is None for part in self.domain)
 
-    def degrees(
-        self, kernel: Kernel, most: int = LINE.most_degree, reason: str = ""
-    ) -> tuple[int, ...]:
+    def degrees(self, kernel: Kernel) -> tuple[int, ...]:
         """Return the spline degree of every factor of every component of a kernel.
 
-        A process of order p is in the span of splines of degree p + 1 and higher. ``reason``
-        says why a degree above ``most`` is refused.
+        A process of order p is in the span of splines of degree p + 1 and higher.
         """
         factors = [factor for part in kernel.components for factor in part.factors]
         defaults = tuple(factor.default_degree for factor in factors)
         least = max(factor.order + 1 for factor in factors)
-        needed = max(defaults) if self.degree is None else least
+        needed, most = max(defaults) if self.degree is None else least, LINE.most_degree
         if needed > most:
             raise ValueError(
-                f"{kernel!r} needs splines of degree {needed}, but the highest{reason} is {most}: "
+                f"{kernel!r} needs splines of degree {needed}, but the highest is {most}: "
                 f"use a rougher kernel{f', or degree={most}' if least <= most else ''}."
             )
         if self.degree is None:
             return defaults
         if not least <= self.degree <= most:
             raise ValueError(
-                f"degree must be None or an integer from {least} (for {kernel!r}) to {most}"
-                f"{reason}, got {self.degree!r}."
+                f"degree must be None or an integer from {least} (for {kernel!r}) to {most}, "
+                f"got {self.degree!r}."
             )
         return (self.degree,) * len(factors)
 

@@ -88,7 +88,7 @@ def standard_errors(
     >>> x = np.linspace(0, 10, 1000)
     >>> y = np.sin(3 * x) + 0.1 * rng.standard_normal(1000)
     >>> gp = GPRegressor(Matern32()).fit(x, y)
-    >>> errors = standard_errors(gp.kernel_, gp.noise_variance_, gp.stats_, degree=2)
+    >>> errors = standard_errors(gp.kernel_, gp.noise_variance_, gp.stats_, degree=3)
     >>> errors.names
     ('lengthscale', 'variance', 'noise variance')
     >>> bool(errors.lower[2] < 0.01 < errors.upper[2])

@@ -68,8 +68,8 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         input, in the order of their columns, or None for an input whose range is that of X. Of
         a column that a kernel is periodic over, one period.
     degree : None or int
-        Spline degree, by default the smallest that the kernel allows, at most 6; with several
-        inputs at most 4. One more converges faster in ``num_basis`` and costs half as much again.
+        Spline degree, by default one more than the smallest that the kernel allows (3 for
+        Matern32, 4 for Matern52, 5 for Matern72), and 1 for Matern12. At most 6.
     objective : {"elbo", "evidence"}
         The objective of training: the lower bound on the evidence, or the evidence of the
         spline field itself (the bound without its trace term).
@@ -372,7 +372,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         problem = Problem(
             data.layout.kernel,
             Gaussian(1.0 if data.known_noise or noise is None else noise),
-            data.structure.degrees(settings),
+            data.structure.degrees(settings, data.stats),
             settings.objective,
             settings.optimizer or LBFGS(),
             progress.training,

@@ -280,8 +280,12 @@ class Component(Kernel):
 
     @property
     def default_degree(self) -> int:
-        """Spline degree that is used unless the user asks for another one."""
-        return self.order + 1
+        """Spline degree that is used unless the user asks for another one.
+
+        One more than the smallest, on which the missed variance falls like the square of the
+        spacing only, whatever the kernel. A process without derivatives gains little by that.
+        """
+        return self.order + 2 if self.order else 1
 
     @property
     def resolved_length(self) -> float:

@@ -55,16 +55,6 @@ class SHO(Component):
         return 1
 
     @property
-    def default_degree(self) -> int:
-        """Spline degree that is used by default: one more than the smallest.
-
-        With the smallest degree the second derivative of the splines is a step function. The
-        error along a long wave train then grows with its length, and training would find a
-        quality that is several times too small.
-        """
-        return self.order + 2
-
-    @property
     def resolved_length(self) -> float:
         """Length that cells must resolve: a quarter of a period."""
         return self.period / 4.0

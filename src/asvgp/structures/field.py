@@ -69,13 +69,9 @@ class Field(Structure[GridPosterior]):
         dims = (getattr(effect, "dim", None) for effect in effects)
         return tuple(dim if isinstance(dim, int) else None for dim in dims)
 
-    def degrees(self, settings: Settings) -> tuple[int, ...]:
-        """Return the spline degree of every factor of every term."""
-        return settings.degrees(self.layout.kernel, FIELD.most_degree, " with several inputs")
-
     def plan(self, settings: Settings, stats: Statistics) -> Plan:
         """Return the structure of P on the statistics' grids."""
-        flat = self.degrees(settings)
+        flat = self.degrees(settings, stats)
         return plan_for(self.layout, stats.grids, stats.degrees, stats.smooths, flat)
 
     # ------------------------------------------------------------ statistics
@@ -87,7 +83,7 @@ class Field(Structure[GridPosterior]):
         layout, flat, main = self.layout, self.degrees(settings), len(self.layout.inputs)
         degrees = degrees_by_input(layout, flat)
         if settings.automatic:
-            cells = automatic_cells(layout, settings, points, y, ends, whole)
+            cells = automatic_cells(layout, settings, points, y, ends, whole, self.raised(flat))
         else:
             names = [self.name(place) for place in range(len(layout.used))]
             cells = requested_cells(layout, settings, degrees, names)

@@ -19,7 +19,7 @@ from asvgp.policies import DATA, FIELD, MEMORY
 from asvgp.runtime.progress import Progress
 from asvgp.statistics import Statistics
 from asvgp.structures.structure import Points
-from asvgp.training.finest import doublings, shared_out, smooth_cells
+from asvgp.training.finest import doublings, halved, shared_out, smooth_cells
 from asvgp.training.pilot import lengths
 
 
@@ -127,8 +127,12 @@ def automatic_cells(
     y: Array,
     domains: Sequence[tuple[float, float]],
     whole: bool,
+    raised: bool,
 ) -> list[int]:
-    """Return the finest cells that are worth accumulating, more where the data vary faster."""
+    """Return the finest cells that are worth accumulating, more where the data vary faster.
+
+    There are fewer where all splines have a degree that is ``raised`` above the smallest.
+    """
     present = int(np.isfinite(y.reshape(points.count, -1)).all(axis=1).sum())
     rows = present if whole else max(present, DATA.many_rows)
     split, cells = len(points.main), []
@@ -138,6 +142,7 @@ def automatic_cells(
         grids = [Grid(*ends, 1, period is not None) for ends, period in circles][:split]
         along = _lengths(points, y, grids) if settings.trained else _shortest(layout)
         cells = shared_out(doublings(split, rows), widths, along)
+        cells = halved(cells, widths, along) if raised else cells
         for d, grid in enumerate(grids):
             if grid.cyclic:
                 cells[d] = max(cells[d], FIELD.fewest_circle_cells)

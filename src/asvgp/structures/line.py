@@ -51,13 +51,15 @@ class Line(Structure[ChainPosterior]):
         self, settings: Settings, points: Points, y: Array, ends: Sequence[Ends], whole: bool
     ) -> tuple[list[Grid], list[int]]:
         """Return the grid of the input, and its splines' highest degree."""
-        degree, axis = max(self.degrees(settings)), self.axis
+        degrees, axis = self.degrees(settings), self.axis
+        degree = max(degrees)
         functions = _num_basis(settings, degree)
         x, width, (domain,) = points.x, points.width, ends
         if functions is not None:
             grid = Grid(*domain, functions - degree)
         else:
-            grid = Grid(*domain, finest_cells(x, *domain, whole))
+            raised = self.raised(degrees)
+            grid = Grid(*domain, finest_cells(x, *domain, whole, raised))
             if width is not None:
                 grid = finest_uncut(x, width, grid, degree, axis, settings.domain is not None)
         if width is not None:
@@ -90,10 +92,6 @@ class Line(Structure[ChainPosterior]):
     def schedule(self, settings: Settings, problem: Problem, stats: Statistics) -> LineSchedule:
         """Return the schedule of training on statistics."""
         return LineSchedule(problem, stats, settings.automatic)
-
-    def degrees(self, settings: Settings) -> tuple[int, ...]:
-        """Return the spline degree of every component."""
-        return settings.degrees(self.layout.kernel)
 
     def pairs(self, settings: Settings) -> tuple:
         """Return the domain that the user gave, or None."""
@@ -210,7 +208,7 @@ def _grown(
         except ValueError as error:
             raise ValueError(f"{far} On knots as close as they are, {error}") from None
         return stats.extend(lower, upper)
-    held = min(2 * grid.cells, LINE.most_finest_cells_in_memory)
+    held = min(2 * grid.cells, max(LINE.most_finest_cells_in_memory))
     wider, most = 1, max(LINE.most_finest_cells, held)
     while needed(wider * grid.spacing) > most and wider < grid.cells:
         wider *= 2

@@ -65,10 +65,6 @@ class Series(Field):
             )
         return tuple(out)
 
-    def degrees(self, settings: Settings) -> tuple[int, ...]:
-        """Return the spline degree of every factor of every component."""
-        return settings.degrees(self.layout.kernel)
-
     # ------------------------------------------------------------ statistics
 
     def new_grids(

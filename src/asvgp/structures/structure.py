@@ -266,9 +266,28 @@ class Structure(Protocol[AnyPosterior]):
         schedule = self.schedule(settings, problem, stats)
         return fit(schedule, trained=settings.trained, warm=warm)
 
-    def degrees(self, settings: Settings) -> tuple[int, ...]:
-        """Return the spline degree of every factor of every component."""
-        ...
+    def degrees(self, settings: Settings, stats: Statistics | None = None) -> tuple[int, ...]:
+        """Return the spline degree of every factor of every component.
+
+        Defaults are no higher than the degree of the ``stats``, which may be those of an older
+        version.
+        """
+        kernel = self.layout.kernel
+        degrees = settings.degrees(kernel)
+        if stats is None or settings.degree is not None:
+            return degrees
+        summed = [*stats.degrees, *(degree for _, degree in stats.smooths)]
+        most = {None: summed[0], **dict(zip(self.layout.used, summed, strict=True))}
+        factors = (factor for part in kernel.components for factor in part.factors)
+        return tuple(
+            max(min(degree, most[factor.dim]), factor.order + 1)
+            for degree, factor in zip(degrees, factors, strict=True)
+        )
+
+    def raised(self, degrees: Sequence[int]) -> bool:
+        """Return True if all of the degrees of the factors are above the smallest."""
+        factors = (factor for part in self.layout.kernel.components for factor in part.factors)
+        return all(k > factor.order + 1 for k, factor in zip(degrees, factors, strict=True))
 
     # ------------------------------------------------------------ domains and grids
 

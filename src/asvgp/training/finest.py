@@ -17,12 +17,13 @@ from asvgp.basis import Array
 from asvgp.policies import DATA, FIELD, LINE
 
 
-def finest_cells(x, lower: float, upper: float, whole: bool = True) -> int:
-    """Return the finest cells of one input worth accumulating: some dozen per gap between points.
+def finest_cells(x, lower: float, upper: float, whole: bool = True, raised: bool = False) -> int:
+    """Return the finest cells of one input worth accumulating: about a dozen per gap of the points.
 
     With fewer, where the field is rough and hardly noisy, what the splines miss would be taken
-    for noise. Where points crowd in a small part of the domain, that is many more than there
-    are points: up to `LINE.most_finest_cells`, or where there are 16 per point to
+    for noise; half as many do if all splines have a degree that is ``raised`` above the smallest.
+    Where points crowd in a small part of the domain, that is many more than there are points: up
+    to `LINE.most_finest_cells`, or where there are as many per point to
     `LINE.most_finest_cells_in_memory`. From `DATA.many_rows` points on it is
     `LINE.most_finest_cells`, without a look at them: if x is not the ``whole`` of the data,
     there are so many.
@@ -32,8 +33,9 @@ def finest_cells(x, lower: float, upper: float, whole: bool = True) -> int:
     sample = np.asarray(x[:: max(1, len(x) // 4096)], dtype=float)
     gaps = np.diff(np.unique(sample))
     gap = float(np.median(gaps)) * len(sample) / len(x) if len(gaps) else upper - lower
-    wanted = LINE.cells_per_gap * (upper - lower) / gap
-    most = max(LINE.most_finest_cells, min(LINE.most_finest_cells_in_memory, 16 * len(x)))
+    each, most = LINE.cells_per_gap[raised], LINE.most_finest_cells_in_memory[raised]
+    wanted = each * (upper - lower) / gap
+    most = max(LINE.most_finest_cells, min(most, each * len(x)))
     cells = LINE.fewest_finest_cells
     while cells < min(wanted, most):
         cells *= 2
@@ -75,6 +77,26 @@ def shared_out(times: int, widths: Sequence[float] | Array, lengths: Array) -> l
                 break
             halved[np.argmax(short)] += 1
     return [2 ** int(n) for n in halved]
+
+
+def halved(cells: Sequence[int], widths: Sequence[float] | Array, lengths: Array) -> list[int]:
+    """Return half as many cells in all: wider ones where a lengthscale has most of them.
+
+    So many are enough for splines of more than the smallest degree: they miss less, and their
+    factorisation takes about as long.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> halved([128, 64], [1.0, 1.0], np.array([0.01, 0.1]))
+    [128, 32]
+    """
+    out = np.array(cells)
+    fewest = 2 ** FIELD.least_doublings[len(cells)]
+    each = np.minimum(np.nan_to_num(lengths / np.asarray(widths), nan=0.0), 2.0) * out
+    widest = int(np.argmax(np.where(out > fewest, each, -1.0)))
+    out[widest] = max(out[widest] // 2, fewest)
+    return out.tolist()
 
 
 def smooth_cells(rows: int, smooths: int) -> int:

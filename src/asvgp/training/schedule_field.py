@@ -252,7 +252,7 @@ class FieldSchedule:
                 (process,) = state.kernel.components[term].factors
                 ratio = scale_of(process) / grid.spacing
                 if self.auto:
-                    level = floor(log2(ratio / FIELD.smooth_length[degree > 1]))
+                    level = floor(log2(ratio / FIELD.smooth_length[min(degree, 3) - 1]))
                 else:  # as given, but for what could not be factored
                     level = ceil(log2(ratio / longest_in_cells([process])))
                 level = min(level, most_doublings(grid) - (0 if grid.cyclic else 1))

@@ -2,13 +2,14 @@
 
 One pass on a fine grid gives every coarser one exactly. With a given number of basis functions,
 training explores a coarse grid, where a bound is cheap, and ends on the given one. An automatic
-number is found by doubling, until two successive doublings gain less than a tolerance per datum
-and the scatter inside cells holds no structure that finer knots could still explain.
+number is found by doubling, until two successive doublings gain less than a tolerance per datum,
+or no more than what was missed before while next to nothing is missed now; and the scatter inside
+cells holds no structure that finer knots could still explain.
 """
 
 from __future__ import annotations
 
-from math import nan
+from math import inf, nan
 
 from asvgp.kernels import Kernel, Sum
 from asvgp.model.bound import Bound, upper_bound
@@ -40,6 +41,7 @@ class LineSchedule:
         self.problem, self.stats, self.auto = problem, without_centres(problem.kernel, stats), auto
         self.levels: list[Level] = []
         self._reached: list[float] = []  # the objective on every level
+        self._lost: list[float] = []  # by what the splines miss, in nats per datum
         self._finer: list[Statistics] = []  # still to come, the finest first
         self._scatters: list[tuple[float, float]] = []  # on these and the present one
 
@@ -98,6 +100,7 @@ class LineSchedule:
         if self.auto:
             # With next to no noise the bounds meet, and only rounding could exchange them.
             upper = max(bound.elbo, upper_bound(engine.factor(*state)))
+        self._lost.append(bound.missed / (2.0 * state.noise * stats.count))
         size, share = stats.grid.cells + stats.degree, bound.missed / variance
         self.levels.append(Level(size, stats.grid.spacing, bound.elbo, upper, share))
 
@@ -113,9 +116,14 @@ class LineSchedule:
         """Return True if a finer grid would gain next to nothing, or there is none."""
         self._reached.append(report.objective)
         reached, data = self._reached, stats.count * len(stats.squares)
-        gained = (reached[-1] - reached[-3]) / data if len(reached) > 2 else float("inf")
+        gained = (reached[-1] - reached[-3]) / data if len(reached) > 2 else inf
+        explained = self._lost[-3] if gained < inf and self._lost[-1] < LINE.settled_loss else 0.0
         pinned = self._pinned(report)
-        if gained < LINE.settled_gain and not pinned and not _hides_structure(self._scatters):
+        if (
+            gained < LINE.settled_gain + explained
+            and not pinned
+            and not _hides_structure(self._scatters)
+        ):
             return True
         last = (reached[-1] - reached[-2]) / data if len(reached) > 1 else 0.0
         if not self._finer and last > LINE.unsettled_gain:

@@ -48,10 +48,8 @@ def plan_for(
 
 
 def degree_of(process: Component) -> int:
-    """Return the degree of the functions of a process: one more than the least, if it is smooth."""
-    if isinstance(process, SHO):
-        return SERIES.wave_degree
-    return process.order + 2 if process.order else 1
+    """Return the highest degree that the functions of a process may have."""
+    return SERIES.wave_degree if isinstance(process, SHO) else process.default_degree
 
 
 def _part(component, data: Data, share: float) -> Part:
@@ -84,7 +82,7 @@ def _along(process: Component, data: Data, share: float) -> Along:
 
 def _widest(process: Component, data: Data, share: float, wave: bool) -> tuple[Along, float, int]:
     """Return functions on the widest cells that will do, what they miss, and their number."""
-    degree = SERIES.wave_degree if wave else process.order + 1 + (process.order > 0)
+    degree = SERIES.wave_degree if wave else process.default_degree
     grid, least = data.grid, SERIES.least_wave_level if wave else 0
     longest = process.period / 1.5 if isinstance(process, SHO) else process.resolved_length
     level = floor(log2(max(longest / grid.spacing, 1.0)))
