@@ -97,7 +97,7 @@ class SeriesSchedule:
             if warm is not None:
                 return warm, state, report
         self._stage = 0
-        engine = self._engine(self._starts[0])
+        engine = self._engine(None)
         if engine.size <= SERIES.cheap_functions or isinstance(engine, ExactEngine):
             return engine, None, report
         self._explored, report = self._explore()
@@ -159,7 +159,7 @@ class SeriesSchedule:
 
     def _engine(self, state: State | None) -> AnyEngine:
         """Return the engine for a state, on cells as the present stage wants them."""
-        plan = self._plan(state or self._starts[0])
+        plan = self._plan(state or _long_lived(self._starts[0]))
         if self._last is not None and self._last.plan == plan:
             return self._last
         engine = SeriesEngine(self.problem.kernel, plan, self.stats, moments=self._moments)
@@ -199,7 +199,9 @@ class SeriesSchedule:
         objective.shown_size = engine.size
         starts, attempts = [state] if state is not None else self._starts, 1
         if state is None:
-            cheap = isinstance(engine, ExactEngine) and engine.cheap
+            small = engine.size <= SERIES.cheap_functions
+            cheap = engine.cheap if isinstance(engine, ExactEngine) else small
+            cheap = cheap and len(problem.kernel.components) > 1
             attempts = max(self.attempts, SERIES.cheap_attempts * cheap) + settings.restarts
             if self._explored is not None:
                 known = _factors(engine, self._explored)
@@ -278,7 +280,15 @@ class SeriesSchedule:
             (factor.dim for part in self.problem.kernel.components for factor in part.factors),
             stats.grid,
         )
-        return log_limits(self.problem, grids, spread, power, noise, {}, {})
+        given = {
+            prefix + part.name_of(factor, "period"): factor.period
+            for prefix, part in self.problem.kernel.labelled
+            for factor in part.factors
+            if isinstance(factor, SHO) and "period" not in factor.unset
+        }
+        shortest = {name: period / SERIES.given_period for name, period in given.items()}
+        longest = {name: period * SERIES.given_period for name, period in given.items()}
+        return log_limits(self.problem, grids, spread, power, noise, shortest, longest)
 
     @cached_property
     def _starts(self) -> list[State]:
@@ -316,6 +326,17 @@ def _factors(engine: AnyEngine, state: State) -> bool:
     except np.linalg.LinAlgError:
         return False
     return True
+
+
+def _long_lived(state: State) -> State:
+    """Return a state whose oscillators live long: functions for these suit short lives, too."""
+    changes = {
+        prefix + part.name_of(factor, "quality"): max(factor.quality, SERIES.start_quality)
+        for prefix, part in state.kernel.labelled
+        for factor in part.factors
+        if isinstance(factor, SHO)
+    }
+    return State(state.kernel.replace_free(changes), state.likelihood)
 
 
 def other_qualities(objective: Objective, gain: float) -> list[State]:
