@@ -48,7 +48,9 @@ def fits():
         GPRegressor(kernel, num_basis=100).fit(x, targets).predict(x[:100], return_std=True)
 
     def field():
-        GPRegressor(num_basis=16).fit(places, values).predict(places[:100], return_std=True)
+        GPRegressor(Matern32(), num_basis=16).fit(places, values).predict(
+            places[:100], return_std=True
+        )
 
     return {
         "Matern12": lambda: line(Matern12()),

@@ -126,11 +126,11 @@ def figure(found: Results) -> None:
 
 
 _INTRODUCTION = """Observations along one input, a tenth of the rows held out at random (2,000 of
-them are predicted), y scaled to variance 1. *asvgp, defaults* is `GPRegressor()`; *tuned* has a
-kernel, a number of functions and an objective chosen by hand, after a few tries on another split of
-the same data. Traffic lists 7,629 of its 48,204 hours again, with the same count: rows held out
-have copies among those to train on, and a method gains by noise near zero. tinygp has the same
-Matérn-3/2 as our defaults, exactly; celerite2 has an approximation to it (`eps` of 0.01). They
+them are predicted), y scaled to variance 1. *asvgp, defaults* is `GPRegressor(Matern32())`; *tuned*
+has a kernel, a number of functions and an objective chosen by hand, after a few tries on another
+split of the same data. Traffic lists 7,629 of its 48,204 hours again, with the same count: rows
+held out have copies among those to train on, and a method gains by noise near zero. tinygp has the
+same Matérn-3/2 as our defaults, exactly; celerite2 has an approximation to it (`eps` of 0.01). They
 begin from three lengthscales, keep the best end, and their time counts all three. What our splines
 miss of the same kernel is in the last table of this section. To keep a row within a minute, SGPR is
 held to 50 steps, SVGP to 600 (synthetic: 1,000), both to 200 inducing points; pyGAM and gamfit to

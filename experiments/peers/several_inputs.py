@@ -112,10 +112,10 @@ _INTRODUCTION = """Maps (sea level, heights), a block of hours and places (tempe
 of flights by eight inputs (a stand-in for the paper's), rows drawn at random and a tenth of them
 held out at random (2,000 of them are predicted), y scaled to variance 1. Cells held out at random
 have neighbours; holes as large as clouds are in `benchmarks/gaps.py`. *asvgp, defaults* is
-`GPRegressor()`; *tuned* is a product of Matérn-3/2 and a constant with a number of functions
-chosen by hand; *two terms* adds a second product of shorter lengths. The bases of mgcv and PyMC
-are held to some 400 functions, so that a row takes less than a minute; with more they would be
-more accurate. Of the delays all but Nyström make a sum of eight functions of one input each, ours
-*tuned* with 30 splines, those of mgcv and pyGAM with 20.
+`GPRegressor(Matern32())`; *tuned* is a product of Matérn-3/2 and a constant with a number of
+functions chosen by hand; *two terms* adds a second product of shorter lengths. The bases of mgcv
+and PyMC are held to some 400 functions, so that a row takes less than a minute; with more they
+would be more accurate. Of the delays all but Nyström make a sum of eight functions of one input
+each, ours *tuned* with 30 splines, those of mgcv and pyGAM with 20.
 
 """

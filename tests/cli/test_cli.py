@@ -13,7 +13,7 @@ from click import Context
 from numpy.testing import assert_allclose, assert_array_equal
 
 import asvgp
-from asvgp import GPRegressor, Matern32
+from asvgp import GPRegressor
 from asvgp.cli import checkpoint
 from asvgp.cli.app import COMMANDS, app
 from asvgp.estimators.ingest import Reader
@@ -47,7 +47,7 @@ def column(table: pa.Table, name: str) -> np.ndarray:
 
 def direct(**settings) -> GPRegressor:
     data = power()
-    return GPRegressor(Matern32(), **settings).fit(column(data, "time"), column(data, "power"))
+    return GPRegressor(**settings).fit(column(data, "time"), column(data, "power"))
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "feather"])
@@ -95,7 +95,7 @@ def test_fit_of_averages_with_known_noise_in_a_time_zone(tmp_path):
         *("--degree", 2, "-o", tmp_path / "m.asvgp"),
     )
     with pytest.warns(UserWarning, match="cut the intervals") as told:
-        twin = GPRegressor(Matern32(), degree=2).fit(
+        twin = GPRegressor(degree=2).fit(
             *(column(data, "time"), column(data, "power")),
             noise_variance=np.full(1000, 0.01),
             width=np.timedelta64(30, "m"),
@@ -551,11 +551,12 @@ def test_json_says_in_what_unit(files):
     by_name = {(row["component"], row["name"]): row for row in facts["hyperparameters"]}
     length, noise = by_name["Matern32", "lengthscale"], by_name["noise", "variance"]
     gp = asvgp.load(files / "power.asvgp")
-    assert length["estimate"] == pytest.approx(float(gp.kernel_.lengthscale))
+    assert length["estimate"] == pytest.approx(float(gp.kernel_.components[0].lengthscale))
     assert length["unit"] == "seconds"
     assert asvgp.times.as_duration(length["in_words"]) == pytest.approx(length["estimate"], 1e-4)
     assert length["in_words"] in call("info", files / "power.asvgp").stdout
     assert noise["unit"] is None
+    assert facts["kernel_choice"] == gp.summary().kernel_choice != ""
     assert facts["time_origin"] == {"time": str(column(power(), "time").min())[:10]}
     assert json.loads(call("info", files / "field.asvgp", "--json").stdout)["time_origin"] is None
 

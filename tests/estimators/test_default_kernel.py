@@ -11,6 +11,7 @@ from asvgp import Constant, GPRegressor, Matern32
 from asvgp.data.columns import Table
 from asvgp.estimators.default_kernel import default_kernel, periods
 from asvgp.kernels import Periodic
+from asvgp.policies import DefaultPolicy
 from asvgp.times import Duration
 
 T = np.arange(1000.0)
@@ -130,7 +131,7 @@ def test_models_without_a_kernel(tmp_path, timed):
     h = np.arange(float(rows + ahead))
     y = wave(24.0, h) + 5.0 + 0.1 * RNG(0).standard_normal(len(h))
     x = hours(len(h)) if timed else h
-    gp = GPRegressor(None).fit(x[:rows], y[:rows])
+    gp = GPRegressor().fit(x[:rows], y[:rows])
     assert repr(gp.kernel_).count("Periodic") == 2
     mean, std = gp.predict(x[rows:], return_std=True)
     assert np.sqrt(np.mean((mean - y[rows:]) ** 2)) < 0.15
@@ -142,3 +143,140 @@ def test_models_without_a_kernel(tmp_path, timed):
         model.partial_fit(x[rows:], y[rows:])
         assert model.stats_.count == len(h)
     np.testing.assert_allclose(loaded.predict(x[-9:]), gp.predict(x[-9:]), atol=1e-2)
+
+
+# ---------------------------------------------------------------- the default of the estimator
+
+FIXED = {"optimizer": None, "noise_variance": 0.01}
+DAILY = wave(24.0, T[:200]) + 5.0 + 0.1 * RNG(0).standard_normal(200)
+SEASONAL = PLAIN + Periodic(24.0) + Periodic(24.0) * Matern32()
+
+
+def chosen(gp):
+    """Return the kernel as it was chosen, without training."""
+    return gp._fit_data().layout.given
+
+
+def test_the_default_is_no_kernel():
+    assert repr(GPRegressor()) == "GPRegressor()"
+    assert GPRegressor().kernel is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "rows"),
+    [
+        ({}, {}),
+        ({"domain": (-20.0, 250.0)}, {}),
+        ({"transform": "log"}, {}),
+        ({"transform": 0.5}, {"sample_weight": np.linspace(1.0, 2.0, 200)}),
+        ({}, {"noise_variance": np.full(200, 0.01)}),
+        ({}, {"y": np.stack([DAILY, 0.1 * DAILY], axis=1)}),
+        ({}, {"y": np.ma.masked_array(DAILY, np.arange(200) % 7 == 5).filled(np.nan)}),
+        ({}, {"y": np.ma.masked_array(np.where(T[:200] == 9, 1e9, DAILY), T[:200] == 9)}),
+        ({}, {"X": (T[:200],)}),
+        (
+            {},
+            {
+                "X": pd.DataFrame({"t": T[:200]}, index=T[:200] + 0.5),
+                "y": pd.Series(DAILY, T[:200]),
+            },
+        ),
+        ({}, {"X": lambda: iter([(T[:150], DAILY[:150]), (T[150:200], DAILY[150:])]), "y": None}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*left out as missing")
+def test_seasons_are_found_however_data_come(settings, rows):
+    gp = GPRegressor(**settings, **FIXED).fit(**({"X": T[:200], "y": DAILY} | rows))
+    assert gp.kernel_ == SEASONAL
+    assert gp.summary().kernel_choice == "chosen from the data: period 24"
+
+
+@pytest.mark.parametrize(
+    ("settings", "rows", "why"),
+    [
+        ({"num_basis": 50}, {}, "num_basis, degree or width"),
+        ({"degree": 3}, {}, "num_basis, degree or width"),
+        ({}, {"width": 1.0}, "num_basis, degree or width"),
+        ({}, {"y": RNG(0).standard_normal(200)}, "no period found"),
+        ({"num_basis": 8}, {"X": RNG(0).uniform(size=(200, 2))}, "several inputs"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The automatic resolution stopped")  # of a short lengthscale
+def test_other_models_get_a_matern_and_a_constant(settings, rows, why):
+    rows = {"X": T[:200], "y": DAILY} | rows
+    gp, twin = (GPRegressor(k, **settings, **FIXED).fit(**rows) for k in (None, PLAIN))
+    assert repr(gp.kernel_) == repr(twin.kernel_)
+    assert gp.elbo_ == twin.elbo_
+    assert why in gp.summary().kernel_choice
+    assert why in str(gp.summary())
+    assert twin.summary().kernel_choice == ""
+
+
+def test_far_from_data_is_the_mean_of_y():
+    gp = GPRegressor().fit(T[:60], 7.0 + RNG(0).standard_normal(60))
+    assert gp.predict([1e6])[0] == pytest.approx(gp.effects_[0].estimate)
+    assert gp.effects_[0].estimate == pytest.approx(7.0, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        ([], []),
+        ([1.0], [2.0]),
+        (np.ones(10), T[:10]),
+        (T[:10], np.ones(10)),
+        (T, T[:9]),
+        (T[:9], None),
+        (["a", "b"], [1.0, 2.0]),
+        (T[:2], ["a", "b"]),
+        (np.where(T == 3, np.nan, T), T),
+        (T[:50], np.full(50, np.inf)),
+        (T[:50], np.full(50, np.nan)),
+        (T.reshape(10, 10, 10), T),
+    ],
+)
+def test_bad_rows_are_refused_as_with_a_kernel(X, y):
+    errors = []
+    for kernel in (None, PLAIN):
+        with pytest.raises((TypeError, ValueError)) as raised:
+            GPRegressor(kernel).fit(X, y)
+        errors.append((raised.type, str(raised.value)))
+    assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize("rows", [2, 10])
+def test_few_rows_fit(rows):
+    gp = GPRegressor().fit(T[:rows], DAILY[:rows])
+    assert np.all(np.isfinite(gp.predict(T[:rows])))
+    assert len(gp.kernel_.components) == 1
+
+
+@pytest.mark.parametrize(("first", "kernel"), [(10, PLAIN), (150, SEASONAL)])
+def test_the_first_block_decides(first, kernel):
+    gp = GPRegressor(**FIXED)
+    for part in (slice(0, first), slice(first, 200)):
+        gp.partial_fit(T[part], DAILY[part])
+    assert chosen(gp) == kernel
+    assert chosen(gp.forget(T[:5], DAILY[:5])) == kernel
+    assert chosen(gp.fit(T[:200], DAILY)) == SEASONAL
+
+
+@pytest.mark.parametrize(("rows", "seasons"), [(500, 0), (1000, 2)])
+def test_only_first_rows_are_looked_at(monkeypatch, rows, seasons):
+    monkeypatch.setattr("asvgp.estimators.ingest.DEFAULT", DefaultPolicy(most_rows=rows))
+    y = np.where(T < 500, 0.0, 3.0 * wave(24.0)) + RNG(0).standard_normal(len(T))
+    assert repr(chosen(GPRegressor().partial_fit(T, y))).count("Periodic") == seasons
+
+
+def test_merged_models_have_the_same_kernel():
+    def model(first, last):
+        gp = GPRegressor(domain=(0.0, 400.0), **FIXED)
+        return gp.partial_fit(T[first:last], wave(24.0)[first:last])
+
+    merged = model(0, 200).merge(model(200, 400))
+    assert chosen(merged) == SEASONAL
+    assert merged.elbo_ == pytest.approx(model(0, 400).elbo_)
+    few = model(0, 10)
+    with pytest.raises(ValueError, match=r"chosen from their data, and differ: .* same kernel"):
+        few.merge(model(10, 400))
+    assert few.stats_.count == 10

@@ -398,7 +398,9 @@ def test_the_domain_grows():
     assert gp.stats_.count == 400
     whole = GPRegressor(Matern32(0.5), num_basis=gp.num_basis_, domain=gp.domain_, **FIXED)
     np.testing.assert_allclose(gp.predict(X), whole.fit(X, y).predict(X), atol=1e-7)
-    fixed = GPRegressor(num_basis=12, domain=[(0, 1), (0, 1)], **FIXED).partial_fit(X, y)
+    fixed = GPRegressor(Matern32(), num_basis=12, domain=[(0, 1), (0, 1)], **FIXED).partial_fit(
+        X, y
+    )
     with pytest.raises(ValueError, match=r"column 0 of X: domain=.* leaves out 1 of 1"):
         fixed.partial_fit([[1.5, 0.5]], [0.0])
 

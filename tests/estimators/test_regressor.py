@@ -62,7 +62,7 @@ def test_trains_like_scikit_learns_exact_process():
 
 def test_defaults_just_work():
     x, y = wave()
-    gp = GPRegressor().fit(x, y)
+    gp = GPRegressor(Matern32()).fit(x, y)
     assert gp.score(x, np.sin(x)) > 0.99
     assert gp.noise_variance_ == pytest.approx(0.04, rel=0.1)
     assert gp.domain_ == (x.min(), x.max())
@@ -159,7 +159,7 @@ def test_missing_targets_are_announced():
     x, y = wave(300)
     y[[3, 7, 9]] = np.nan
     with pytest.warns(UserWarning, match="3 of 300 rows have y = NaN"):
-        gp = GPRegressor(num_basis=50).fit(x, y)
+        gp = GPRegressor(Matern32(), num_basis=50).fit(x, y)
     assert (gp.stats_.count, gp.stats_.missing) == (297, 3)
 
 
@@ -167,16 +167,16 @@ def test_masked_values():
     x, y = wave(300)
     masked = np.ma.masked_greater(y, 0.9)
     with pytest.warns(UserWarning, match="left out as missing"):
-        gp = GPRegressor(num_basis=50).fit(x, masked)
+        gp = GPRegressor(Matern32(), num_basis=50).fit(x, masked)
     assert gp.stats_.count == int((y <= 0.9).sum())
     with pytest.raises(ValueError, match="X is masked in"):
-        GPRegressor(num_basis=50).fit(np.ma.masked_greater(x, 19.0), y)
+        GPRegressor(Matern32(), num_basis=50).fit(np.ma.masked_greater(x, 19.0), y)
 
 
 def test_a_large_mean_is_pointed_out():
     x, y = wave(300)
     with pytest.warns(UserWarning, match="Constant"):
-        GPRegressor(num_basis=50).fit(x, y + 1e5)
+        GPRegressor(Matern32(), num_basis=50).fit(x, y + 1e5)
 
 
 def test_the_cap_of_auto_is_announced(monkeypatch):
@@ -206,7 +206,7 @@ def test_ctrl_c_after_training_still_gives_the_model(monkeypatch):
     monkeypatch.setattr(schedule_line, "ChainPosterior", interrupted)
     x, y = wave(300)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        gp = GPRegressor(num_basis=50).fit(x, y)
+        gp = GPRegressor(Matern32(), num_basis=50).fit(x, y)
     assert np.isfinite(gp.evidence_upper_bound_)
 
 
@@ -242,10 +242,12 @@ def test_one_datum_with_a_domain():
 def test_the_whole_toolbox():
     x, y = wave(400)
     X = x[:, None]
-    pipe = make_pipeline(StandardScaler(), GPRegressor(num_basis=60))
+    pipe = make_pipeline(StandardScaler(), GPRegressor(Matern32(), num_basis=60))
     assert cross_val_score(pipe, X, y, cv=3).min() > 0.8
     grid = GridSearchCV(
-        GPRegressor(num_basis=40), {"kernel": [Matern12(), Matern52()], "num_basis": [10, 60]}, cv=3
+        GPRegressor(Matern32(), num_basis=40),
+        {"kernel": [Matern12(), Matern52()], "num_basis": [10, 60]},
+        cv=3,
     ).fit(X, y)
     assert grid.best_params_["num_basis"] == 60
     gp = GPRegressor(SHO(2.0), num_basis=77, optimizer=LBFGS(restarts=1))
@@ -257,12 +259,12 @@ def test_the_whole_toolbox():
 
 def test_failure_leaves_the_fitted_model_alone():
     x, y = wave(200)
-    gp = GPRegressor(num_basis=30).fit(x, y)
+    gp = GPRegressor(Matern32(), num_basis=30).fit(x, y)
     before = gp.predict([1.0])
     with pytest.raises(ValueError, match="y is constant"):
         gp.fit(x, np.ones_like(y))
     np.testing.assert_array_equal(gp.predict([1.0]), before)
-    framed = GPRegressor(num_basis=30).fit(pd.DataFrame({"time": x}), y)
+    framed = GPRegressor(Matern32(), num_basis=30).fit(pd.DataFrame({"time": x}), y)
     for bad in (pd.DataFrame({"other": x}), np.column_stack([x, x])):
         with pytest.raises(ValueError, match=r"constant|columns"):
             framed.fit(bad, np.ones_like(y))
@@ -280,7 +282,7 @@ def test_fits_at_once_leave_the_process_as_it_was():
     x, y = wave(500)
     with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(3) as pool:
         before = threads()
-        fits = list(pool.map(lambda _: GPRegressor(num_basis=60).fit(x, y), range(12)))
+        fits = list(pool.map(lambda _: GPRegressor(Matern32(), num_basis=60).fit(x, y), range(12)))
         assert threads() == before
     assert set(before) == {2}
     assert len({gp.elbo_ for gp in fits}) == 1
@@ -298,7 +300,7 @@ def test_ctrl_c_while_fitting_gives_a_usable_model(monkeypatch):
 
     monkeypatch.setattr(objective, "lower_bound", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted; the best state so far is kept"):
-        gp = GPRegressor(num_basis=50).fit(x, y)
+        gp = GPRegressor(Matern32(), num_basis=50).fit(x, y)
     assert np.all(np.isfinite(gp.predict(x)))
     assert not gp.optimization_.converged
 
@@ -306,7 +308,7 @@ def test_ctrl_c_while_fitting_gives_a_usable_model(monkeypatch):
 def test_iteration_limit_warns_and_keeps_the_best():
     x, y = wave(500)
     with pytest.warns(ConvergenceWarning, match="max_iterations"):
-        gp = GPRegressor(num_basis=50, optimizer=LBFGS(max_iterations=1)).fit(x, y)
+        gp = GPRegressor(Matern32(), num_basis=50, optimizer=LBFGS(max_iterations=1)).fit(x, y)
     assert gp.elbo_ > -np.inf
 
 
@@ -316,11 +318,11 @@ def test_progress_is_shown_when_asked_for(capsys, monkeypatch):
     clock = iter(range(0, 10_000, 3))
     monkeypatch.setattr(progress.time, "perf_counter", lambda: float(next(clock)))
     x, y = wave(300)
-    GPRegressor(num_basis=30, progress=True).fit(x, y)
+    GPRegressor(Matern32(), num_basis=30, progress=True).fit(x, y)
     shown = capsys.readouterr().err
     assert "pass over the data: 300 of 300" in shown
     assert "training on 27 cells" in shown
-    GPRegressor(num_basis=30).fit(x, y)  # not a terminal: quiet
+    GPRegressor(Matern32(), num_basis=30).fit(x, y)  # not a terminal: quiet
     assert capsys.readouterr().err == ""
 
 
@@ -392,7 +394,7 @@ def test_bad_predictions_are_explained():
     with pytest.raises(NotFittedError):
         GPRegressor().predict([1.0])
     x, y = wave(100)
-    gp = GPRegressor(num_basis=20).fit(x, y)
+    gp = GPRegressor(Matern32(), num_basis=20).fit(x, y)
     with pytest.raises(ValueError, match=r"NaN or infinity in 1 of 2 rows \(1\)"):
         gp.predict([0.0, np.nan])
     with pytest.raises(ValueError, match="At most one"):

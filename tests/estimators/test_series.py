@@ -84,14 +84,14 @@ def portions(n=3000, seed=1):
 
 def test_portions_give_the_model_of_everything():
     x, y, parts = portions()
-    whole = GPRegressor(num_basis=200, domain=(0, 20)).fit(x, y)
-    stream = GPRegressor(num_basis=200, domain=(0, 20))
+    whole = GPRegressor(Matern32(), num_basis=200, domain=(0, 20)).fit(x, y)
+    stream = GPRegressor(Matern32(), num_basis=200, domain=(0, 20))
     for part in reversed(parts):
         stream.partial_fit(x[part], y[part])
     np.testing.assert_allclose(stream.stats_.moments, whole.stats_.moments, rtol=1e-11, atol=1e-9)
     np.testing.assert_allclose(stream.stats_.targets, whole.stats_.targets, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(stream.predict([3.0, 25.0]), whole.predict([3.0, 25.0]), atol=1e-5)
-    models = [GPRegressor(num_basis=200, domain=(0, 20)).fit(x[p], y[p]) for p in parts]
+    models = [GPRegressor(Matern32(), num_basis=200, domain=(0, 20)).fit(x[p], y[p]) for p in parts]
     merged = models[0].merge(models[1]).merge(models[2]).merge(models[3])
     np.testing.assert_allclose(merged.stats_.moments, whole.stats_.moments, rtol=1e-11, atol=1e-9)
     total = models[1].stats_ + models[2].stats_
@@ -121,7 +121,7 @@ def test_a_rolling_window_forgets():
 def test_the_domain_grows_with_the_data(num_basis):
     x, y, _ = portions()
     inner = (x > 8) & (x < 12)
-    gp = GPRegressor(num_basis=num_basis).fit(x[inner], y[inner])
+    gp = GPRegressor(Matern32(), num_basis=num_basis).fit(x[inner], y[inner])
     spacing = gp.stats_.grid.spacing
     gp.partial_fit(x[~inner], y[~inner])
     grid = gp.stats_.grid
@@ -214,7 +214,7 @@ def test_leave_one_out_and_summary():
 
 def test_resolution_table():
     x, y, _ = portions()
-    gp = GPRegressor().fit(x, y)
+    gp = GPRegressor(Matern32()).fit(x, y)
     levels = gp.resolution_
     assert levels[-1].num_basis == gp.num_basis_
     assert levels[-1].elbo == pytest.approx(gp.elbo_)
@@ -285,12 +285,12 @@ def test_units_must_fit(kernel, time, message):
 
 def test_times_and_numbers_do_not_mix():
     hours, times, y = clock(300)
-    timed = GPRegressor(num_basis=50).fit(times, y)
+    timed = GPRegressor(Matern32(), num_basis=50).fit(times, y)
     with pytest.raises(TypeError, match="fitted to times"):
         timed.predict(hours)
     with pytest.raises(TypeError, match="fitted to times"):
         timed.partial_fit(hours, y)
-    plain = GPRegressor(num_basis=50).fit(hours, y)
+    plain = GPRegressor(Matern32(), num_basis=50).fit(hours, y)
     with pytest.raises(TypeError, match="fitted to numbers"):
         plain.predict(times)
     bad = times.copy()

@@ -215,7 +215,7 @@ def test_observations_keep_their_extremes(tmp_path):
     x = rng.uniform(0.0, 10.0, 50_000)
     y = np.sin(x) + 0.1 * rng.standard_normal(50_000)
     y[[100, 2000]] = 9.0, -7.0
-    gp = GPRegressor(num_basis=30, noise_variance=0.01, optimizer=None).fit(x, y)
+    gp = GPRegressor(Matern32(), num_basis=30, noise_variance=0.01, optimizer=None).fit(x, y)
     page = read(tmp_path, gp, x, y)
     low, high = (singles(part) for part in page.content[0]["seen"]["y"])
     assert len(low) == _COLUMNS + 1
@@ -284,7 +284,7 @@ def test_linear_effects_are_held_at_their_means(tmp_path):
 def test_several_outputs_have_a_panel_each(tmp_path):
     x = np.linspace(0.0, 10.0, 200)
     Y = pd.DataFrame({"a": np.sin(x), "b": np.cos(x)})
-    gp = GPRegressor(num_basis=30, noise_variance=0.01, optimizer=None).fit(x, Y)
+    gp = GPRegressor(Matern32(), num_basis=30, noise_variance=0.01, optimizer=None).fit(x, Y)
     page = read(tmp_path, gp, x, Y)
     assert [chart["target"] for chart in page.content] == ["a", "b"]
     assert "2 outputs" in page.text
@@ -305,7 +305,7 @@ def models_with_data():
     yield mixed_model()
     X = rng.uniform(0.0, 1.0, (300, 5))
     y = X[:, 0] + np.sin(4 * X[:, 1]) + 0.1 * rng.standard_normal(300)
-    yield GPRegressor(num_basis=8, noise_variance=0.01, optimizer=None).fit(X, y), X, y
+    yield GPRegressor(Matern32(), num_basis=8, noise_variance=0.01, optimizer=None).fit(X, y), X, y
 
 
 def test_sums_of_squares_are_those_of_the_residuals():
@@ -350,7 +350,7 @@ def test_observations_of_sources_are_shown_as_those_of_arrays(rows, tmp_path):
     rng = np.random.default_rng(1)
     x = rng.uniform(0.0, 10.0, rows)
     frame = pd.DataFrame({"x": x, "y": np.sin(x) + 0.1 * rng.standard_normal(rows)})
-    gp = GPRegressor(num_basis=30, noise_variance=0.01, optimizer=None).fit(frame, "y")
+    gp = GPRegressor(Matern32(), num_basis=30, noise_variance=0.01, optimizer=None).fit(frame, "y")
     frame.to_parquet(tmp_path / "rows.parquet")
     pages = [
         read(tmp_path, gp, *data)
@@ -384,7 +384,7 @@ def test_code_of_the_page_runs_for_models_of_sources(tmp_path, monkeypatch):
 
     _, x, y = line_model()
     frame = pd.DataFrame({"place": np.asarray(x, dtype=float).ravel(), "level": y})
-    gp = GPRegressor(num_basis=20).fit(frame, "level")
+    gp = GPRegressor(Matern32(), num_basis=20).fit(frame, "level")
     gp.save(tmp_path / "model.asvgp")
     monkeypatch.chdir(tmp_path)
     namespace: dict = {}

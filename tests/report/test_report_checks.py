@@ -85,7 +85,7 @@ def test_structure_along_one_of_many_inputs_is_found(bends):
     noise = 0.3 * rng.standard_normal(4000)
     y = np.sin(bends * X["c"]) + X["a"] + 0.1 * X["b"] + noise
     variance = 0.59 if bends else 0.09
-    gp = GPRegressor(num_basis=8, noise_variance=variance, optimizer=None).fit(X, y)
+    gp = GPRegressor(Matern32(), num_basis=8, noise_variance=variance, optimizer=None).fit(X, y)
     found = found_of(gp, X, y)[STRUCTURE]
     if bends:
         assert found.level == PROBLEM

@@ -279,7 +279,7 @@ class Heavy(Gaussian):
 
 @pytest.mark.parametrize("stale", [False, True])
 def test_other_likelihoods_are_refused_rather_than_saved_as_gaussian(stale, path):
-    gp = GPRegressor(num_basis=20).fit(np.arange(50.0), np.sin(np.arange(50.0)))
+    gp = GPRegressor(Matern32(), num_basis=20).fit(np.arange(50.0), np.sin(np.arange(50.0)))
     gp._fit_now = replace(gp._fit_now, likelihood=Heavy(0.1))
     if stale:
         gp.partial_fit([25.5], [0.0])

@@ -198,7 +198,7 @@ def test_types_of_numbers():
 def test_what_is_missing(tmp_path):
     missing = Y.copy()
     missing[[3, 5]] = np.nan
-    expected = GPRegressor(num_basis=30)
+    expected = GPRegressor(Matern32(), num_basis=30)
     with pytest.warns(UserWarning, match="2 of 400 rows"):
         expected.fit(X, missing)
     nulls = pa.array(missing, from_pandas=True)

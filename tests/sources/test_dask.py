@@ -289,7 +289,7 @@ class TestWhatIsSent:
 
     def test_a_reader_is_small(self):
         x, y = wave(DATA.many_rows + 10)
-        gp = GPRegressor(optimizer=None, noise_variance=0.01).fit(x, y)
+        gp = GPRegressor(Matern32(), optimizer=None, noise_variance=0.01).fit(x, y)
         data = gp._data.with_statistics(gp.stats_ - gp.stats_)
         assert len(pickle.dumps(Reader(gp._settings(), data))) < 20_000
 

@@ -64,7 +64,7 @@ def same(one, other, exact=True):
 
 @pytest.fixture(scope="module")
 def in_memory():
-    return GPRegressor(num_basis=60).fit(DATA["x"], DATA["y"])
+    return GPRegressor(Matern32(), num_basis=60).fit(DATA["x"], DATA["y"])
 
 
 @pytest.fixture(scope="module")
@@ -147,38 +147,40 @@ def test_frames_built_like_those_of_pandas(in_memory):
 
 def test_arrays_by_the_numbers_of_their_columns(in_memory, tmp_path):
     array = np.column_stack([DATA["y"], DATA["x"]])
-    same(GPRegressor(num_basis=60).fit(scan(array, target=0)), in_memory)
+    same(GPRegressor(Matern32(), num_basis=60).fit(scan(array, target=0)), in_memory)
     np.save(tmp_path / "a.npy", array)
-    gp = GPRegressor(num_basis=60).fit(scan(tmp_path / "a.npy", target=0))
+    gp = GPRegressor(Matern32(), num_basis=60).fit(scan(tmp_path / "a.npy", target=0))
     same(gp, in_memory)
     assert gp.predict([5.0]).shape == (1,)
     weighted = np.column_stack([DATA["w"], DATA["x"], DATA["y"]])
     for role in ("weight", "noise_variance"):
         argument = {"weight": "sample_weight"}.get(role, role)
-        gp = GPRegressor(num_basis=60).fit(scan(weighted, target=2, **{role: 0}))
-        twin = GPRegressor(num_basis=60).fit(DATA["x"], DATA["y"], **{argument: DATA["w"]})
+        gp = GPRegressor(Matern32(), num_basis=60).fit(scan(weighted, target=2, **{role: 0}))
+        twin = GPRegressor(Matern32(), num_basis=60).fit(
+            DATA["x"], DATA["y"], **{argument: DATA["w"]}
+        )
         same(gp, twin)
     chunks = [(part["x"], part["y"]) for part in parts()]
-    same(GPRegressor(num_basis=60).fit(iter(chunks)), in_memory)
+    same(GPRegressor(Matern32(), num_basis=60).fit(iter(chunks)), in_memory)
     with pytest.raises(ValueError, match="There is no column 7"):
         GPRegressor().fit(scan(array, target=7))
 
 
 def test_weights_noise_widths_and_several_outputs_by_name():
     x, y, w = DATA.values()
-    weighted = GPRegressor(num_basis=60).fit(x, y, sample_weight=w)
+    weighted = GPRegressor(Matern32(), num_basis=60).fit(x, y, sample_weight=w)
     same(model().fit(TABLE, "y", sample_weight="w"), weighted)
     same(model().fit(scan(TABLE, "y", weight="w")), weighted)
-    known = GPRegressor(num_basis=60).fit(x, y, noise_variance=w)
+    known = GPRegressor(Matern32(), num_basis=60).fit(x, y, noise_variance=w)
     same(model().fit(TABLE, "y", noise_variance="w"), known)
-    outputs = GPRegressor(num_basis=60).fit(x, np.column_stack([y, w]))
+    outputs = GPRegressor(Matern32(), num_basis=60).fit(x, np.column_stack([y, w]))
     gp = model().fit(TABLE, ["y", "w"])
     same(gp, outputs)
     assert gp.predict(TABLE).schema.names == ["mean_y", "std_y", "mean_w", "std_w"]
     averages = {"x": np.floor(x), "y": y, "width": np.ones(N)}
-    whole = GPRegressor().fit(averages["x"], y, width=averages["width"])
-    same(GPRegressor().fit(averages, "y", width="width"), whole)
-    same(GPRegressor().fit(scan({"x": averages["x"], "y": y}, "y", width=1.0)), whole)
+    whole = GPRegressor(Matern32()).fit(averages["x"], y, width=averages["width"])
+    same(GPRegressor(Matern32()).fit(averages, "y", width="width"), whole)
+    same(GPRegressor(Matern32()).fit(scan({"x": averages["x"], "y": y}, "y", width=1.0)), whole)
 
 
 # ---------------------------------------------------------------- more than one block
@@ -424,7 +426,7 @@ def test_arrays_come_back_as_arrays(fitted, in_memory, files, expected):
     check(*fitted.predict(DATA["x"], return_std=True), expected)
     check(*fitted.predict(DATA["x"][:, None], return_std=True), expected)
     frame = pd.DataFrame({"x": DATA["x"]})
-    as_ever = GPRegressor(num_basis=60).fit(frame, DATA["y"])
+    as_ever = GPRegressor(Matern32(), num_basis=60).fit(frame, DATA["y"])
     assert isinstance(as_ever.predict(frame), np.ndarray)
     reader = in_memory.predict(scan(files / "a.csv", inputs="x"))
     check(*reader.read_all(), expected)

@@ -470,7 +470,7 @@ def test_streams_grow_and_forget(num_basis):
 
 def test_merged_models():
     x, y, _ = hourly(200)
-    both = [GPRegressor(num_basis=202, domain=(0.0, 200.0)) for _ in range(3)]
+    both = [GPRegressor(Matern32(), num_basis=202, domain=(0.0, 200.0)) for _ in range(3)]
     both[0].fit(x[:90], y[:90], width=1.0)
     both[1].fit(x[90:], y[90:], width=1.0)
     both[2].fit(x, y, width=1.0)

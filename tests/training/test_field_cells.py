@@ -152,7 +152,7 @@ def test_the_first_block_of_a_stream_may_be_a_slab():
     rng = np.random.default_rng(13)
     x = np.stack([rng.integers(0, 2, 3000), *rng.uniform(0, 1, (2, 3000))], axis=1)
     y = draw(rng, x[:, 1:], np.array([0.06, 0.06]))
-    gp = GPRegressor(domain=((0.0, 8760.0), (0.0, 1.0), (0.0, 1.0))).partial_fit(x, y)
+    gp = GPRegressor(Matern32(), domain=((0.0, 8760.0), (0.0, 1.0), (0.0, 1.0))).partial_fit(x, y)
     hours, *places = [grid.cells for grid in gp.stats_.grids]
     assert hours <= max(places)
 
@@ -162,7 +162,7 @@ def test_automatic_models_of_shards_merge():
     x = rng.uniform(0, 1, (4000, 2))
     fast, slow = draw(rng, x, np.array([0.02, 0.4])), draw(rng, x, np.array([0.4, 0.02]))
     a, b = (
-        GPRegressor(domain=((0.0, 1.0), (0.0, 1.0))).partial_fit(x[rows], y[rows])
+        GPRegressor(Matern32(), domain=((0.0, 1.0), (0.0, 1.0))).partial_fit(x[rows], y[rows])
         for rows, y in ((slice(2000), fast), (slice(2000, None), slow))
     )
     shapes = [[grid.cells for grid in gp.stats_.grids] for gp in (a, b)]
@@ -235,7 +235,7 @@ def test_a_fast_and_a_slow_input_in_one_field():
     x = np.stack([rng.integers(0, 720, 6000), *rng.uniform(0, 8, (2, 6000))], axis=1)
     slow = np.sin(x[:, 1] / 3.0) + np.cos(x[:, 2] / 4.0)
     y = np.sin(2 * np.pi * x[:, 0] / 24.0) * slow + 0.1 * rng.standard_normal(6000)
-    gp = GPRegressor().fit(x[:5000], y[:5000])
+    gp = GPRegressor(Matern32()).fit(x[:5000], y[:5000])
     hours, *places = np.asarray(gp.num_basis_)
     assert hours > 4 * max(places)
     error = y[5000:] - gp.predict(x[5000:])
@@ -249,7 +249,7 @@ def test_a_field_of_short_lengths_is_no_noise(waves, rows):
     y = np.sin(waves * x[:, 0]) * np.sin(waves * x[:, 1]) + 0.1 * rng.standard_normal(rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of the shortest, there could be more cells
-        gp = GPRegressor().fit(x, y)
+        gp = GPRegressor(Matern32()).fit(x, y)
     assert np.var(y - gp.predict(x)) < 0.15 * np.var(y)
 
 
@@ -257,7 +257,7 @@ def test_what_was_asked_for_is_begun_with_where_its_factor_is_on_disk():
     rng = np.random.default_rng(15)
     x = rng.uniform(0, 1, (20_000, 2))
     y = np.sin(200 * x[:, 0]) * np.sin(200 * x[:, 1]) + 0.1 * rng.standard_normal(20_000)
-    gp = GPRegressor(num_basis=160, degree=2, memory_limit="160 MiB").fit(x, y)
+    gp = GPRegressor(Matern32(), num_basis=160, degree=2, memory_limit="160 MiB").fit(x, y)
     assert gp.num_basis_ == (160, 160)
     assert np.var(y - gp.predict(x)) < 0.3 * np.var(y)
 
@@ -272,8 +272,8 @@ def test_cells_are_for_values_not_for_gaps_of_a_grid():
     domain = (0.0, 99.0), (0.0, 39.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # values are missing
-        gridded = GPRegressor(domain=domain).partial_fit(axes, y)
-    rows = GPRegressor(domain=domain).partial_fit(places, y[kept])
+        gridded = GPRegressor(Matern32(), domain=domain).partial_fit(axes, y)
+    rows = GPRegressor(Matern32(), domain=domain).partial_fit(places, y[kept])
     assert gridded.stats_.grids == rows.stats_.grids
 
 

@@ -236,7 +236,7 @@ def test_very_long_smooths_are_right_or_named(process, lengthscale, mixed):
     y += np.sin(5 * X[:, 0]) * (1.0 - np.cos(4 * X[:, 1]))  # a sum over the inputs, too
     rough = Matern32(0.5, dim=0), Matern32(0.5, dim=1)
     kernel = rough[0] * rough[1] if mixed else rough[0] + rough[1]
-    gp = GPRegressor(num_basis=30, **UNTRAINED)
+    gp = GPRegressor(Matern32(), num_basis=30, **UNTRAINED)
     shorter = gp.set_params(kernel=kernel + Matern32(10.0, dim=2)).fit(X, y).elbo_
     try:
         gp.set_params(kernel=kernel + process.replace(lengthscale=lengthscale)).fit(X, y)

@@ -272,7 +272,7 @@ def test_what_splines_miss_of_a_rough_field_is_not_taken_for_noise():
     """Hardly any noise, and a lengthscale of a gap or two: a few cells a gap are too few."""
     n, truth, noise = 1500, Matern32(1.5, 1.0), 0.004
     x, y = sample(truth, noise, n, span=n)
-    gp = GPRegressor(progress=False).fit(x, y)
+    gp = GPRegressor(Matern32(), progress=False).fit(x, y)
     assert gp.noise_variance_ == pytest.approx(noise, rel=0.5)
     assert ExactGP(truth, noise, x, y).evidence() - gp.elbo_ < 0.01 * n
 

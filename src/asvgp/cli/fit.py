@@ -26,7 +26,10 @@ class KernelOption(click.Option):
         """Return the option as written, and its help."""
         from asvgp.kernels.text import PARTS
 
-        self.help = f"Joined by + and *: {', '.join(PARTS)}."
+        self.help = (
+            f"Joined by + and *: {', '.join(PARTS)}. By default chosen from the data: matern32 + "
+            "constant, and the seasons that a series shows."
+        )
         return super().get_help_record(ctx)
 
 
@@ -61,8 +64,6 @@ class KernelOption(click.Option):
     "--kernel",
     cls=KernelOption,
     type=KERNEL,
-    default="matern32",
-    show_default=True,
 )
 @click.option("--num-basis", type=NUM_BASIS, default="auto", show_default=True)
 @click.option(

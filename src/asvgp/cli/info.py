@@ -43,10 +43,11 @@ def tell(session: Session, gp, path: str, **further) -> None:
             row["in_words"] = worded(row["estimate"], 5)
         text = "\n".join([*named, str(found)])
     else:
-        facts |= {"kernel": repr(gp.kernel), "observations": gp.stats_.count}
+        kernel = repr(gp._fit_data().layout.given)
+        facts |= {"kernel": kernel, "observations": gp.stats_.count}
         facts |= {"missing": gp.stats_.missing, "domain": gp.domain_}
         rows = f"Observations      {gp.stats_.count:,}, not trained yet"
-        text = "\n".join([*named, f"Kernel            {gp.kernel!r}", rows])
+        text = "\n".join([*named, f"Kernel            {kernel}", rows])
     session.answer(facts, text)
 
 

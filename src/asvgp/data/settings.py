@@ -35,7 +35,7 @@ class Settings:
     ValueError: degree must be None or an integer from 2 (for Matern32(lengthscale=1.0, ...
     """
 
-    kernel: Kernel | None = field(default_factory=Matern32)  # None where it is chosen from the data
+    kernel: Kernel | None = None  # None where it is chosen from the data
     num_basis: int | tuple[int, ...] | None = None  # None where it is chosen from the data
     noise_variance: float | None = None  # None where its start is chosen from the data
     domain: tuple[Any, ...] | None = None  # as given: its ends may be numbers or times
@@ -97,8 +97,7 @@ class Settings:
             as_bytes(memory_limit),
             transforms,
         )
-        if kernel is not None:
-            settings.degrees(kernel)
+        settings.degrees(Matern32() if kernel is None else kernel)  # by default, with a degree
         return settings
 
     def with_kernel(self, kernel: Kernel) -> Settings:

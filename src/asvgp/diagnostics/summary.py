@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from asvgp.diagnostics.curvature import StandardErrors, standard_errors
 from asvgp.diagnostics.facts import Facts
 from asvgp.diagnostics.verdict import BasisVerdict
+from asvgp.kernels import Periodic
 from asvgp.policies import VERDICT
 from asvgp.times import Duration, in_short
 
@@ -44,6 +45,7 @@ class Summary:
     convergence: str
     timings: dict[str, float]
     transform: str = "y"  # what the model is of, and why where it was chosen
+    kernel_choice: str = ""  # how the kernel was chosen, where the user gave none
 
     def as_dict(self) -> dict:
         """Return everything as plain numbers, strings, tuples and dicts."""
@@ -70,6 +72,7 @@ class Summary:
             )
         rows = [
             *_wrapped("Kernel", " + ".join(self.components)),
+            *(_wrapped("", self.kernel_choice) if self.kernel_choice else []),
             _pair("Observations", f"{self.observations:,}{missing}", "Outputs", self.outputs),
             *_pairs(
                 "Basis functions",
@@ -221,7 +224,23 @@ def summary(gp) -> Summary:
         convergence=convergence,
         timings=dict(gp.timings_),
         transform=gp._fit_data().choice or str(gp.transform_),
+        kernel_choice=_kernel_choice(gp),
     )
+
+
+def _kernel_choice(gp) -> str:
+    """Return how the kernel was chosen from the data; empty where the user gave it."""
+    if gp.kernel is not None:
+        return ""
+    seasons = [part.period for part in gp.kernel_.components if isinstance(part, Periodic)]
+    if seasons:
+        periods = ", ".join(worded(period) for period in seasons)
+        return f"chosen from the data: period{'s' * (len(seasons) > 1)} {periods}"
+    if gp.n_features_in_ > 1:
+        return "the default without seasons (for several inputs)"
+    if gp.num_basis != "auto" or gp.degree is not None or gp.stats_.averaged:
+        return "the default without seasons (for num_basis, degree or width)"
+    return "chosen from the data: no period found"
 
 
 # Facts and standard errors take two bounds per hyperparameter, so they are kept as long as the

@@ -18,6 +18,7 @@ from asvgp.policies import DEFAULT
 from asvgp.times import Duration, TimeAxis, is_time
 
 _CALENDAR = {"1 day": 86400.0, "1 week": 604800.0, "1 year": 31557600.0}
+PLAIN = Matern32() + Constant()
 _ROUNDING = 1e-20  # of the squares of y: a trend leaves no less, and this has periods of its own
 
 
@@ -31,9 +32,8 @@ def default_kernel(table: Table, y) -> Kernel:
     >>> default_kernel(Table(t), y).parameters[2:4]
     ('2.lengthscale', '2.variance')
     """
-    plain = Matern32() + Constant()
     if table.width != 1:
-        return plain
+        return PLAIN
     column = table.column(0)
     timed = is_time(column)
     x = TimeAxis.from_values(column).to_seconds(column) if timed else np.asarray(column, float)
@@ -42,9 +42,9 @@ def default_kernel(table: Table, y) -> Kernel:
     x, targets = x[good], targets[good]
     found = periods(x, targets, list(_CALENDAR.values()) if timed else None)
     if not found:
-        return plain
+        return PLAIN
     seasons = [Periodic(period=Duration(period) if timed else period) for period in found]
-    kernel: Kernel = plain
+    kernel: Kernel = PLAIN
     for season in seasons:
         kernel = kernel + season
     return kernel + seasons[0] * Matern32()

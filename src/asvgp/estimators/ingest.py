@@ -20,9 +20,9 @@ from asvgp.data.columns import Features, Table, match
 from asvgp.data.settings import Settings
 from asvgp.data.transforms import Transform
 from asvgp.estimators.choice import possible_transforms
-from asvgp.estimators.default_kernel import default_kernel
+from asvgp.estimators.default_kernel import PLAIN, default_kernel
 from asvgp.kernels import Kernel
-from asvgp.policies import DATA
+from asvgp.policies import DATA, DEFAULT
 from asvgp.runtime.progress import Progress
 from asvgp.sources.source import Chunk, Source, Stream
 from asvgp.statistics import Statistics
@@ -192,8 +192,7 @@ def prepare(
     """
     table = Table(block.X) if data is None else data.table(block.X)
     widest = table if extent is None else Table(extent)
-    # A given number of splines, and averages over intervals, are for cells that all share.
-    chain = not settings.automatic or settings.degree is not None or block.width is not None
+    chain = _on_one_chain(settings, block)
     structure = structure_of(settings.chosen, widest, settings.trained, settings.domain, chain)
     if data is not None:
         if structure.columns != data.structure.columns:
@@ -227,16 +226,33 @@ def prepare(
     return Reader(settings, data, (block, rows))
 
 
+def _on_one_chain(settings: Settings, block: Chunk) -> bool:
+    """Return True where all components share cells.
+
+    A given number or degree of splines, and averages over intervals, are for such cells.
+    """
+    return not settings.automatic or settings.degree is not None or block.width is not None
+
+
 def _default_kernel(settings: Settings, head: Chunk) -> Kernel:
     """Return the kernel for the first rows, with y as the model sees it if that is settled."""
-    y = head.y
-    if len(settings.transforms) == 1 and not settings.transforms[0].identity and y is not None:
-        y = np.asarray(y, dtype=float)
-        with np.errstate(
-            invalid="ignore", divide="ignore"
-        ):  # an error is raised when rows are read
-            y = settings.transforms[0].forward(y)
-    return default_kernel(Table(head.X), y)
+    if _on_one_chain(settings, head):  # where seasons have no place
+        return PLAIN
+    table = Table(head.X)
+    if table.width > 1:
+        return PLAIN
+    try:
+        table, y = Table(_first_rows(table.values)), _first_rows(head.y)
+        structure = structure_of(PLAIN, table, settings.trained, settings.domain)
+        y = Rows.read(structure, table, y, transforms=settings.transforms[:1]).y
+    except (TypeError, ValueError):  # which are raised again, of all rows, when these are read
+        return PLAIN
+    return default_kernel(table, y)
+
+
+def _first_rows(values: Any) -> Any:
+    """Return as many rows as the default kernel is chosen from."""
+    return getattr(values, "iloc", values)[: DEFAULT.most_rows]
 
 
 def _check_transforms(

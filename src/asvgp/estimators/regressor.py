@@ -15,7 +15,7 @@ from asvgp.data.settings import Domain, NumBasis, Settings
 from asvgp.estimators.choice import chosen_transform
 from asvgp.estimators.forecast import ForecastMixin
 from asvgp.estimators.ingest import Addition, Forgetter, absorb, check_variation
-from asvgp.kernels import Kernel, Matern32
+from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
@@ -49,15 +49,19 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
     """Gaussian process regression by actually sparse B-splines.
 
     One pass over the data, then everything costs O(num_basis), however many observations
-    there are. The prior mean is zero.
+    there are. The prior mean is zero, or a constant that is estimated if the kernel has a
+    `Constant`, as the default has.
 
     Parameters
     ----------
-    kernel : Kernel or None, default=Matern32()
-        None chooses one for the data: a series gets a trend, a constant, the seasons that it
-        shows (of times, a day, a week and a year are tried), and a season that drifts.
-        Its hyperparameters are one of the starting points of training, beside those that
-        the data suggest; with ``optimizer=None`` they are used as given.
+    kernel : Kernel or None, default=None
+        None chooses a kernel from the data. It is ``Matern32() + Constant()``. A series of one
+        input also gets the seasons that it shows (of times, a day, a week and a year are tried;
+        of numbers, the peaks of the periodogram), and a season that drifts, unless ``num_basis``,
+        ``degree`` or ``width`` is given, which seasons do not take. The first rows decide; data
+        that are added later do not change the choice. ``kernel_`` and `summary` tell it.
+        The hyperparameters of a kernel are one of the starting points of training, beside those
+        that the data suggest; with ``optimizer=None`` they are used as given.
     num_basis : "auto", int or a sequence of int
         Number of B-splines; with several inputs one number for all of them, or one per input in
         the order of their columns. "auto" refines until the bound stops improving.
@@ -96,7 +100,8 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         made when the model is first trained, and holds for data that are added later; the summary
         tells it.
         All answers are in the units of y. Hyperparameters, effects, components and weights are on
-        the scale of the transform, and so is the prior mean of zero: add ``Constant()``.
+        the scale of the transform, and so is the prior mean of zero: add ``Constant()`` to a
+        kernel that has none.
 
     Attributes
     ----------
@@ -143,7 +148,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 
     def __init__(
         self,
-        kernel: Kernel | None = Matern32(),  # noqa: B008 (kernels are immutable)
+        kernel: Kernel | None = None,
         *,
         num_basis: NumBasis = "auto",
         noise_variance: Literal["auto"] | float = "auto",
@@ -262,7 +267,8 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
     def merge(self, other: GPRegressor) -> GPRegressor:
         """Add the data of another model of the same domain, num_basis and degree.
 
-        If both are automatic, the wider of their cells are kept.
+        If both are automatic, the wider of their cells are kept. If the kernels were chosen from
+        the data, they must be the same.
 
         Examples
         --------
@@ -278,6 +284,8 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             raise TypeError(f"merge takes another GPRegressor, got {type(other).__name__}.")
         mine, theirs = self._fit_data(), other._fit_data()
         _check_mergeable(mine, theirs)
+        if self.kernel is None and other.kernel is None:
+            _check_same_choice(mine.layout.given, theirs.layout.given)
         stats, others = mine.stats, theirs.stats
         if self.num_basis == other.num_basis == "auto":  # whose cells are as the data want them
             stats, others = stats.on_common_cells(others)
@@ -418,6 +426,16 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_data" in vars(self)
+
+
+def _check_same_choice(mine: Kernel, theirs: Kernel) -> None:
+    """Check that the same kernel was chosen from the data of two models."""
+    if mine != theirs:
+        raise ValueError(
+            f"The kernels of the models were chosen from their data, and differ: {mine!r} and "
+            f"{theirs!r}. Give both models the same kernel, or add the data of the second to the "
+            "first with partial_fit."
+        )
 
 
 def _check_mergeable(mine: FitData, theirs: FitData) -> None:
