@@ -356,6 +356,14 @@ class TransformPolicy:
     most_joint_nodes: int = 2048  # [places] Covariances are of no more, of all boxes together.
 
 
+@dataclass(frozen=True)
+class SavingPolicy:
+    """Model files, unless all is to be written."""
+
+    most_times_data: float = 10.0  # [bytes of the data's columns] What arrays may take in all,
+    always: int = 1 << 16  # [bytes] or this, however few data there are.
+
+
 DATA = DataPolicy()
 START = StartPolicy()
 LINE = LinePolicy()
@@ -366,6 +374,7 @@ VERDICT = VerdictPolicy()
 SERIES = SeriesPolicy()
 DEFAULT = DefaultPolicy()
 TRANSFORM = TransformPolicy()
+SAVING = SavingPolicy()
 
 
 def halvings(cells: int) -> int:

@@ -121,8 +121,9 @@ def fitted(case):
     return case()
 
 
-def again(gp, path):
-    gp.save(path)
+def again(gp, path, full=True):
+    """Saved and loaded: a full file, unless told, which keeps all bits."""
+    gp.save(path, full=full)
     return asvgp.load(path)
 
 

@@ -39,6 +39,16 @@ def output_option(help: str, *endings: str, required: bool = True) -> Callable:
     return click.option("-o", "--output", required=required, type=OutputFile(*endings), help=help)
 
 
+def full_option() -> Callable:
+    """Return the option --full, of commands that write a model."""
+    return click.option(
+        "--full",
+        is_flag=True,
+        help="Write all sums, so that the model can become finer when data are added; the file "
+        "may be much larger.",
+    )
+
+
 def source_of(
     data: Sequence[str],
     target: Sequence[str] = (),

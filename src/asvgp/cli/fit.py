@@ -10,6 +10,7 @@ from asvgp.cli.app import INTERRUPTED
 from asvgp.cli.data import (
     column_options,
     data_argument,
+    full_option,
     output_option,
     source_of,
     spare_inputs,
@@ -93,6 +94,7 @@ class KernelOption(click.Option):
     help="Model log y, or a power of y between 0 and 1; auto takes y or log y by the evidence.",
 )
 @click.option("--resume", is_flag=True, help="Continue a fit that Ctrl-C ended.")
+@full_option()
 @output_option(
     "The model file, such as model.asvgp. One that is there is replaced, but only when the new "
     "one is complete."
@@ -110,6 +112,7 @@ def fit(
     noise,
     fixed,
     resume,
+    full,
     output,
     **settings,
 ) -> None:
@@ -148,7 +151,7 @@ def fit(
                 gp.fit(watched(source, checkpoint, gp))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(what_is_left(checkpoint, output, source)) from None
-    session.save(gp, output)
+    session.save(gp, output, full)
     remove(output)
     tell_trained(session, gp, output)
 

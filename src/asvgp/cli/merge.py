@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from asvgp.cli.data import output_option, spare_inputs
+from asvgp.cli.data import full_option, output_option, spare_inputs
 from asvgp.cli.session import Session, common, examples, sparing
 
 
@@ -13,13 +13,15 @@ from asvgp.cli.session import Session, common, examples, sparing
     epilog=examples("asvgp merge monday.asvgp tuesday.asvgp wednesday.asvgp -o week.asvgp"),
 )
 @click.argument("models", nargs=-1, required=True, type=click.Path())
+@full_option()
 @output_option("The model file; one that is there is replaced when the new one is complete.")
 @common
-def merge(session: Session, models, output) -> None:
+def merge(session: Session, models, full, output) -> None:
     """Add up the data of MODELS and train on all of them.
 
     The models must have the same columns, domain, number of basis functions and degree: fit
-    them with --domain and --num-basis. Kernel and settings are those of the first.
+    them with --domain and --num-basis, or with --domain and --full. Kernel and settings are those
+    of the first.
     """
     from asvgp.cli.fit import tell_trained
     from asvgp.sources.paths import check_distinct
@@ -39,7 +41,7 @@ def merge(session: Session, models, output) -> None:
             raise ValueError(f"{path} cannot be added to {first}: {error}") from error
     with sparing(output):
         _ = gp.elbo_
-    session.save(gp, output)
+    session.save(gp, output, full)
     tell_trained(session, gp, output)
 
 

@@ -67,33 +67,25 @@ class Session:
         gp.progress = self.progress
         return gp
 
-    def save(self, gp, path) -> None:
+    def save(self, gp, path, full: bool = False) -> None:
         """Save a model without this session's setting of progress."""
         gp.progress = "auto"
-        gp.save(path)
+        gp.save(path, full=full)
         gp.progress = self.progress
         size = os.path.getsize(path)
-        self.note(f"Wrote {path} ({in_words(size)}).{smaller(gp, size)}")
+        self.note(f"Wrote {path} ({in_words(size)}).{smaller(gp, size, full)}")
 
 
 LARGE = 5_000_000  # bytes of a model file that is worth advice
 
 
-def smaller(gp, size: int) -> str:
-    """Return advice that makes the file of a model on an automatic grid small, or no text.
-
-    The file holds statistics on the finest grid that training could have chosen, and the
-    posterior on the one that it chose: a number in place of "auto" leaves out the first.
-    """
+def smaller(gp, size: int, full: bool) -> str:
+    """Return advice that makes the file of a model on an automatic grid small, or no text."""
     if size <= LARGE or gp.num_basis != "auto":
         return ""
-    chosen, kept, count = gp.posterior_.stats, gp.stats_, gp.num_basis_
-    if kept.moments.size > 1.5 * chosen.moments.size:
-        given = ",".join(map(str, count)) if isinstance(count, tuple) else count
-        return (
-            " Most of it is sums on a finer grid than training chose, for data to come: "
-            f"--num-basis {given} keeps the chosen one only."
-        )
+    kept, count = gp.stats_, gp.num_basis_
+    if full:
+        return " Without --full it holds what predictions need, and can be much smaller."
     if isinstance(count, tuple):
         return ""
     levels = [level for level in gp.resolution_ if size * level.num_basis <= LARGE * count]

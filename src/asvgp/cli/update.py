@@ -7,6 +7,7 @@ import click
 from asvgp.cli.data import (
     column_options,
     data_argument,
+    full_option,
     output_option,
     source_of,
     spare_inputs,
@@ -29,13 +30,15 @@ from asvgp.cli.values import ColumnName
     "--target", multiple=True, type=ColumnName(), help="By default the column of the first data."
 )
 @column_options
+@full_option()
 @output_option("Where to write the new model; by default it replaces MODEL.", required=False)
 @common
-def update(session: Session, model, data, target, output, **columns) -> None:
+def update(session: Session, model, data, target, full, output, **columns) -> None:
     """Add DATA to MODEL and train it again, starting where training ended.
 
     The statistics are those of all data at once; so is the model, where no new input lies outside
-    the domain. Elsewhere the domain grows. Target and inputs are the columns of the first data;
+    the domain. Elsewhere the domain grows. A model that was saved with --full may become finer;
+    any other keeps the cells that it has. Target and inputs are the columns of the first data;
     weights, noise variances and widths are named again. Ctrl-C while data are read
     leaves MODEL as it was.
     """
@@ -52,5 +55,5 @@ def update(session: Session, model, data, target, output, **columns) -> None:
         _ = gp.elbo_
     rows = gp.stats_.count - before
     session.note(f"{rows:,} rows added, now {gp.stats_.count:,}.")
-    session.save(gp, output)
+    session.save(gp, output, full)
     tell_trained(session, gp, output, added=rows)

@@ -99,8 +99,7 @@ class AttributesMixin(ABC):
     @property
     def domain_(self) -> tuple:
         """The interval of the splines; with several inputs one per input."""
-        data = self._fit_data()
-        return data.structure.domain(data.stats)
+        return self._fit_data().domain
 
     @property
     def stats_(self) -> Statistics:

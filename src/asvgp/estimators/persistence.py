@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from inspect import signature
+from typing import Any
 
 from sklearn.exceptions import NotFittedError
 
 from asvgp.data.columns import Features
 from asvgp.estimators.regressor import GPRegressor
 from asvgp.likelihoods import Gaussian
+from asvgp.policies import SAVING
 from asvgp.saving.consistency import check_model
 from asvgp.saving.encoding import Decoder, Encoder, likelihood_from
 from asvgp.saving.model_file import ModelFileError, damage, read, write
@@ -21,12 +23,12 @@ STATE = ("_data", "_fit_now", "_warm", "n_features_in_")  # and the names of col
 __all__ = ["ModelFileError", "load", "save"]
 
 
-def save(estimator: GPRegressor, path, **notes) -> None:
+def save(estimator: GPRegressor, path, full: bool = False, **notes) -> None:
     """Write an estimator to a file; see `GPRegressor.save`.
 
     Notes are values that JSON can hold, for programs that `read` the file; `load` ignores them.
     """
-    attributes = vars(estimator)
+    attributes: dict[str, Any] = vars(estimator)
     if "_data" not in attributes:
         raise NotFittedError(
             f"This {type(estimator).__name__} has no data yet: there is nothing to save. Call fit "
@@ -39,6 +41,11 @@ def save(estimator: GPRegressor, path, **notes) -> None:
         kernel, likelihood = attributes["_warm"]
         attributes = attributes | {"_warm": (kernel, likelihood.noise)}
     encode = Encoder()
+    if not full and "_fit_now" in attributes:
+        data, stats = attributes["_data"], attributes["_fit_now"].posterior.stats
+        attributes = attributes | {"_data": data.compact(stats)}
+        own = 8 * stats.count * (data.features.count + data.outputs)  # of the data's columns
+        encode = Encoder(room=max(SAVING.most_times_data * own, SAVING.always))
     settings = {name: encode(attributes[name], name) for name in SETTINGS}
     state = {
         name: encode(attributes[name], name.strip("_")) for name in STATE if name in attributes

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from asvgp.kernels import Product
 from asvgp.likelihoods.gaussian import band_factor
+from asvgp.saving.encoding import bytes_of
 from asvgp.training.fit import Fit
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class PortableModel:
         fitted, data = model._fitted(), model._fit_data()
         posterior: Any = fitted.posterior
         self.estimator: Any = clone(model)
-        self.data = data.with_statistics(posterior.stats)
+        self.data = data.compact(posterior.stats)
         # The upper bound is computed by the posterior, which is not sent.
         self.fit = {
             part.name: getattr(fitted, part.name)
@@ -46,7 +47,7 @@ class PortableModel:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, about what has to be sent."""
-        return self.data.stats.nbytes + _bytes(self.parts[-1])
+        return self.data.stats.nbytes + bytes_of(self.parts[-1])
 
     @cached_property
     def model(self) -> Any:
@@ -56,13 +57,6 @@ class PortableModel:
         model._replace(self.data)
         model._fit_now = Fit(posterior=posterior, upper_bound=posterior.upper_bound, **self.fit)
         return model
-
-
-def _bytes(parts: Any) -> int:
-    """Return the bytes of the arrays among nested parts."""
-    if isinstance(parts, Mapping | list | tuple):
-        return sum(map(_bytes, parts.values() if isinstance(parts, Mapping) else parts))
-    return getattr(parts, "nbytes", 0)
 
 
 class Predictor:

@@ -292,17 +292,26 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         self._replace(mine.with_statistics(stats + others))
         return self
 
-    def save(self, path) -> None:
+    def save(self, path, *, full: bool = False) -> None:
         """Write the model to one file, which `asvgp.load` reads.
 
         The file holds settings, kernel, statistics and posterior, never the data, as arrays and
-        JSON. It is written beside ``path`` and moved there when it is complete: whatever goes
-        wrong, a file that was there before stays as it was. A model that has not been trained
-        yet is saved as it is.
+        JSON. It is at most about ten times as large as the data's own columns: the statistics are
+        on the cells that training ended on, and tables that would not fit are computed again when
+        a loaded model first needs them. A loaded model answers as this one does, and takes
+        further data on the cells that it has.
+
+        It is written beside ``path`` and moved there when it is complete: whatever goes wrong, a
+        file that was there before stays as it was. A model that has not been trained yet is saved
+        as it is, with all of its statistics.
 
         Parameters
         ----------
         path : str or path-like
+        full : bool
+            Whether to write all that there is: the statistics on the finest cells, so that a
+            loaded model chooses its resolution anew when data are added, and every table. The
+            file may then be much larger than the data.
 
         Examples
         --------
@@ -318,7 +327,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         """
         from asvgp.estimators.persistence import save
 
-        save(self, path)
+        save(self, path, full)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments by name; none of them has parameters of its own."""

@@ -148,7 +148,7 @@ class ChainPosterior(Posterior[Any]):
         """The posterior of the fixed effects, if there are any."""
         with one_blas_thread:
             design = self.engine.design
-            if design is not None and self._saved:
+            if design is not None and "effects" in self._saved:
                 saved = {"coefficients": self.coefficients, **self._saved["effects"]}
                 return Estimate(design=design, **saved)
             return None if design is None else self.factored.effects
@@ -156,7 +156,8 @@ class ChainPosterior(Posterior[Any]):
     @cached_property
     def coefficients(self) -> Array:
         """Means of every cell's coefficients, (outputs, cells, n + S), the effects' ``a`` after."""
-        return self._saved["coefficients"] if self._saved else self.factored.coefficients
+        saved = self._saved.get("coefficients")
+        return self.factored.coefficients if saved is None else saved
 
     @cached_property
     def _mean_polynomials(self) -> list[Array]:
@@ -176,7 +177,7 @@ class ChainPosterior(Posterior[Any]):
 
         Each as polynomials per cell, and as covariances of both end cells' coefficients.
         """
-        if self._saved:
+        if "reductions" in self._saved:
             return self._saved["reductions"]
         model = self.model
         before, after = self.cell_covariances

@@ -64,9 +64,7 @@ class ExactPosterior(Posterior[GridPoints]):
 
     def __init__(self, kernel: Kernel, likelihood: Likelihood | float, engine: ExactEngine):
         self._describe(kernel, likelihood, engine)
-        solution = self.factored.solution
-        self.residual = solution.residual  # A^-1 (y - Z beta), (n, outputs)
-        self.effects = solution.beta + engine.centring.offset  # of centred columns, y as given
+        self._restore({})
 
     def _describe(
         self, kernel: Kernel, likelihood: Likelihood | float, engine: ExactEngine
@@ -90,8 +88,16 @@ class ExactPosterior(Posterior[GridPoints]):
         """
         self = cls.__new__(cls)
         self._describe(kernel, likelihood, ExactEngine(kernel, stats))
-        self.residual, self.effects = state["residual"], state["effects"]
+        self._restore(state)
         return self
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        """Take the arrays of a `state`, or compute them where it lacks one."""
+        if not {"residual", "effects"} <= state.keys():
+            solution, offset = self.factored.solution, self.engine.centring.offset
+            state = {"residual": solution.residual, "effects": solution.beta + offset}
+        self.residual: Array = state["residual"]  # A^-1 (y - Z beta), (n, outputs)
+        self.effects: Array = state["effects"]  # of centred columns, y as given
 
     @property
     def state(self) -> dict[str, Any]:

@@ -45,8 +45,13 @@ class GridPosterior(Posterior[GridPoints]):
 
     def __init__(self, kernel: Kernel, likelihood: Likelihood | float, engine: GridEngine):
         self._describe(kernel, likelihood, engine)
-        self.mean = self.factored.mean.copy()  # of the coefficients; y as given
-        self.mean[engine.size - self.plan.effects :] += engine.centring.offset
+        self.mean = self._solved_mean()
+
+    def _solved_mean(self) -> Array:
+        """Return the mean of the coefficients; y as given."""
+        mean = self.factored.mean.copy()
+        mean[self.engine.size - self.plan.effects :] += self.engine.centring.offset
+        return mean
 
     def _describe(self, kernel: Kernel, likelihood: Likelihood | float, engine: GridEngine) -> None:
         self.kernel, self.likelihood, self.engine = kernel, likelihood_of(likelihood), engine
@@ -77,11 +82,12 @@ class GridPosterior(Posterior[GridPoints]):
 
         self, engine = cls.__new__(cls), GridEngine(kernel, plan, stats, chosen)
         self._describe(kernel, likelihood, engine)
-        self.mean = state["mean"]
-        inverse = state["inverse"]
-        if not engine.inputs:  # the columns are all there is
-            inverse = np.empty((0, 0)), np.empty((0, 0, len(inverse))), inverse
-        self._saved_inverse = CellInverse(*inverse)
+        self.mean = state["mean"] if "mean" in state else self._solved_mean()
+        if "inverse" in state:
+            inverse = state["inverse"]
+            if not engine.inputs:  # the columns are all there is
+                inverse = np.empty((0, 0)), np.empty((0, 0, len(inverse))), inverse
+            self._saved_inverse = CellInverse(*inverse)
         return self
 
     @property

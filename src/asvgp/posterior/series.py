@@ -59,8 +59,13 @@ class SeriesPosterior(Posterior[GridPoints]):
 
     def __init__(self, kernel: Kernel, likelihood: Likelihood | float, engine: SeriesEngine):
         self._describe(kernel, likelihood, engine)
-        self.mean = self.factored.mean.copy()  # of the coefficients; y as given
-        self.mean[engine.size - self.plan.effects :] += engine.centring.offset
+        self.mean = self._solved_mean()
+
+    def _solved_mean(self) -> Array:
+        """Return the mean of the coefficients; y as given."""
+        mean = self.factored.mean.copy()
+        mean[self.engine.size - self.plan.effects :] += self.engine.centring.offset
+        return mean
 
     def _describe(
         self, kernel: Kernel, likelihood: Likelihood | float, engine: SeriesEngine
@@ -85,14 +90,15 @@ class SeriesPosterior(Posterior[GridPoints]):
     ) -> SeriesPosterior:
         """Return a posterior whose `state` was saved; P is factored only when it is needed.
 
-        That is so for the variances of components and derivatives inside the domain, for
-        covariances and averages that reach into it, and for paths. All of it is done on the CPU,
-        whatever the ``device``.
+        That is so for what the state lacks, for the variances of components and derivatives
+        inside the domain, for covariances and averages that reach into it, and for paths. All of
+        it is done on the CPU, whatever the ``device``.
         """
         self = cls.__new__(cls)
         self._describe(kernel, likelihood, SeriesEngine(kernel, plan, stats))
-        self.mean = state["mean"]
-        self._known_inverse = SeriesInverse(*state["inverse"])
+        self.mean = state["mean"] if "mean" in state else self._solved_mean()
+        if "inverse" in state:
+            self._known_inverse = SeriesInverse(*state["inverse"])
         return self
 
     @property

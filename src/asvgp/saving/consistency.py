@@ -117,13 +117,19 @@ def _chain_posterior(posterior: ChainPosterior) -> None:
     for degree, part in zip(degrees, kernel.components, strict=True):
         _whole("degree", degree, part.order + 1, stats.degree)
     size = sum(degrees) + len(degrees)
-    _array("coefficients", posterior.coefficients, (outputs + effects, cells, size))
-    reductions = [(max(degrees), size), *((k, k + 1) for k in degrees)]
-    _is("reductions", posterior._reductions, list)
-    for (degree, width), (table, ends) in zip(reductions, posterior._reductions, strict=True):
-        _array("reductions", table, (cells, 2 * degree + 1))
-        _array("reductions at the ends", ends, (2, width, width))
-    saved = posterior._saved["effects"]
+    state = posterior._saved  # of which a small file lacks some
+    _known("the posterior", state, {"coefficients", "reductions", "effects"})
+    if "coefficients" in state:
+        _array("coefficients", state["coefficients"], (outputs + effects, cells, size))
+    if "reductions" in state:
+        reductions = [(max(degrees), size), *((k, k + 1) for k in degrees)]
+        _is("reductions", state["reductions"], list)
+        for (degree, width), (table, ends) in zip(reductions, state["reductions"], strict=True):
+            _array("reductions", table, (cells, 2 * degree + 1))
+            _array("reductions at the ends", ends, (2, width, width))
+    if "effects" not in state:
+        return
+    saved = state["effects"]
     shapes = {"beta": (effects, outputs), "root": (effects, effects), "explained": (outputs,)}
     wanted = {f.name for f in fields(Estimate)} - {"design", "coefficients"} if effects else set()
     if set(saved) != wanted:
@@ -151,12 +157,13 @@ def _grid_posterior(posterior: GridPosterior) -> None:
             _whole("degree", degree, 0, power)
     size, columns = posterior.engine.size, plan.columns
     _array("mean", posterior.mean, (size, len(stats.squares)))
-    inverse = posterior.state["inverse"]
+    if posterior._saved_inverse is None:  # as from a small file
+        return
+    squares, cross, between = posterior._saved_inverse
     if not plan.inputs:
-        _array("inverse", inverse, (columns, columns))
+        _array("inverse", between, (columns, columns))
         return
     cells = prod(grid.cells for grid in plan.grids)
-    squares, cross, between = inverse
     _array("inverse", squares, (cells, prod(2 * p + 1 for p in plan.powers)))
     powers = prod(p + 1 for p in plan.powers) if columns else 0
     _array("inverse with the columns", cross, (cells, powers, columns))
@@ -178,7 +185,9 @@ def _series_posterior(posterior: SeriesPosterior) -> None:
         _whole("power", part.power, 1, plan.powers)
     engine, cells = posterior.engine, plan.grid.cells
     _array("mean", posterior.mean, (engine.size, len(stats.squares)))
-    squares, cross, ends = posterior.state["inverse"]
+    if posterior._known_inverse is None:  # as from a small file
+        return
+    squares, cross, ends = posterior._known_inverse
     _array("inverse", squares, (cells, 2 * plan.powers + 1))
     _array("inverse with the effects", cross, (cells, plan.powers + 1, plan.effects))
     count = end_numbers(engine.tables).shape[1]
@@ -256,6 +265,11 @@ def _trained(kernel: Any, given: Kernel) -> None:
 def _is(name: str, value: Any, kind: Any) -> None:
     if not isinstance(value, kind):
         raise TypeError(f"{name} is a {type(value).__name__}")
+
+
+def _known(name: str, found: Any, names: set[str]) -> None:
+    if unknown := set(found) - names:
+        raise ValueError(f"{name} has unknown parts {sorted(unknown)}")
 
 
 def _whole(name: str, value: Any, least: int, most: float = inf) -> None:

@@ -9,7 +9,7 @@ older, has its default; classes that have changed are read by `asvgp.saving.migr
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta, timezone
 from math import inf, isfinite
 from typing import Any
@@ -35,6 +35,7 @@ from asvgp.saving.consistency import check_fields
 from asvgp.saving.migration import MIGRATIONS
 from asvgp.statistics import Statistics
 from asvgp.statistics.ending import Ending
+from asvgp.statistics.points import to_points
 from asvgp.structures.field import Field
 from asvgp.structures.fit_data import FitData
 from asvgp.structures.line import Line
@@ -60,7 +61,7 @@ _PARTS: dict[type, tuple[str, ...]] = {
     Series: ("layout", "axes"),
     FitData: (
         *("stats", "structure", "known_noise", "single", "seconds", "targets"),
-        *("transforms", "choice"),
+        *("transforms", "choice", "span"),
     ),
     ChainPosterior: ("kernel", "noise", "stats", "degree", "state"),
     GridPosterior: ("kernel", "noise", "plan", "stats", "state"),
@@ -76,6 +77,9 @@ class Encoder:
     An array that is met twice is kept once; so are statistics, in ``shared``: those of the data
     may be the posterior's, too.
 
+    With ``room``, bytes for arrays, statistics are written as points where that is smaller, and
+    of the arrays that a posterior could compute again only those that find room, smallest first.
+
     Examples
     --------
     >>> encoder = Encoder()
@@ -85,7 +89,8 @@ class Encoder:
     {'example.2': array([1., 1., 1.])}
     """
 
-    def __init__(self) -> None:
+    def __init__(self, room: float | None = None) -> None:
+        self.room = room
         self.arrays: dict[str, Array] = {}
         self.shared: dict[str, Any] = {}
         self._names: dict[int, str] = {}
@@ -107,7 +112,8 @@ class Encoder:
         if isinstance(value, Statistics):
             return self._share(value, where)
         if _CLASSES.get(name) is type(value):
-            return {name: {k: self(v, f"{where}.{k}") for k, v in _fields(value).items()}}
+            parts = {k: self(v, f"{where}.{k}") for k, v in self._parts(value)}
+            return {name: parts}
         if isinstance(value, np.ndarray):
             return self._array(value, where)
         if isinstance(value, list | tuple):
@@ -129,9 +135,23 @@ class Encoder:
     def _share(self, value: Any, where: str) -> Any:
         if id(value) not in self._names:
             self._names[id(value)] = where
-            parts = {k: self(v, f"{where}.{k}") for k, v in _fields(value).items()}
-            self.shared[where] = {type(value).__name__: parts}
+            points = None if self.room is None else to_points(value)
+            parts = _fields(value) if points is None else points
+            kind = type(value).__name__ if points is None else "PointStatistics"
+            self.shared[where] = {kind: {k: self(v, f"{where}.{k}") for k, v in parts.items()}}
         return {"shared": self._names[id(value)]}
+
+    def _parts(self, value: Any) -> Iterator[tuple[str, Any]]:
+        """Return the parts of a value; of a posterior's state, which comes last, what fits."""
+        for name, part in _fields(value).items():
+            if self.room is not None and name == "state" and isinstance(value, _POSTERIORS):
+                left = self.room - sum(array.nbytes for array in self.arrays.values())
+                sizes = {key: bytes_of(each) for key, each in part.items()}
+                for key in sorted(sizes, key=sizes.__getitem__, reverse=True):
+                    if sum(sizes.values()) > left:
+                        del sizes[key]
+                part = {key: each for key, each in part.items() if key in sizes}
+            yield name, part
 
     def _array(self, value: Array, where: str) -> Any:
         if value.dtype.kind in "OU":
@@ -139,6 +159,13 @@ class Encoder:
         known = self._names.setdefault(id(value), where)
         self.arrays[known] = value  # which also keeps its id its own
         return {"array": known}
+
+
+def bytes_of(value: Any) -> int:
+    """Return the bytes of the arrays among nested parts."""
+    if isinstance(value, Mapping | list | tuple):
+        return sum(map(bytes_of, value.values() if isinstance(value, Mapping) else value))
+    return getattr(value, "nbytes", 0)
 
 
 def _fields(value: Any) -> dict[str, Any]:

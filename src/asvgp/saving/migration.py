@@ -14,6 +14,8 @@ Line            1       it had one ``axis``, now a tuple of ``axes``
 Posterior       1       of one input; the class is now `ChainPosterior`
 FieldPosterior  1       of several inputs; the class is now `GridPosterior`
 =============== ======= =======================================================================
+
+``PointStatistics`` is a second form of today's `Statistics`: see `asvgp.statistics.points`.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from asvgp.statistics import Statistics
+from asvgp.statistics.points import from_points
 
 Parts = dict[str, Any]
 
@@ -69,6 +72,7 @@ def _line(parts: Parts) -> tuple[str, Parts]:
 
 MIGRATIONS: dict[str, Callable[[Parts], tuple[str, Parts]]] = {
     "Statistics": _one_input,
+    "PointStatistics": lambda parts: ("Statistics", from_points(parts)),
     "FieldStatistics": lambda parts: ("Statistics", parts),
     "Seen": _data_read,
     "Line": _line,

@@ -29,7 +29,7 @@ from asvgp import __version__
 from asvgp.basis import Array
 from asvgp.saving.atomic import replacing
 
-FORMAT, VERSION = "asvgp model", 2
+FORMAT, VERSION = "asvgp model", 3
 TEXT = "model.json"
 
 _DTYPE = re.compile(r"[<|][fiub][1248]|<[mM]8\[\d{0,9}\w{1,7}\]")

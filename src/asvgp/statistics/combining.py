@@ -117,7 +117,8 @@ def _check_compatible(stats: Statistics, other: Statistics) -> None:
             raise ValueError(
                 "Statistics combine only on the same grids, degrees, columns and number of "
                 f"outputs; the {name} differ: {mine} against {theirs}. Give both fits the "
-                "same domain, num_basis, degree and effects."
+                "same domain, num_basis, degree and effects. Trained models with automatic cells "
+                "are saved for this with full=True."
             )
 
 

@@ -141,9 +141,12 @@ def common_factors(grids: Sequence[Grid], others: Sequence[Grid]) -> tuple[int, 
     """Return how many cells of each grid make one of the other; one where they do not nest."""
     factors = []
     for grid, other in zip(grids, others, strict=True):
-        same = replace(grid, cells=other.cells) == other
-        factors.append(grid.cells // other.cells if same and grid.cells % other.cells == 0 else 1)
-    return tuple(max(1, factor) for factor in factors)
+        factor = max(1, round(other.spacing / grid.spacing))
+        nested = -(-grid.cells // factor) == other.cells and not (
+            grid.cyclic and grid.cells % factor
+        )
+        factors.append(factor if nested and grid.coarsen(factor) == other else 1)
+    return tuple(factors)
 
 
 def coarsen_sums(sums: Array, cell_axis: int, power_axis: int, maps: Array) -> Array:

@@ -66,6 +66,7 @@ class FitData:
     # Of y. While there are several to choose from, the outputs of each follow those of the last.
     transforms: tuple[Transform, ...] = (IDENTITY,)
     choice: str = ""  # why it is this one, where it was chosen
+    span: tuple[object, ...] | None = None  # the domain, where wider cells reach beyond it
 
     @property
     def layout(self) -> Layout:
@@ -94,9 +95,20 @@ class FitData:
         stats, transforms = self.stats.of_outputs(which), (self.transforms[number],)
         return replace(self, stats=stats, transforms=transforms, choice=choice)
 
+    @property
+    def domain(self) -> tuple:
+        """The interval of the splines; with several inputs one per input."""
+        return self.structure.domain(self.stats) if self.span is None else self.span
+
     def with_statistics(self, stats: Statistics) -> FitData:
         """Return the same with other statistics."""
-        return replace(self, stats=stats)
+        same = self.structure.grids(stats) == self.structure.grids(self.stats)
+        return replace(self, stats=stats, span=self.span if same else None)
+
+    def compact(self, stats: Statistics) -> FitData:
+        """Return the same with statistics of the same data on wider cells."""
+        beyond = self.structure.domain(stats) != self.domain
+        return replace(self, stats=stats, span=self.domain if beyond else None)
 
     def table(self, X) -> Table:
         """Return X as a table, checked to have the columns of the data so far.

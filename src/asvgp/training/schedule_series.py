@@ -253,10 +253,13 @@ class SeriesSchedule:
         self.levels.append(Level(engine.size, stats.grid.spacing, bound.elbo, upper, share))
 
     def posterior(self, engine: AnyEngine, state: State) -> AnyPosterior:
-        """Return the posterior."""
+        """Return the posterior, with splines on the widest cells that hold their functions."""
         if isinstance(engine, ExactEngine):
             return ExactPosterior(*state, engine)
-        return SeriesPosterior(*state, engine)
+        try:
+            return SeriesPosterior(*state, engine.on_widest_cells())
+        except np.linalg.LinAlgError:  # near singular: what was factored before can be again
+            return SeriesPosterior(*state, engine)
 
     def finish(self, posterior: AnyPosterior, bound: Bound, report: Report, trained: bool) -> None:
         """Say which seasons the data cannot show, and which components they have no use for."""

@@ -84,6 +84,17 @@ class SeriesEngine:
         """Return an engine for other sums on the same cells, sharing all tables with this one."""
         return SeriesEngine(self.kernel, self.plan, statistics, self.tables)
 
+    def on_widest_cells(self) -> SeriesEngine:
+        """Return an engine with the same functions on the widest cells that none of them cuts.
+
+        Statistics on these are exact and have fewer numbers, and so has all that is made of them.
+        """
+        times = self.plan.spare_levels
+        if not times:
+            return self
+        statistics = self.statistics.coarsen(2**times)
+        return SeriesEngine(self.kernel, self.plan.coarsened(times), statistics)
+
     def prior(self, kernel: Kernel) -> SeriesPrior:
         """Return K at the given hyperparameters; the last one is kept."""
         if self._prior is None or self._prior.kernel is not kernel:

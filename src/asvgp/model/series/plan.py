@@ -5,9 +5,10 @@ A plan is chosen once; values of hyperparameters do not enter.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from asvgp.basis import Grid
+from asvgp.policies import SERIES
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,26 @@ class Part:
         along = 0 if self.along is None else self.along.degree
         return along + (0 if self.around is None else self.around.degree)
 
+    @property
+    def spare_levels(self) -> int:
+        """How often finest cells can be joined in pairs before one of its own would be cut."""
+        spare = []
+        if self.along is not None:
+            least = SERIES.least_wave_level if self.along.wave else 0
+            spare.append(self.along.level - least)
+        if self.around is not None:
+            width = self.around.width
+            spare.append((width & -width).bit_length() - 1)
+        return max(0, min(spare, default=0))
+
+    def coarsened(self, times: int) -> Part:
+        """Return the same functions, counted in finest cells ``2**times`` times as wide."""
+        along, around = self.along, self.around
+        return Part(
+            None if along is None else replace(along, level=along.level - times),
+            None if around is None else replace(around, width=around.width >> times),
+        )
+
 
 @dataclass(frozen=True)
 class SeriesPlan:
@@ -53,3 +74,13 @@ class SeriesPlan:
     powers: int  # the largest power in the statistics
     parts: tuple[Part, ...]
     effects: int = 0
+
+    @property
+    def spare_levels(self) -> int:
+        """How often finest cells can be joined in pairs, with all functions as they are."""
+        return min((part.spare_levels for part in self.parts), default=0)
+
+    def coarsened(self, times: int) -> SeriesPlan:
+        """Return the same functions on finest cells ``2**times`` times as wide."""
+        parts = tuple(part.coarsened(times) for part in self.parts)
+        return replace(self, grid=self.grid.coarsen(2**times), parts=parts)
