@@ -58,12 +58,12 @@ KINDS = {
 @pytest.mark.filterwarnings("ignore:.*Sending large graph")
 @pytest.mark.parametrize("kind", KINDS)
 def test_averages_over_a_duration_beside_a_covariate(kind, monkeypatch):
-    whole = GPRegressor(KERNEL, num_basis=127, **SETTINGS)
+    whole = GPRegressor(KERNEL, num_basis=128, **SETTINGS)
     whole.fit(FRAME[["c", "t"]], Y, width="1min")
     assert whole.stats_.grid.cells == 125
     monkeypatch.setattr(asvgp.sources.blocks, "block_rows", lambda columns: 512)
     monkeypatch.setattr(asvgp.sources.dask, "block_rows", lambda columns: 512)
-    gp = GPRegressor(KERNEL, num_basis=127, **SETTINGS)
+    gp = GPRegressor(KERNEL, num_basis=128, **SETTINGS)
     gp.fit(scan(KINDS[kind](FRAME), "y", width="1min"))
     assert gp.stats_.grid == whole.stats_.grid
     np.testing.assert_allclose(gp.stats_.moments, whole.stats_.moments, rtol=1e-9, atol=1e-9)
@@ -74,7 +74,7 @@ def test_averages_over_a_duration_beside_a_covariate(kind, monkeypatch):
 def test_widths_by_the_numbers_of_columns(short_blocks):
     X = np.column_stack([C, MINUTES])
     kernel = Matern32(120.0, dim=1) + Linear(0) + Constant()
-    gp = GPRegressor(kernel, num_basis=127, **SETTINGS)
+    gp = GPRegressor(kernel, num_basis=128, **SETTINGS)
     gp.fit(scan(lambda: ((X[i::3], Y[i::3]) for i in range(3)), width=1.0))
     assert gp.domain_ == (0.0, N)
 
@@ -107,7 +107,7 @@ def test_widths_of_nothing_in_some_blocks(short_blocks):
     """A block of points is summed otherwise than one of averages, and nothing is lost."""
     x = MINUTES.astype(float)
     width = np.where((x >= 512) & (x < 1024), 1.0, 0.0)
-    settings = {"num_basis": 127, "domain": (0.0, 1500.0), **SETTINGS}
+    settings = {"num_basis": 128, "domain": (0.0, 1500.0), **SETTINGS}
     whole = GPRegressor(Matern32(100.0), **settings).fit(x, Y, width=width)
     gp = GPRegressor(Matern32(100.0), **settings).fit({"x": x, "y": Y, "w": width}, "y", width="w")
     assert gp.stats_.count == N

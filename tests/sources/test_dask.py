@@ -245,7 +245,7 @@ class TestArrays:
         first, survey, sums = returned
         assert first < 100_000  # a few thousand rows
         assert survey < 10_000
-        assert sums < 1.2 * 8 * 8 * gp.stats_.grid.cells  # those of the cells, none of the rows
+        assert sums < 1.2 * 8 * 11 * gp.stats_.grid.cells  # those of the cells, none of the rows
         assert_same(gp, GPRegressor(Matern32(), **settings).fit(x, y))
 
     def test_one_pass_where_the_domain_is_given(self, returned):

@@ -65,7 +65,7 @@ def map(
     >>> import numpy as np
     >>> from asvgp import GPRegressor, Matern32, plot
     >>> X = np.random.default_rng(0).uniform(0.0, 1.0, (500, 2))
-    >>> gp = GPRegressor(Matern32(), num_basis=8).fit(X, np.sin(5 * X[:, 0]) + X[:, 1])
+    >>> gp = GPRegressor(Matern32(), num_basis=8).fit(X, np.sin(9 * X[:, 0]) * np.cos(9 * X[:, 1]))
     >>> [ax.get_title(loc="left") for ax in plot.map(gp)]
     ['posterior mean', 'standard deviation']
     """
