@@ -145,7 +145,7 @@ but its times. *Written kernel* has the kernel that a person would write for it.
 the seasons, and follow their documentation otherwise (the scripts are
 `experiments/methods/*_forecasts.py`); Prophet finds the seasons itself. AutoARIMA gets the last
 1,008 steps, because its time grows fast with them; statsforecast's methods get missing values
-interpolated. mgcv is not here: R could not be installed.
+interpolated. mgcv is not here: R is not installed here.
 
 The MASE is the mean absolute error divided by that of the seasonal naive forecast over the history;
 the CRPS is that of the whole predictive distribution, from its quantiles, divided by the same. Of
