@@ -8,7 +8,6 @@ dense matrix.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -19,23 +18,15 @@ from asvgp.kernels import Kernel
 from asvgp.linalg.multifrontal.dense import DenseFactor
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.model.breakdown import not_positive_definite
+from asvgp.model.coefficients import CoefficientFactored, Solution
 from asvgp.model.devices import Device, DeviceArray, Factor
 from asvgp.model.effects import Centring, column_precisions, without_centres
-from asvgp.model.engine import Forms, NoiseModel, Remembered
+from asvgp.model.engine import NoiseModel, Remembered
 from asvgp.model.grid_inverse import CellInverse, InverseSums, cell_inverse, inverse_sums
 from asvgp.model.grid_prior import GridPrior, TermForms
 from asvgp.model.grid_tables import GridTables, interleave
 from asvgp.model.plan import Plan
 from asvgp.statistics import Statistics
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """P factored, the mean of the coefficients, (size, outputs), and what it explains."""
-
-    factor: Factor
-    mean: Array
-    explained: Array
 
 
 class GridEngine:
@@ -164,44 +155,14 @@ class GridEngine:
         return values, gradient
 
 
-class GridFactored:
-    """P of several inputs, factored.
-
-    ``mean`` is that of the coefficients of centred y and columns, (size, outputs).
-    """
-
-    def __init__(
-        self, engine: GridEngine, prior: GridPrior, likelihood: NoiseModel, solution: Solution
-    ):
-        self.engine, self.kernel, self.likelihood = engine, prior.kernel, likelihood
-        self.noise = likelihood.noise
-        self.prior, self.solution = prior, solution
-        self.mean, self.explained = solution.mean, solution.explained
-        log_det = float(np.log(engine.precision).sum()) + prior.log_det
-        self.gained = max(solution.factor.log_det - log_det, 0.0)  # negative by rounding only
+class GridFactored(CoefficientFactored["GridEngine", GridPrior]):
+    """P of several inputs, factored."""
 
     def missed(self, derivatives: bool = True) -> tuple[Array, Array]:
         """Return the variance that the splines miss at the data per component, and derivatives."""
         return self.engine.missed(self.prior, derivatives)
 
-    def forms(self) -> Forms:
-        """Return what the gradient of the bound needs."""
-        engine, plan = self.engine, self.engine.plan
-        gradient = np.zeros(len(self.kernel.parameters))
-        trace, energy = 0.0, 0.0
-        if plan.effects:
-            inverse = self._inverse_sums.columns[-plan.effects :, -plan.effects :]
-            trace = float(np.sum(engine.effects_prior * inverse))
-            energy = engine.centring.energy(engine.precision, self.mean[-plan.effects :])
-        for number, part in self._component_forms.items():
-            trace += part.trace
-            energy += part.energy
-            gradient[self.kernel.places_of(number)] = part.gradient
-        return Forms(engine.size - trace, energy, gradient)
-
-    @cached_property
-    def _component_forms(self) -> dict[int, TermForms]:
-        """Forms by number of the component."""
+    def _forms_by_component(self) -> dict[int, TermForms]:
         engine, prior, sums = self.engine, self.prior, self._inverse_sums
         terms, columns = engine.tables.split(self.mean)
         out = {}
@@ -214,6 +175,11 @@ class GridFactored:
             inverse = [part.windows(sums.columns[where, where])]
             out[number] = part.forms(columns[where], inverse, engine.outputs)
         return out
+
+    @property
+    def _columns_inverse(self) -> Array:
+        """P^-1 of the global columns, the effects' last."""
+        return self._inverse_sums.columns
 
     @cached_property
     def _inverse_sums(self) -> InverseSums:

@@ -45,13 +45,7 @@ class GridPosterior(Posterior[GridPoints]):
 
     def __init__(self, kernel: Kernel, likelihood: Likelihood | float, engine: GridEngine):
         self._describe(kernel, likelihood, engine)
-        self.mean = self._solved_mean()
-
-    def _solved_mean(self) -> Array:
-        """Return the mean of the coefficients; y as given."""
-        mean = self.factored.mean.copy()
-        mean[self.engine.size - self.plan.effects :] += self.engine.centring.offset
-        return mean
+        self.mean = self.factored.mean_as_given()
 
     def _describe(self, kernel: Kernel, likelihood: Likelihood | float, engine: GridEngine) -> None:
         self.kernel, self.likelihood, self.engine = kernel, likelihood_of(likelihood), engine
@@ -82,7 +76,7 @@ class GridPosterior(Posterior[GridPoints]):
 
         self, engine = cls.__new__(cls), GridEngine(kernel, plan, stats, chosen)
         self._describe(kernel, likelihood, engine)
-        self.mean = state["mean"] if "mean" in state else self._solved_mean()
+        self.mean = state["mean"] if "mean" in state else self.factored.mean_as_given()
         if "inverse" in state:
             inverse = state["inverse"]
             if not engine.inputs:  # the columns are all there is

@@ -59,13 +59,7 @@ class SeriesPosterior(Posterior[GridPoints]):
 
     def __init__(self, kernel: Kernel, likelihood: Likelihood | float, engine: SeriesEngine):
         self._describe(kernel, likelihood, engine)
-        self.mean = self._solved_mean()
-
-    def _solved_mean(self) -> Array:
-        """Return the mean of the coefficients; y as given."""
-        mean = self.factored.mean.copy()
-        mean[self.engine.size - self.plan.effects :] += self.engine.centring.offset
-        return mean
+        self.mean = self.factored.mean_as_given()
 
     def _describe(
         self, kernel: Kernel, likelihood: Likelihood | float, engine: SeriesEngine
@@ -96,7 +90,7 @@ class SeriesPosterior(Posterior[GridPoints]):
         """
         self = cls.__new__(cls)
         self._describe(kernel, likelihood, SeriesEngine(kernel, plan, stats))
-        self.mean = state["mean"] if "mean" in state else self._solved_mean()
+        self.mean = state["mean"] if "mean" in state else self.factored.mean_as_given()
         if "inverse" in state:
             self._known_inverse = SeriesInverse(*state["inverse"])
         return self

@@ -16,10 +16,10 @@ from asvgp.basis import Array
 from asvgp.kernels import Kernel
 from asvgp.linalg.cells import elements as loops
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
+from asvgp.model.coefficients import CoefficientFactored, Solution
 from asvgp.model.devices import Cpu, Factor
 from asvgp.model.effects import Centring, column_precisions, without_centres
-from asvgp.model.engine import Forms, NoiseModel, Remembered
-from asvgp.model.grid import Solution
+from asvgp.model.engine import NoiseModel, Remembered
 from asvgp.model.grid_prior import TermForms
 from asvgp.model.moments import CellMoments
 from asvgp.model.series.plan import SeriesPlan
@@ -151,18 +151,8 @@ class SeriesEngine:
         return self.device.factor(tables.tree, elements, False)
 
 
-class SeriesFactored:
-    """P of a series, factored; ``mean`` is that of the coefficients, (size, outputs)."""
-
-    def __init__(
-        self, engine: SeriesEngine, prior: SeriesPrior, likelihood: NoiseModel, solution: Solution
-    ):
-        self.engine, self.kernel, self.likelihood = engine, prior.kernel, likelihood
-        self.noise = likelihood.noise
-        self.prior, self.solution = prior, solution
-        self.mean, self.explained = solution.mean, solution.explained
-        log_det = float(np.log(engine.precision).sum()) + prior.log_det
-        self.gained = max(solution.factor.log_det - log_det, 0.0)  # negative by rounding only
+class SeriesFactored(CoefficientFactored["SeriesEngine", SeriesPrior]):
+    """P of a series, factored."""
 
     def missed(self, derivatives: bool = True) -> tuple[Array, Array]:
         """Return the variance that functions miss at the data per component, and derivatives."""
@@ -201,43 +191,32 @@ class SeriesFactored:
         self.solution.factor.selected_inverse(consume)
         return sums, of_columns
 
-    @cached_property
-    def _component_forms(self) -> list[TermForms]:
+    @property
+    def _columns_inverse(self) -> Array:
+        """P^-1 of the global columns, the effects' last."""
+        return self._inverse_sums[1]
+
+    def _forms_by_component(self) -> dict[int, TermForms]:
         engine, tables = self.engine, self.engine.tables
         sums, columns = self._inverse_sums
-        out = []
+        out = {}
         for number, term in enumerate(self.prior.terms):
             mean = self.mean[tables.where(number)]
             if isinstance(term, Season):
                 first = tables.offsets[number] - tables.main
                 where = slice(first, first + term.size)
-                out.append(term.forms(columns[where, where], mean, engine.outputs))
+                out[number] = term.forms(columns[where, where], mean, engine.outputs)
                 continue
             windows = mean[term.element_numbers]  # (cells, n, outputs)
             flat = windows.transpose(1, 0, 2).reshape(windows.shape[1], -1)
             means = flat @ flat.T, windows[0] @ windows[0].T
-            out.append(term.forms(*sums[number], means, engine.outputs))
+            out[number] = term.forms(*sums[number], means, engine.outputs)
         return out
-
-    def forms(self) -> Forms:
-        """Return what the gradient of the bound needs."""
-        engine, effects = self.engine, self.engine.plan.effects
-        gradient = np.zeros(len(self.kernel.parameters))
-        trace = energy = 0.0
-        if effects:
-            inverse = self._inverse_sums[1][-effects:, -effects:]
-            trace = float(np.sum(engine.effects_prior * inverse))
-            energy = engine.centring.energy(engine.precision, self.mean[-effects:])
-        for number, part in enumerate(self._component_forms):
-            trace += part.trace
-            energy += part.energy
-            gradient[self.kernel.places_of(number)] = part.gradient
-        return Forms(engine.size - trace, energy, gradient)
 
     def component_freedoms(self) -> Array:
         """Return the effective degrees of freedom of every component."""
-        pairs = zip(self.prior.terms, self._component_forms, strict=True)
-        return np.array([term.size - part.trace for term, part in pairs])
+        forms = self._component_forms
+        return np.array([term.size - forms[n].trace for n, term in enumerate(self.prior.terms)])
 
     def solve(self, rows: Array) -> Array:
         """Return ``P^-1`` times right-hand sides, (size, n)."""
