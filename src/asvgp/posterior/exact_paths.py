@@ -11,13 +11,14 @@ from scipy.linalg import cholesky, solve_triangular
 from asvgp.basis import Array
 from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.exact_rows import lag_covariance
+from asvgp.posterior.paths import Path
 from asvgp.posterior.posterior import GridPoints, check_component
 from asvgp.posterior.samples import generator, sample_count
 
 _JITTER = 1e-9  # of a component's variance, to factor covariances that are all but singular
 
 
-class ExactPath:
+class ExactPath(Path):
     """A draw of f at the inputs, interpolated by the kernel; call it with X like that of the fit.
 
     Between the inputs it is the most likely function through the draw: what the values at the
@@ -44,14 +45,11 @@ class ExactPath:
         effects: Array,
         component: int | None = None,
     ):
-        self._posterior, self._read, self._component = posterior, read, component
-        self._weights, self._effects = weights, effects
+        super().__init__(read, component)
+        self._posterior, self._weights, self._effects = posterior, weights, effects
 
-    def __call__(self, X) -> Array:
-        """Return values at X, (n,) or (n, outputs)."""
-        points = self._read(X)
-        values = self._posterior.path_values(points, self._weights, self._effects, self._component)
-        return values[0] if len(values) == 1 else values.T
+    def _values(self, points: GridPoints) -> Array:
+        return self._posterior.path_values(points, self._weights, self._effects, self._component)
 
 
 def draw_paths(

@@ -9,11 +9,12 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.posterior.grid import GridPosterior
+from asvgp.posterior.paths import Path, draw_coefficients
 from asvgp.posterior.posterior import GridPoints, check_component
-from asvgp.posterior.samples import generator, sample_count
+from asvgp.posterior.samples import generator
 
 
-class FieldPath:
+class FieldPath(Path):
     """A draw of the spline field over its domain; call it with X like that of the fit.
 
     What the splines cannot represent of the process is not in it. Outside the domain of the
@@ -36,18 +37,16 @@ class FieldPath:
         coefficients: Array,
         component: int | None = None,
     ):
-        self._posterior, self._read, self._component = posterior, read, component
-        self._coefficients = coefficients
+        super().__init__(read, component)
+        self._posterior, self._coefficients = posterior, coefficients
         plan = posterior.plan
         acting = bool(plan.inputs) and (component is None or component in plan.terms)
         self._tables = posterior.tables(coefficients, component) if acting else np.empty(0)
 
-    def __call__(self, X) -> Array:
-        """Return values at X, (n,) or (n, outputs)."""
-        values = self._posterior.path_values(
-            self._coefficients, self._tables, self._read(X), self._component
+    def _values(self, points: GridPoints) -> Array:
+        return self._posterior.path_values(
+            self._coefficients, self._tables, points, self._component
         )
-        return values[0] if len(values) == 1 else values.T
 
 
 def draw_paths(
@@ -63,9 +62,7 @@ def draw_paths(
     effects', add up.
     """
     check_component(posterior, component)
-    rng, count = generator(random_state), sample_count(n_samples)
-    size, outputs = posterior.mean.shape
-    normals = rng.standard_normal((size, count * outputs))
-    off = posterior.factored.draw(normals)
-    off = off.reshape(size, count, outputs)
-    return [FieldPath(posterior, read, posterior.mean + off[:, i], component) for i in range(count)]
+    drawn = draw_coefficients(
+        posterior.mean, posterior.factored, n_samples, generator(random_state)
+    )
+    return [FieldPath(posterior, read, drawn[:, i], component) for i in range(drawn.shape[1])]

@@ -10,14 +10,15 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.kernels.dynamics import Dynamics
 from asvgp.model.series.terms import Season, Term, Trend
+from asvgp.posterior.paths import Path, draw_coefficients
 from asvgp.posterior.posterior import GridPoints, check_component, eigen_root
-from asvgp.posterior.samples import generator, sample_count
+from asvgp.posterior.samples import generator
 from asvgp.posterior.series import SeriesPosterior
 from asvgp.posterior.series_rows import CircleRows
 from asvgp.posterior.target import Target
 
 
-class SeriesPath:
+class SeriesPath(Path):
     """A draw of the functions over the domain; call it with X like that of the fit.
 
     What the functions cannot represent of the process is not in it. Outside the domain it is
@@ -40,25 +41,17 @@ class SeriesPath:
         coefficients: Array,
         component: int | None = None,
     ):
-        self._posterior, self._read, self._component = posterior, read, component
+        super().__init__(read, component)
+        self._posterior = posterior
         self._tables = posterior.tables.polynomials(coefficients, component)
         self._effects = coefficients[len(coefficients) - posterior.plan.effects :]
 
-    def __call__(self, X) -> Array:
-        """Return values at X, (n,) or (n, outputs)."""
-        posterior, points = self._posterior, self._read(X)
+    def _values(self, points: GridPoints) -> Array:
+        posterior = self._posterior
         values = posterior.path_values(self._tables, points)
         if self._component is None and posterior.plan.effects:
             values += ((points.effects - posterior.engine.centring.centres) @ self._effects).T
-        return values[0] if len(values) == 1 else values.T
-
-
-def _drawn(posterior: SeriesPosterior, n_samples: int, rng) -> Array:
-    """Draw coefficients, (size, samples, outputs)."""
-    count = sample_count(n_samples)
-    size, outputs = posterior.mean.shape
-    off = posterior.factored.draw(rng.standard_normal((size, count * outputs)))
-    return posterior.mean[:, None] + off.reshape(size, count, outputs)
+        return values
 
 
 def draw_paths(
@@ -74,7 +67,9 @@ def draw_paths(
     effects', add up.
     """
     check_component(posterior, component)
-    drawn = _drawn(posterior, n_samples, generator(random_state))
+    drawn = draw_coefficients(
+        posterior.mean, posterior.factored, n_samples, generator(random_state)
+    )
     return [
         SeriesPath(posterior, read, np.ascontiguousarray(drawn[:, i]), component)
         for i in range(drawn.shape[1])
@@ -95,7 +90,7 @@ def continued(
     """
     check_component(posterior, component)
     rng, target = generator(random_state), Target(component)
-    drawn = _drawn(posterior, n_samples, rng)
+    drawn = draw_coefficients(posterior.mean, posterior.factored, n_samples, rng)
     size, samples, outputs = drawn.shape
     flat = drawn.reshape(size, -1)
     # the expected continuation beyond the ends, to which the walk adds
