@@ -154,12 +154,12 @@ class ForecastMixin(PredictMixin):
 
     def _forecast(
         self,
-        steps=None,
-        until=None,
-        X=None,
-        level=(0.8, 0.95),
-        components=False,
-        include_noise=True,
+        steps,
+        until,
+        X,
+        level,
+        components,
+        include_noise,
         noise_variance=None,
         n_samples=0,
         random_state=None,

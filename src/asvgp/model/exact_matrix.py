@@ -52,7 +52,7 @@ class Lags:
         """The number of every pair's distance, (n, n)."""
         return np.abs(self.steps[:, None] - self.steps)
 
-    @property
+    @cached_property
     def holes(self) -> Array:
         """Steps of a regular series without an input."""
         missing = np.ones(len(self.values), bool)
