@@ -143,9 +143,7 @@ class SeriesSchedule:
         begun = state or self._starts[0]
         if state is not None:
             state = State(Sum(state.kernel.components), state.likelihood)
-            engine, _, _ = schedule.begin(state, True)
-        else:
-            engine, _, _ = schedule.begin(None, True)
+        engine, state, _ = schedule.begin(state, True)
         trained, report, _ = schedule.climb(engine, state, report)
         reach = SERIES.window_share * (stretch.grid.upper - stretch.grid.lower)
         parts = []
