@@ -8,7 +8,10 @@ import pyarrow.csv
 import pyarrow.parquet
 from click.testing import CliRunner
 
+from asvgp import GPRegressor
 from asvgp.cli.app import app
+
+ROLES = ("--target", "power", "--input", "time")  # of the columns of `power`
 
 
 def call(*arguments, code: int = 0):
@@ -48,6 +51,17 @@ def power(rows: int = 1000, seed: int = 0) -> pa.Table:
     times = np.datetime64("2024-01-01", "us") + (hours * 3.6e9).astype("m8[us]")
     site = ["north", "south"] * (rows // 2)
     return pa.table({"time": times, "hours": hours, "power": y, "site": site})
+
+
+def column(table: pa.Table, name: str) -> np.ndarray:
+    """Return a column as an array."""
+    return table.column(name).to_numpy()
+
+
+def direct(**settings) -> GPRegressor:
+    """Return the model that the commands should find, fitted in Python."""
+    data = power()
+    return GPRegressor(**settings).fit(column(data, "time"), column(data, "power"))
 
 
 def field(rows: int = 1500) -> pa.Table:
