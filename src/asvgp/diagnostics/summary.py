@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from asvgp.diagnostics.curvature import StandardErrors, standard_errors
 from asvgp.diagnostics.facts import Facts
 from asvgp.diagnostics.verdict import BasisVerdict
-from asvgp.kernels import Periodic
+from asvgp.kernels import Effect, Periodic
 from asvgp.policies import VERDICT
 from asvgp.times import Duration, in_short
 
@@ -45,6 +45,7 @@ class Summary:
     convergence: str
     timings: dict[str, float]
     transform: str = "y"  # what the model is of, and why where it was chosen
+    effect_kinds: tuple[str, ...] = ()
     kernel_choice: str = ""  # how the kernel was chosen, where the user gave none
 
     def as_dict(self) -> dict:
@@ -71,7 +72,7 @@ class Summary:
                 " each" if len(counts) == 1 else ", finest term" if grid else " (one input each)"
             )
         rows = [
-            *_wrapped("Kernel", " + ".join(self.components)),
+            *_wrapped("Kernel", " + ".join(self.components + self.effect_kinds)),
             *(_wrapped("", self.kernel_choice) if self.kernel_choice else []),
             _pair("Observations", f"{self.observations:,}{missing}", "Outputs", self.outputs),
             *_pairs(
@@ -224,6 +225,7 @@ def summary(gp) -> Summary:
         convergence=convergence,
         timings=dict(gp.timings_),
         transform=gp._fit_data().choice or str(gp.transform_),
+        effect_kinds=tuple(_effect_kind(effect) for effect in kernel.effects),
         kernel_choice=_kernel_choice(gp),
     )
 
@@ -281,6 +283,12 @@ def _kind(component, short: bool = False) -> str:
         over = "" if bare else f"({factor.dim})"
         names.append(type(factor).__name__ + over)
     return " x ".join(names)
+
+
+def _effect_kind(effect: Effect) -> str:
+    """Return an effect by its name, and the column it is over."""
+    over = getattr(effect, "dim", None)
+    return type(effect).__name__ + ("" if over is None else f"({over})")
 
 
 def _effect_rows(gp):
