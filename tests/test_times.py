@@ -506,3 +506,17 @@ def test_an_axis_is_a_value():
     assert hash(copy.deepcopy(axis)) == hash(axis)
     with pytest.raises(AttributeError):
         axis.tz = None
+
+
+def test_text_is_read_where_times_are_expected():
+    axis = TimeAxis.from_values(np.array(["2024-01-01"], "M8[s]"))
+    for texts in (
+        ["2024-01-02", "2024-01-01T00:00:30"],
+        pd.Series(["2024-01-02", "2024-01-01T00:00:30"]),
+    ):
+        assert axis.to_seconds(texts).tolist() == [86400.0, 30.0]
+    assert not is_time(["2024-01-02"])
+    with pytest.raises(ValueError, match=r"row 1 is .soon.\. Write times as"):
+        axis.to_seconds(["2024-01-02", "soon"])
+    with pytest.raises(ValueError, match="fitted to times without"):
+        axis.to_seconds(["2024-01-02T00:00+01:00"])

@@ -187,12 +187,12 @@ class TimeAxis:
         return cls(np.datetime64(max(min(whole * 10**9 + nano, _LAST), -_LAST), "ns"), tz)
 
     def to_seconds(self, values, *, name: str = "X") -> Array:
-        """Return the seconds since the origin, one float64 per row.
+        """Return the seconds since the origin, one float64 per row; text is read as times.
 
         Differences are taken in integers, so that only the result is rounded: by less than
         1 ns within 100 days and less than 1 µs within 500 years of the origin.
         """
-        times, tz = instants(values, name)
+        times, tz = instants(_read_text(values, name) if is_text(values) else values, name)
         if (tz is None) != (self.tz is None):
             raise ValueError(
                 f"{name} holds times {_in_zone(tz)}, but the model was fitted to times "
@@ -272,6 +272,35 @@ def in_short(time) -> str:
 def _in_zone(tz: str | None) -> str:
     """Say which zone times have, for messages."""
     return "without a time zone" if tz is None else f"in the time zone {tz}"
+
+
+def is_text(values) -> bool:
+    """Return True if an array, list or series holds text.
+
+    Examples
+    --------
+    >>> from asvgp.times import is_text
+    >>> is_text(["2024-03-31"]), is_text([0.0])
+    (True, False)
+    """
+    column = _look(values)[0]
+    if np.ndim(column) == 0:
+        return False
+    return any(isinstance(item, str) for item in np.asarray(column[:1], dtype=object).ravel())
+
+
+def _read_text(values, name: str) -> list[datetime]:
+    """Return times that were written as text."""
+    times = []
+    for row, text in enumerate(np.asarray(values, dtype=object).ravel()):
+        try:
+            times.append(datetime.fromisoformat(text))
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{name} must hold times, but row {row} is {text!r}. Write times as "
+                "'2024-01-31' or '2024-01-31T18:30'."
+            ) from None
+    return times
 
 
 def _read(text: str) -> float:

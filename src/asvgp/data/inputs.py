@@ -16,7 +16,7 @@ from asvgp.basis import Array
 from asvgp.data.columns import A_GRID, Gridded, Layout, Table
 from asvgp.policies import DATA
 from asvgp.runtime.checks import finite_range, in_rows
-from asvgp.times import TimeAxis, as_duration, is_time
+from asvgp.times import TimeAxis, as_duration, is_text, is_time
 
 
 class Column(NamedTuple):
@@ -36,7 +36,8 @@ def read_columns(
     effects = [(number, None) for number in layout.linear if number not in layout.used]
     for number, axis in [*zip(layout.used, axes, strict=True), *effects]:
         column, name = table.column(number), table.column_name(number)
-        if (axis is not None) != is_time(column):
+        timed = is_time(column) or (axis is not None and is_text(column))
+        if (axis is not None) != timed:
             if number not in layout.used:
                 raise TypeError(f"{name} has a linear effect and must hold numbers, not times.")
             kinds = ("times", "numbers") if axis is not None else ("numbers", "times")
@@ -64,10 +65,10 @@ def _numbers(column, name: str) -> Array:
 
 def refuse_text(column, name: str = "X") -> None:
     """Raise an error where a column holds text: times as strings are not times yet."""
-    values = column[:1].tolist() if hasattr(column, "tolist") else list(column[:1])
-    if values and isinstance(values[0], str):
+    if is_text(column):
+        first = str(np.asarray(column).ravel()[0])
         raise TypeError(
-            f"{name} holds text ({values[0]!r}). Give numbers, or times: pandas.to_datetime, or "
+            f"{name} holds text ({first!r}). Give numbers, or times: pandas.to_datetime, or "
             "numpy.array(X, dtype='datetime64[s]')."
         )
 

@@ -81,7 +81,10 @@ def find(path) -> list[str]:
         return [text]
     matches = sorted(glob.glob(text, recursive=True)) if glob.has_magic(text) else []
     if not matches:
-        raise FileNotFoundError(f"There is no file {text!r} (in {os.getcwd()}).")
+        raise FileNotFoundError(
+            f"There is no file {text!r} (in {os.getcwd()}). A text is the name of a file; times "
+            "and columns go in lists or arrays."
+        )
     return [file for match in matches for file in find(match)]
 
 
