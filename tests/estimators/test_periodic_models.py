@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import asvgp
-from asvgp import SHO, Constant, GPRegressor, Linear, Matern32
+from asvgp import SHO, Constant, GPRegressor, Linear, Matern32, Matern52
 from asvgp.kernels import Periodic
 from asvgp.posterior.exact import ExactPosterior
 
@@ -247,3 +247,24 @@ def test_incommensurate_periods_are_refused_or_oscillate():
         fixed(Periodic(24.0) + Periodic(24.0 * np.sqrt(5.0))).fit(t, y)
     gp = fixed(Periodic(24.0, 9.0) + SHO(24.0 * np.sqrt(5.0), 100.0)).fit(t, y - 3.0)
     assert np.isfinite(gp.predict(NEW)).all()
+
+
+def test_sums_of_materns_have_cells_of_their_own_on_regular_inputs():
+    kernel = Matern32(5.0, 0.5) + Matern52(80.0, 0.8) + Constant(variance=9.0)
+    gp = fixed(kernel).fit(T, Y)
+    mean, std = gp.predict(NEW, return_std=True)
+    expected = dense(T, Y, kernel=kernel)
+    np.testing.assert_allclose(mean, expected[0], atol=1e-8)
+    np.testing.assert_allclose(std, expected[1], rtol=1e-6)
+    assert isinstance(gp.posterior_, ExactPosterior)
+    uneven = fixed(kernel).fit(T + 0.3 * np.sin(T), Y)
+    assert uneven.num_basis_ > 2 * HOURS  # both on the cells of one chain
+
+
+def test_twins_part():
+    """Components that begin equal have equal gradients, and must not begin so."""
+    y = np.sin(T / 60) + 0.3 * np.sin(T / 3) + 0.1 * np.random.default_rng(1).normal(size=HOURS)
+    gp = GPRegressor(Matern32() + Matern32()).fit(T, y)
+    first, second = (part.lengthscale for part in gp.kernel_.components)
+    assert not 0.5 < first / second < 2.0
+    assert gp.elbo_ > GPRegressor(Matern32()).fit(T, y).elbo_

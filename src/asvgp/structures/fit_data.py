@@ -15,6 +15,7 @@ from asvgp.data.columns import Columns, Features, Gridded, Layout, Table, match
 from asvgp.data.inputs import read_targets, read_weights, refuse_text
 from asvgp.data.transforms import IDENTITY, Transform, transformed
 from asvgp.kernels import SHO, Kernel, Periodic, check_units
+from asvgp.policies import SERIES
 from asvgp.statistics import Statistics
 from asvgp.structures.field import Field
 from asvgp.structures.field_cells import check_circles
@@ -22,6 +23,7 @@ from asvgp.structures.line import Line
 from asvgp.structures.series import Series
 from asvgp.structures.structure import Points, Structure
 from asvgp.times import TimeAxis, is_time
+from asvgp.training.finest_series import is_regular
 
 
 class Rows(NamedTuple):
@@ -158,7 +160,8 @@ def structure_of(
 ) -> Structure[Any]:
     """Return the structure of a kernel over the columns of X, with the units of its inputs.
 
-    With ``chain``, components share the cells of one chain where that is possible.
+    With ``chain``, components share the cells of one chain where that is possible. Sums of Matérn
+    kernels share them, too, unless the inputs are regular.
 
     Times are counted from the beginning of the domain where that is given, so that models of
     different data on one domain agree; else from the first.
@@ -173,7 +176,6 @@ def structure_of(
     'Field'
     """
     layout = match(kernel, table)
-    kind = classes_of(layout)[-1 if chain else 0]
     given = domain if isinstance(domain, Sequence) else ()  # one pair per input, for a field
     pairs = {layout.input: domain} if layout.single else dict(zip(layout.over, given, strict=False))
     axes = []
@@ -189,7 +191,27 @@ def structure_of(
         axes.append(axis)
     times = {number for number, axis in zip(layout.used, axes, strict=True) if axis is not None}
     check_units(layout.kernel, times, not trained)
-    return kind(layout, tuple(axes))
+    kinds = classes_of(layout)
+    chain = chain or (Line in kinds and not _in_steps(layout, table, axes))
+    return kinds[-1 if chain else 0](layout, tuple(axes))
+
+
+def _in_steps(layout: Layout, table: Table, axes: Sequence[TimeAxis | None]) -> bool:
+    """Return True where components have cells of their own.
+
+    Oscillators always have. Matérn kernels have if the inputs are regular and not too many: then
+    cells as wide as the steps are narrow enough, and else a chain can have more of them.
+    """
+    if any(isinstance(f, SHO) for part in layout.kernel.components for f in part.factors):
+        return True
+    if not 2 < len(table) <= SERIES.most_finest_cells:
+        return False
+    column, (axis,) = table.column(layout.input), axes
+    try:
+        x = np.asarray(column, float) if axis is None else axis.to_seconds(column)
+    except (TypeError, ValueError):  # which is raised again, with more to say, when it is read
+        return False
+    return is_regular(x)
 
 
 def classes_of(layout: Layout) -> tuple[type[Line] | type[Field], ...]:
@@ -201,4 +223,5 @@ def classes_of(layout: Layout) -> tuple[type[Line] | type[Field], ...]:
         return (Field,)
     if periodic:
         return (Series,)
-    return (Series, Line) if any(isinstance(f, SHO) for f in factors) else (Line,)
+    own_cells = len(factors) > 1 or any(isinstance(f, SHO) for f in factors)
+    return (Series, Line) if own_cells else (Line,)

@@ -74,8 +74,7 @@ def wanted_cells(x: Array, lower: float, upper: float, whole: bool) -> int:
     if not len(gaps):
         return SERIES.fewest_finest_cells
     gap = float(np.median(gaps))
-    steps = gaps / gap
-    if np.mean(np.abs(steps - np.rint(steps)) < 1e-3) > 0.99:
+    if in_steps(gaps):
         most = max(SERIES.cells_per_input * len(values), SERIES.least_most_cells)
         wanted = min((upper - lower) / gap, most)
     else:
@@ -83,3 +82,22 @@ def wanted_cells(x: Array, lower: float, upper: float, whole: bool) -> int:
         wanted = SERIES.cells_per_input * (upper - lower)
         wanted /= max(gap, float(values[-1] - values[0]) / len(values))
     return int(np.clip(round(wanted), SERIES.fewest_finest_cells, SERIES.most_finest_cells))
+
+
+def in_steps(gaps: Array) -> bool:
+    """Return True if next to all distances between inputs are multiples of the typical one."""
+    steps = gaps / np.median(gaps)
+    return bool(np.mean(np.abs(steps - np.rint(steps)) < 1e-3) > 0.99)
+
+
+def is_regular(x: Array) -> bool:
+    """Return True if there are inputs enough to see a step between them, and nearly all keep it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_regular(np.array([0.0, 1.0, 2.0, 5.0])), is_regular(np.array([0.0, 0.3, 1.7]))
+    (True, False)
+    """
+    gaps = np.diff(np.unique(x[np.isfinite(x)]))
+    return len(gaps) > 1 and in_steps(gaps)

@@ -195,7 +195,8 @@ class SeriesSchedule:
         problem, settings = self.problem, self.problem.settings
         objective = Objective(problem, [engine], self._limits())
         objective.shown_size = engine.size
-        starts, attempts = [state] if state is not None else self._starts, 1
+        differing = [start for start in self._starts if not _has_twins(start.kernel)]
+        starts, attempts = [state] if state is not None else differing or self._starts, 1
         if state is None:
             small = engine.size <= SERIES.cheap_functions
             cheap = engine.cheap if isinstance(engine, ExactEngine) else small
@@ -327,6 +328,12 @@ def _factors(engine: AnyEngine, state: State) -> bool:
     except np.linalg.LinAlgError:
         return False
     return True
+
+
+def _has_twins(kernel: Kernel) -> bool:
+    """Return True if two components are equal: their gradients are, too, and they stay twins."""
+    parts = [repr(part) for part in kernel.components]
+    return len(set(parts)) < len(parts)
 
 
 def _long_lived(state: State) -> State:
