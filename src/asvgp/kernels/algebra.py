@@ -76,12 +76,21 @@ class Sum(Kernel):
 
     def replace(self, **changes) -> Sum:
         """Return a copy with some hyperparameters changed."""
+        pairs = zip(self.parts, self._by_part(changes), strict=True)
+        return self.replace_parts(part.replace(**values) for part, values in pairs)
+
+    def replace_free(self, changes: Mapping[str, float]) -> Sum:
+        """Return a copy with other hyperparameters, within bounds; fixed ones do not change."""
+        pairs = zip(self.parts, self._by_part(changes), strict=True)
+        return self.replace_parts(part.replace_free(values) for part, values in pairs)
+
+    def _by_part(self, changes: Mapping[str, float]) -> list[dict[str, float]]:
+        """Return changes of hyperparameters by component."""
         by_part: list[dict[str, float]] = [{} for _ in self.parts]
         for name, value in changes.items():
             number, _, parameter = name.partition(".") if len(self.parts) > 1 else (1, "", name)
             by_part[int(number) - 1][parameter] = value
-        pairs = zip(self.parts, by_part, strict=True)
-        return self.replace_parts(part.replace(**values) for part, values in pairs)
+        return by_part
 
     def candidates(self, lengths, periods, variance: float) -> Sequence[Sum]:
         """Return sums to start training from.

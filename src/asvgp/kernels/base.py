@@ -9,7 +9,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp
+from math import exp, inf
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -84,11 +84,17 @@ class Kernel(ABC):
     def replace(self, **changes) -> Self:
         """Return a copy with some hyperparameters changed."""
 
+    @abstractmethod
     def replace_free(self, changes: Mapping[str, float]) -> Self:
         """Return a copy with other hyperparameters, within bounds; fixed ones do not change."""
-        ends = {name: self.bounds.get(name, (0.0, np.inf)) for name in changes}
-        free = {name: value for name, value in changes.items() if name not in self.fixed}
-        return self.replace(**{n: float(np.clip(v, *ends[n])) for n, v in free.items()})
+
+    def _within_bounds(self, changes: Mapping[str, float]) -> dict[str, float]:
+        """Return the changes of free hyperparameters, moved inside their bounds."""
+        free = {name: float(value) for name, value in changes.items() if name not in self.fixed}
+        for name in free.keys() & self.bounds.keys():
+            low, high = self.bounds[name]
+            free[name] = min(max(free[name], low), high)
+        return free
 
     @abstractmethod
     def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
@@ -308,6 +314,19 @@ class Component(Kernel):
         """
         return dataclasses.replace(self, **changes)
 
+    def replace_free(self, changes: Mapping[str, float]) -> Self:
+        """Return a copy with other hyperparameters, within bounds; fixed ones do not change."""
+        free = self._within_bounds(changes)
+        if free.keys() <= set(self.parameters) and all(0.0 < v < inf for v in free.values()):
+            return self._with(**free)
+        return self.replace(**free)  # which says what is wrong
+
+    def _with(self, **values) -> Self:
+        """Return a copy with other values that need no checks: training makes many."""
+        new = object.__new__(type(self))
+        vars(new).update(vars(self), **values)
+        return new
+
     @property
     def _printed(self) -> tuple[str, ...]:
         """Names of the numbers that print."""
@@ -333,7 +352,7 @@ class Component(Kernel):
     @property
     def factors(self) -> tuple[Self, ...]:
         """The kernel at variance one: a product with a single factor."""
-        return (self.replace(variance=1.0, fixed=(), bounds={}),)
+        return (self._with(variance=1.0, fixed=(), bounds={}),)
 
     def name_of(self, factor: Component, parameter: str) -> str:
         """Return the name of a factor's hyperparameter, as products do: here its plain name."""
@@ -347,10 +366,11 @@ class Component(Kernel):
     def covariance(self, lag) -> Array:
         """Evaluate the covariance function at the given distances."""
 
-    def slopes(self, lag) -> list[Array]:
-        """Return derivatives of the covariance by the log-parameters, all but the variance.
+    def slopes(self, lag) -> Array:
+        """Return derivatives of the covariance by the log-parameters, (parameters, ...).
 
-        Here by differences of the fourth order; kernels with a formula do better.
+        The last, by the variance, is the covariance itself. Here the others are found by
+        differences of the fourth order; kernels with a formula do better.
         """
         out = []
         for name in self.parameters[:-1]:
@@ -361,7 +381,7 @@ class Component(Kernel):
             ]
             slope = 8.0 * (values[0] - values[1]) - (values[2] - values[3])
             out.append(slope / (12.0 * _STEP))
-        return out
+        return np.array([*out, self.covariance(lag)])
 
     @abstractmethod
     def markov(self, spacing: float = 1.0) -> MarkovForm:

@@ -77,13 +77,14 @@ class Matern(Component):
         z = self.rate * np.asarray(lag, dtype=float)
         return self.variance * _horner(_polynomial(self.order), z) * np.exp(-z)
 
-    def slopes(self, lag) -> list[Array]:
-        """Return the derivative of the covariance by the logarithm of the lengthscale."""
+    def slopes(self, lag) -> Array:
+        """Return derivatives of the covariance by the log-parameters; the last is itself."""
         z = self.rate * np.asarray(lag, dtype=float)
         polynomial = _polynomial(self.order)  # P: the derivative is z (P - P') exp(-z)
         falling = polynomial.copy()
         falling[:-1] -= np.arange(1, len(polynomial)) * polynomial[1:]
-        return [self.variance * z * _horner(falling, z) * np.exp(-z)]
+        rows = np.array([z * _horner(falling, z), _horner(polynomial, z)])
+        return self.variance * np.exp(-z) * rows
 
     def markov(self, spacing: float = 1.0) -> MarkovForm:
         """Return the process in units of ``spacing``."""

@@ -8,7 +8,7 @@ positive coefficients, which lose no digits, however long or short the lengthsca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import comb, exp, expm1, log, sqrt
 from typing import ClassVar, NoReturn, Self
@@ -134,19 +134,20 @@ class Periodic(Component):
 
     def covariance(self, lag) -> Array:
         """Evaluate ``variance * S(lag) / S(0)``."""
-        near = np.mod(np.abs(np.asarray(lag, dtype=float)), self.period) / self.period
-        total = _wrapped(_COVARIANCE[self.nu], near, self._turn)
-        return self.variance * total / _wrapped(_COVARIANCE[self.nu], 0.0, self._turn)
+        (total,), (here,) = self._sums(lag, _COVARIANCE), self._sums(0.0, _COVARIANCE)
+        return self.variance * total / here
 
-    def slopes(self, lag) -> list[Array]:
-        """Return the derivative of the covariance by the logarithm of the lengthscale."""
-        near = np.mod(np.abs(np.asarray(lag, dtype=float)), self.period) / self.period
-        total, slope, total_here, slope_here = (
-            _wrapped(table[self.nu], phase, self._turn)
-            for phase in (near, 0.0)
-            for table in (_COVARIANCE, _DECREASE)
-        )
-        return [self.variance * (slope - total * slope_here / total_here) / total_here]
+    def slopes(self, lag) -> Array:
+        """Return derivatives of the covariance by the log-parameters; the last is itself."""
+        total, slope = self._sums(lag, _COVARIANCE, _DECREASE)
+        total_here, slope_here = self._sums(0.0, _COVARIANCE, _DECREASE)
+        rows = np.array([slope - total * (slope_here / total_here), total])
+        return self.variance / total_here * rows
+
+    def _sums(self, lag, *tables: Mapping[float, tuple[float, ...]]) -> list[Array]:
+        """Return the sums around the circle of functions with these coefficients."""
+        phase = np.mod(np.abs(np.asarray(lag, dtype=float)), self.period) / self.period
+        return _wrapped([table[self.nu] for table in tables], phase, self._turn)
 
     def circle(self, spacing: float = 1.0) -> CircleForm:
         """Return the process on the circle, in units of ``spacing``.
@@ -158,8 +159,7 @@ class Periodic(Component):
         array([0.083, 0.577, 1.   ])
         """
         line = _MATERNS[self.nu](self.lengthscale, self.variance).markov(spacing)
-        at_zero = float(_wrapped(_COVARIANCE[self.nu], 0.0, self._turn))
-        decrease = float(_wrapped(_DECREASE[self.nu], 0.0, self._turn))
+        at_zero, decrease = map(float, self._sums(0.0, _COVARIANCE, _DECREASE))
         return CircleForm(
             line.operator,
             line.d_operator,
@@ -189,21 +189,27 @@ class Periodic(Component):
         return [self.replace_free({"lengthscale": x, "variance": variance}) for x in scales]
 
 
-def _wrapped(coefficients: Sequence[float], phase, turn: float) -> Array:
-    """Return the sum over all integers j of ``P(z_j) exp(-z_j)``, ``z_j = turn |phase + j|``.
+def _wrapped(polynomials: Sequence[Sequence[float]], phase: Array, turn: float) -> list[Array]:
+    """Return, of every polynomial P, the sum over all integers j of ``P(z_j) exp(-z_j)``.
 
-    ``phase`` lies in [0, 1]; ``coefficients`` are those of the polynomial P, none negative.
+    Here ``z_j = turn |phase + j|``, and ``phase`` lies in [0, 1]. Polynomials are given by their
+    coefficients, none of them negative.
     """
     q, rest = exp(-turn), -expm1(-turn)
     sums = []  # over j >= 0 of (turn j)**m q**j
-    for m in range(len(coefficients)):
+    for m in range(max(map(len, polynomials))):
         value = sum(c * q**i for i, c in enumerate(_EULERIAN[m])) / rest
         sums.append(value * (q if m else 1.0) * (turn / rest) ** m)
-    total = np.zeros(np.shape(phase))
-    for share in (np.asarray(phase, dtype=float), 1.0 - np.asarray(phase, dtype=float)):
-        z, polynomial = turn * share, np.zeros(np.shape(phase))
-        for n, c in enumerate(coefficients):
-            for m in range(n + 1):  # (z + turn j)**n, expanded
-                polynomial = polynomial + c * comb(n, m) * sums[m] * z ** (n - m)
-        total = total + polynomial * np.exp(-z)
-    return total
+    totals = [np.zeros(np.shape(phase)) for _ in polynomials]
+    for share in (phase, 1.0 - phase):
+        z = turn * share
+        decay = np.exp(-z)
+        for total, coefficients in zip(totals, polynomials, strict=True):
+            degree, value = len(coefficients) - 1, np.zeros(np.shape(phase))
+            for power in range(degree, -1, -1):  # of z in (z + turn j)**n, expanded and summed
+                value = value * z + sum(
+                    coefficients[n] * comb(n, power) * sums[n - power]
+                    for n in range(power, degree + 1)
+                )
+            total += value * decay
+    return totals

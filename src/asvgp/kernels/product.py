@@ -130,6 +130,17 @@ class Product(Kernel):
         values = {"variance": self.variance, "fixed": self.fixed, "bounds": self.bounds} | rest
         return Product(tuple(factors), **values)
 
+    def replace_free(self, changes: Mapping[str, float]) -> Product:
+        """Return a copy with other hyperparameters, within bounds; fixed ones do not change."""
+        free = self._within_bounds(changes)
+        factors = []
+        for factor in self.factors:
+            names = {p: self.name_of(factor, p) for p in factor.parameters[:-1]}
+            own = {p: free[name] for p, name in names.items() if name in free}
+            factors.append(factor.replace_free(own))
+        variance = free.get("variance", self.variance)
+        return Product(tuple(factors), variance, self.fixed, self.bounds)
+
     def limits(self, grid: Any, spread: float, power: float) -> dict[str, tuple[float, float]]:
         """Return the limits of every factor; ``grid`` maps inputs to grids."""
         out: dict[str, tuple[float, float]] = {}
@@ -171,6 +182,19 @@ class Product(Kernel):
         for factor in self.factors:
             out = out * factor.covariance(lags[..., self.inputs.index(factor.dim)])
         return out
+
+    def slopes(self, lag) -> Array:
+        """Return derivatives of the covariance by the log-parameters; the last is itself.
+
+        For factors that are all over the same input.
+        """
+        of_factors = [factor.slopes(lag) for factor in self.factors]
+        rows = []
+        for number, own in enumerate(of_factors):
+            others = [other[-1] for i, other in enumerate(of_factors) if i != number]
+            rows.append(own[:-1] * np.prod(others, axis=0))
+        whole = np.prod([own[-1] for own in of_factors], axis=0)
+        return self.variance * np.concatenate([*rows, whole[None]])
 
     def __repr__(self) -> str:
         texts = []

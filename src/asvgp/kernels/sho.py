@@ -66,9 +66,8 @@ class SHO(Component):
         decay = omega / (2.0 * self.quality)
         if self.quality > 0.5:
             frequency = omega * sqrt((1.0 - 0.5 / self.quality) * (1.0 + 0.5 / self.quality))
-            envelope = np.exp(-decay * lag)
-            sine = lag * np.sinc(frequency * lag / pi)
-            return envelope * np.cos(frequency * lag), envelope * sine
+            envelope, angle = np.exp(-decay * lag), frequency * lag
+            return envelope * np.cos(angle), envelope * (np.sin(angle) / frequency)
         split = omega * sqrt((0.5 / self.quality - 1.0) * (0.5 / self.quality + 1.0))
         slow, fast = omega**2 / (decay + split), decay + split
         near, far = np.exp(-slow * lag), np.exp(-fast * lag)
@@ -81,8 +80,8 @@ class SHO(Component):
         cosine, sine = self._damped(lag)
         return self.variance * (cosine + pi / (self.period * self.quality) * sine)
 
-    def slopes(self, lag) -> list[Array]:
-        """Return derivatives of the covariance by the logarithms of period and quality."""
+    def slopes(self, lag) -> Array:
+        """Return derivatives of the covariance by the log-parameters; the last is itself."""
         damping = 0.5 / self.quality
         gap = (1.0 - damping) * (1.0 + damping)
         if abs(gap) < 1e-3:  # the formula for the quality has no digits left
@@ -91,7 +90,7 @@ class SHO(Component):
         omega = 2.0 * pi / self.period
         turned, sine = omega * np.asarray(lag, dtype=float), omega * sine
         by_quality = -damping / gap * (sine - turned * cosine)
-        return [self.variance * turned * sine, self.variance * by_quality]
+        return self.variance * np.array([turned * sine, by_quality, cosine + damping * sine])
 
     def markov(self, spacing: float = 1.0) -> MarkovForm:
         """Return the process in units of ``spacing``."""

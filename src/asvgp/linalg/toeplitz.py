@@ -8,17 +8,17 @@ diagonals are then convolutions.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.fft import irfft, rfft
-from scipy.fft import next_fast_len
+from scipy import fft
 
 from asvgp.basis import Array
 
-_REFINEMENTS = 3  # of a solution, at most
-_ROUNDING = 1e-14  # of the largest term: a smaller error is not worth a refinement
+rfft: Any = fft.rfft  # of many rows at once it is faster than numpy's
+irfft: Any = fft.irfft
 
 
 class Toeplitz:
@@ -39,14 +39,14 @@ class Toeplitz:
     >>> matrix = Toeplitz(np.array([2.0, 1.0, 0.5]))
     >>> bool(np.isclose(matrix.log_det, np.log(4.5)))
     True
-    >>> matrix.multiply(matrix.solve(np.array([[2.0], [1.0], [5.0]]))).round(6).ravel().tolist()
-    [2.0, 1.0, 5.0]
+    >>> matrix.multiply(matrix.solve(np.array([[2.0, 1.0, 5.0]]))).round(6).tolist()
+    [[2.0, 1.0, 5.0]]
     """
 
     def __init__(self, column: Array):
         self.column = np.ascontiguousarray(column, dtype=float)
         n = self.size = len(self.column)
-        self._length = _fast_length(n)
+        self._length, self._turn = _transform(n)
         self.first = np.empty(n)
         self.log_det = float(_durbin(self.column, self.first))
         if not np.isfinite(self.log_det):
@@ -57,132 +57,168 @@ class Toeplitz:
     @cached_property
     def _spectra(self) -> tuple[Array, Array, Array]:
         """Transforms of x and z, and of the circulant matrix that holds this one."""
-        z = np.zeros_like(self.first)
-        z[1:] = self.first[:0:-1]
-        circulant = np.zeros(self._length)
-        circulant[: self.size] = self.column
-        circulant[self._length - self.size + 1 :] = self.column[:0:-1]
-        x, z, whole = (rfft(v, self._length) for v in (self.first, z, circulant))
-        return x, z, whole
+        x, whole = rfft(np.stack([self.first, self.column]), self._length)
+        return x, self._turn * (x - self.first[0]).conj(), 2.0 * whole.real - self.column[0]
 
-    def multiply(self, vectors: Array) -> Array:
-        """Return ``A`` times vectors, (n, columns)."""
-        return self._convolved(self._spectra[2], vectors.T).T
+    def multiply(self, rows: Array) -> Array:
+        """Return ``A`` times every row of (rows, n)."""
+        spectra = self._spectra[2] * rfft(rows, self._length)
+        return irfft(spectra, self._length)[:, : self.size]
 
-    def solve(self, vectors: Array) -> Array:
-        """Return ``A^-1`` times vectors, (n, columns), refined until it no longer gains."""
-        rows = np.ascontiguousarray(vectors.T)
-        out, error = self._apply_inverse(rows), np.inf
-        for _ in range(_REFINEMENTS):
-            left = rows - self._convolved(self._spectra[2], out)
-            now = float(np.max(np.abs(left), initial=0.0))
-            enough = _ROUNDING * self.column[0] * float(np.max(np.abs(out), initial=0.0))
-            if now <= enough or not now < 0.5 * error:
-                break
-            out, error = out + self._apply_inverse(left), now
-        return out.T
+    def solve(self, rows: Array) -> Array:
+        """Return ``A^-1`` times every row of (rows, n)."""
+        x, z, _ = self._spectra
+        both, given = np.stack([x, z])[:, None], rfft(rows, self._length)
+        half = irfft(both.conj() * given, self._length)[..., : self.size]
+        first, second = both * rfft(half, self._length)
+        return irfft(first - second, self._length)[:, : self.size] / self.first[0]
 
-    def inverse_columns(self, numbers: Array) -> Array:
-        """Return some columns of the inverse, (n, len(numbers)); numbers increase."""
+    def inverse_rows(self, numbers: Array) -> Array:
+        """Return some rows of the inverse, (len(numbers), n); numbers increase."""
         out = np.empty((len(numbers), self.size))
-        _columns(self.first, numbers, out)
-        return out.T
+        _rows(self.first, numbers, out)
+        return out
 
-    def inverse_sums(self) -> Array:
+    def inverse_sums(self, less: Array | None = None) -> Array:
         """Return the sums of the inverse's entries by distance from the diagonal, (n,).
 
-        Those off the diagonal count both sides.
+        Those off the diagonal count both sides. Outer products of the rows of ``less`` with
+        themselves are taken off.
         """
         n, x = self.size, self.first
-        steps = np.arange(n)
-        both = np.stack([x, np.concatenate([[0.0], x[:0:-1]])])
-        # of L(v) L(v)', along diagonal d: sum_m (n - d - m) v_m v_{m+d}
-        plain, weighted = rfft(both, self._length), rfft((n - steps) * both, self._length)
-        signs = np.array([[1.0], [-1.0]])
-        first = irfft(np.sum(signs * weighted.conj() * plain, axis=0), self._length)[:n]
-        second = irfft(np.sum(signs * np.abs(plain) ** 2, axis=0), self._length)[:n]
-        total = first - steps * second
-        total[1:] *= 2.0
-        return total / x[0]
-
-    def _apply_inverse(self, rows: Array) -> Array:
-        x, z, _ = self._spectra
-        first = self._convolved(x, self._convolved(x.conj(), rows))
-        second = self._convolved(z, self._convolved(z.conj(), rows))
-        return (first - second) / self.first[0]
-
-    def _convolved(self, spectrum: Array, rows: Array) -> Array:
-        return irfft(spectrum * rfft(rows, self._length), self._length)[:, : self.size]
+        # along diagonal d, x_0 times the sum is that of (n - d - 2 m) x_m x_{m+d} over m
+        weighted = (0.5 * n - np.arange(n)) * x
+        rows = weighted[None] if less is None else np.concatenate([weighted[None], less])
+        spectra = rfft(rows, self._length)
+        power = (2.0 / x[0]) * (spectra[0].conj() * self._spectra[0]).real
+        return _both_sides(power - _power(spectra[1:]), self._length, n)
 
 
-def self_correlation(rows: Array) -> Array:
-    """Return ``sum_m a_m a_{m+d}`` for every d from 0 to n - 1, summed over the rows a.
+def outer_sums(rows: Array) -> Array:
+    """Return the sums by distance from the diagonal of every row's outer product with itself.
+
+    Those off the diagonal count both sides.
 
     Examples
     --------
-    >>> self_correlation(np.array([[1.0, 2.0, 3.0]])).round(9).tolist()
-    [14.0, 8.0, 3.0]
+    >>> outer_sums(np.array([[1.0, 2.0, 3.0]])).round(9).tolist()
+    [14.0, 16.0, 6.0]
     """
     n = rows.shape[1]
-    length = _fast_length(n)
-    spectrum = rfft(rows, length)
-    power = np.einsum("ij,ij->j", spectrum.real, spectrum.real)
-    power += np.einsum("ij,ij->j", spectrum.imag, spectrum.imag)
-    return irfft(power, length)[:n]
+    length, _ = _transform(n)
+    return _both_sides(_power(rfft(rows, length)), length, n)
 
 
-def _fast_length(n: int) -> int:
-    """Return the length of transforms that hold convolutions of n values."""
-    return int(next_fast_len(2 * n, real=True) or 2 * n)
+def _both_sides(power: Array, length: int, n: int) -> Array:
+    """Return sums along diagonals of either side, from the transform of those of one side."""
+    sums = irfft(power, length)[:n]
+    sums[1:] *= 2.0
+    return sums
+
+
+def _power(spectra: Array) -> Array:
+    """Return the sum of the squared moduli over the rows."""
+    numbers = spectra.view(float)
+    return np.einsum("ij,ij->j", numbers, numbers).reshape(-1, 2).sum(axis=1)
+
+
+@lru_cache(maxsize=64)
+def _transform(n: int) -> tuple[int, Array]:
+    """Return the length of transforms that hold convolutions of n values, and a shift by n."""
+    length = int(fft.next_fast_len(2 * n, real=True) or 2 * n)
+    return length, np.exp(-2j * np.pi * n / length * np.arange(length // 2 + 1))
+
+
+# Loops over whole arrays are functions of their own: only there are arrays known to be apart, and
+# the loops become vector instructions.
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
+def _products(a: Array, b: Array, c: Array, d: Array) -> float:
+    """Return the sum of the inner products of a and b and of c and d."""
+    total = 0.0
+    for i in range(a.shape[0]):
+        total += a[i] * b[i] + c[i] * d[i]
+    return total
+
+
+@njit(cache=True, fastmath={"contract"})
+def _mix(a: Array, b: Array, share: float) -> None:
+    """Add to each of two vectors a share of the other."""
+    for i in range(a.shape[0]):
+        low, high = a[i], b[i]
+        a[i] = low + share * high
+        b[i] = high + share * low
+
+
+@njit(cache=True, fastmath={"contract"})
+def _combine(out: Array, a: Array, b: Array, c: Array, of_b: float, of_c: float) -> None:
+    """Write ``a + of_b b + of_c c``."""
+    for i in range(out.shape[0]):
+        out[i] = a[i] + of_b * b[i] + of_c * c[i]
+
+
+@njit(cache=True)
 def _durbin(column: Array, first: Array) -> float:
-    """Write the first column of the inverse, and return log|A|; NaN if A is not definite."""
+    """Write the first column of the inverse, and return log|A|; NaN if A is not definite.
+
+    Step k adds to the solution of k equations a multiple of itself backwards: the halves of both
+    that are needed, ``low`` forwards and ``high`` backwards, are mixed.
+    """
     n = column.shape[0]
     error = column[0]
     if not error > 0.0:
         return np.nan
-    backward = column[::-1].copy()  # backward[n - 1 - k] is column[k]
-    first[0] = 1.0
+    turned = column[::-1].copy()
+    low, high = np.empty(n), np.empty(n)  # high[n - 1 - k + j] is number k - j after step k
+    low[0] = high[n - 1] = 1.0
     log_det = np.log(error)
     for k in range(1, n):
+        pairs, at = (k - 1) // 2, n - k
+        near, far = low[1 : pairs + 1], high[at : at + pairs]
         total = column[k]
-        shifted = backward[n - 1 - k : n - 1]
-        for j in range(1, k):
-            total += first[j] * shifted[j]
-        reflection = -total / error
-        for j in range(1, (k + 1) // 2):
-            low, high = first[j], first[k - j]
-            first[j] = low + reflection * high
-            first[k - j] = high + reflection * low
+        total += _products(near, turned[at : at + pairs], far, column[1 : pairs + 1])
         if k % 2 == 0:
-            first[k // 2] *= 1.0 + reflection
-        first[k] = reflection
+            total += low[k // 2] * column[k // 2]
+        reflection = -total / error
+        _mix(near, far, reflection)
+        high[at - 1] = reflection
+        if k % 2 == 0:
+            low[k // 2] *= 1.0 + reflection
+            high[at - 1 + k // 2] = low[k // 2]
+        else:
+            low[pairs + 1] = high[at - 1 + pairs]
         error *= 1.0 - reflection * reflection
         if not error > 0.0:
             return np.nan
         log_det += np.log(error)
-    for j in range(n):
-        first[j] /= error
+    for j in range((n + 1) // 2):
+        first[j], first[n - 1 - j] = low[j] / error, high[j] / error
     return log_det
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
-def _columns(first: Array, numbers: Array, out: Array) -> None:
-    """Write columns of the inverse: each is the one before it, moved down, and two products."""
+@njit(cache=True)
+def _rows(first: Array, numbers: Array, out: Array) -> None:
+    """Write rows of the inverse: each is the one before it, moved, and two products.
+
+    From the last one on, they are those from the first one on, backwards.
+    """
     n = first.shape[0]
-    column, moved = first.copy(), np.empty(n)
-    done = 0
+    ahead, turned = first[1:].copy(), first[::-1].copy()
+    rows = np.empty((2, n))
+    rows[0] = first
+    low, high = 0, len(numbers) - 1
     for j in range(n):
+        now, before = rows[j % 2], rows[1 - j % 2]
         if j > 0:
             near, far = first[j] / first[0], first[n - j] / first[0]
-            moved[0] = first[j]
-            for i in range(1, n):
-                moved[i] = column[i - 1] + near * first[i] - far * first[n - i]
-            column, moved = moved, column
-        if done < numbers.shape[0] and numbers[done] == j:
-            out[done] = column
-            done += 1
-        if done == numbers.shape[0]:
+            now[0] = first[j]
+            _combine(now[1:], before, ahead, turned, near, -far)
+        if low <= high and numbers[low] == j:
+            out[low] = now
+            low += 1
+        if low <= high and numbers[high] == n - 1 - j:
+            out[high] = now[::-1]
+            high -= 1
+        if low > high:
             break

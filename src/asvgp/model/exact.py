@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import log
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
@@ -18,6 +19,7 @@ from asvgp.kernels import Kernel
 from asvgp.model.effects import Centring, column_precisions, without_centres
 from asvgp.model.engine import Forms, NoiseModel, Remembered
 from asvgp.model.exact_matrix import DenseMatrix, Lags, RegularMatrix, is_toeplitz, solved_matrix
+from asvgp.model.information import information
 from asvgp.statistics import Statistics
 
 
@@ -56,6 +58,13 @@ class ExactEngine:
         self.weight = statistics.moments[occupied, 0]
         self.y = statistics.targets[:, occupied, 0].T / self.weight[:, None]
         self.columns = statistics.cross[occupied, 0] / self.weight[:, None]
+        self._right = np.concatenate([self.y, self.columns], axis=1)
+        weighted = self.weight[:, None] * self.columns
+        # scatter of the columns within inputs, and of columns and y
+        self.within = statistics.column_gram - self.columns.T @ weighted
+        self._scatter = statistics.column_targets.T - weighted.T @ self.y
+        self._squares = np.sum(self.weight[:, None] * self.y**2, axis=0)
+        self._log_weight = float(np.log(self.weight).sum())
         self.lags = Lags(inputs, statistics.grid.spacing)
         self.centring = Centring(statistics.column_centre, statistics.centre, kernel.intercept)
         self.precision = column_precisions(kernel, statistics)
@@ -80,35 +89,46 @@ class ExactEngine:
         )
         return ExactFactored(self, kernel, likelihood, solution)
 
-    def covariances(self, kernel: Kernel) -> list[Array]:
-        """Return every component's covariance at the distinct lags."""
-        return [part.covariance(self.lags.values) for part in kernel.components]
+    def information(self, kernel: Kernel, noise: float) -> Array | None:
+        """Return roughly what the data tell about log-hyperparameters and the log noise.
+
+        None where inputs are not regular.
+        """
+        if not self.lags.regular or len(self.lags.values) > 2 * len(self.x):
+            return None
+        slopes = [part.slopes(self.lags.values) for part in kernel.components]
+        total = np.sum([rows[-1:] for rows in slopes], axis=0)
+        noise = noise / float(np.mean(self.weight))
+        rows = np.concatenate([total, *slopes])
+        return self.outputs * information(rows, noise, len(self.x), kernel.intercept is not None)
 
     def _solve(self, kernel: Kernel, noise: float) -> Solution:
-        stats, right = self.statistics, np.concatenate([self.y, self.columns], axis=1)
-        parts = self.covariances(kernel)
-        values = np.sum(parts, axis=0)
-        matrix, solved = solved_matrix(self.lags, values, noise / self.weight, right)
+        slopes = [part.slopes(self.lags.values) for part in kernel.components]
+        values = np.sum([rows[-1] for rows in slopes], axis=0)
+        matrix, solved = solved_matrix(self.lags, values, noise / self.weight, self._right)
         at_y, at_columns = solved[:, : self.outputs], solved[:, self.outputs :]
-        # of the scatter within inputs, and of what A leaves
-        within = stats.column_gram - self.columns.T @ (self.weight[:, None] * self.columns)
         beta, effects_root, log_det = np.empty((0, self.outputs)), np.empty((0, 0)), 0.0
-        explained = np.sum(self.weight[:, None] * self.y**2, axis=0) / noise
-        explained = explained - np.sum(self.y * at_y, axis=0)
+        explained = self._squares / noise - np.sum(self.y * at_y, axis=0)
         if self.effects:
-            schur = self.effects_prior + within / noise + self.columns.T @ at_columns
-            scatter = stats.column_targets.T - self.columns.T @ (self.weight[:, None] * self.y)
-            target = scatter / noise + self.columns.T @ at_y - self._pull
+            schur = self.effects_prior + self.within / noise + self.columns.T @ at_columns
+            target = self._scatter / noise + self.columns.T @ at_y - self._pull
             effects_root = np.linalg.cholesky(schur)
             beta = cho_solve((effects_root, True), target)
             explained = explained + np.sum(target * beta, axis=0) - self._constant
             log_det = 2.0 * float(np.log(np.diag(effects_root)).sum())
             log_det -= float(np.log(self.precision).sum())
-        log_det += matrix.log_det
-        log_det += float(np.log(self.weight / noise).sum())
+        log_det += matrix.log_det + self._log_weight - len(self.weight) * log(noise)
         residual = at_y - at_columns @ beta
         return Solution(
-            parts, matrix, residual, at_columns, beta, effects_root, within, explained, log_det
+            slopes,
+            values,
+            matrix,
+            residual,
+            at_columns,
+            beta,
+            effects_root,
+            explained,
+            log_det,
         )
 
 
@@ -116,13 +136,13 @@ class ExactEngine:
 class Solution:
     """A factored, and what was solved with it."""
 
-    covariances: list[Array]  # of every component at the distinct lags
+    slopes: list[Array]  # of every component at the distinct lags; the last are covariances
+    values: Array  # covariance of f at the distinct lags
     matrix: DenseMatrix | RegularMatrix  # A
     residual: Array  # A^-1 (y - Z beta), (n, outputs)
     columns: Array  # A^-1 Z, (n, effects)
     beta: Array  # (effects, outputs), of centred columns
     effects_root: Array
-    within: Array  # scatter of the columns within inputs
     explained: Array
     log_det: float  # log|P| - log|K|, effects included
 
@@ -147,8 +167,7 @@ class ExactFactored:
         matrix, engine = self.solution.matrix, self.engine
         if isinstance(matrix, DenseMatrix):
             return matrix
-        values = np.sum(self.solution.covariances, axis=0)
-        return DenseMatrix(engine.lags, values, self.noise / engine.weight)
+        return DenseMatrix(engine.lags, self.solution.values, self.noise / engine.weight)
 
     @property
     def inverse(self) -> Array:
@@ -161,37 +180,32 @@ class ExactFactored:
         solution = self.solution
         if not self.engine.effects:
             return np.empty((len(self.engine.x), 0))
-        return np.linalg.solve(solution.effects_root, solution.columns.T).T
+        return solution.columns @ np.linalg.inv(solution.effects_root).T
 
     @cached_property
-    def _sums(self) -> tuple[Array, Array]:
-        """Sums by lag of the inverse, and of outer products of the residual."""
-        lags, solution = self.engine.lags, self.solution
-        inverse = solution.matrix.inverse_sums - lags.outer_sums(self.spread)
-        return inverse, lags.outer_sums(solution.residual)
+    def _sums(self) -> tuple[Array, float]:
+        """Sums by lag of the inverse less what the effects take, and its trace times the noise."""
+        return self.solution.matrix.inverse_sums(self.spread, self._noises[:, 0])
 
     def forms(self) -> Forms:
         """Return what the gradient of the bound needs."""
         engine, solution, noise = self.engine, self.solution, self.noise
-        inverse, outer = self._sums
+        inverse, trace = self._sums
+        outer = engine.lags.outer_sums(solution.residual)
         weights = 0.5 * (outer - engine.outputs * inverse)
-        pairs = zip(self.kernel.components, solution.covariances, strict=True)
-        slopes = [_slopes(part, engine.lags.values, own) @ weights for part, own in pairs]
-        energy = float(np.sum(solution.covariances, axis=0) @ outer)
-        noises = noise / engine.weight
-        freedom = len(engine.x) - solution.matrix.trace(noises)
-        freedom += float(np.sum(noises[:, None] * self.spread**2))
+        slopes = [rows @ weights for rows in solution.slopes]
+        energy = float(solution.values @ outer)
+        freedom = len(engine.x) - trace
         if engine.effects:
             energy += engine.centring.energy(engine.precision, solution.beta)
-            half = np.linalg.solve(solution.effects_root, solution.within)
-            inside = np.linalg.solve(solution.effects_root, half.T)
+            inside = cho_solve((solution.effects_root, True), engine.within)
             freedom += float(np.trace(inside)) / noise
         return Forms(freedom, energy, np.concatenate(slopes))
 
     def component_freedoms(self) -> Array:
         """Return the effective degrees of freedom of every component."""
         inverse, _ = self._sums
-        return np.array([part @ inverse for part in self.solution.covariances])
+        return np.array([rows[-1] @ inverse for rows in self.solution.slopes])
 
     # Of the unknowns, f at the inputs and the effects: given the effects f has the covariance
     # N - N A^-1 N with N the noise of the inputs, and it moves with them by -(Z - N A^-1 Z).
@@ -228,17 +242,3 @@ class ExactFactored:
     def _moved(self) -> Array:
         """The part of the effects' columns that f would explain, (n, effects)."""
         return self.engine.columns - self._noises * self.solution.columns
-
-
-def _slopes(part, lag: Array, covariance: Array) -> Array:
-    """Return derivatives of a component's covariance by its log-parameters, the variance last."""
-    if len(part.factors) == 1:
-        return np.array([*part.slopes(lag), covariance])
-    values = [factor.covariance(lag) for factor in part.factors]
-    rows = {part.parameters[-1]: covariance}
-    for number, factor in enumerate(part.factors):
-        rest = part.variance * np.prod([v for i, v in enumerate(values) if i != number], axis=0)
-        names = factor.parameters[:-1]
-        for name, slope in zip(names, factor.slopes(lag), strict=True):
-            rows[part.name_of(factor, name)] = rest * slope
-    return np.array([rows[name] for name in part.parameters])

@@ -9,13 +9,16 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, get_lapack_funcs, solve_triangular
+from scipy.linalg import LinAlgError, cho_solve, get_blas_funcs, get_lapack_funcs
 
 from asvgp.basis import Array
-from asvgp.linalg.toeplitz import Toeplitz, self_correlation
+from asvgp.linalg.toeplitz import Toeplitz, outer_sums
 from asvgp.policies import SERIES
 
-_POTRF, _POTRI = get_lapack_funcs(("potrf", "potri"), dtype=np.float64)
+_POTRF, _POTRI, _POTRS = get_lapack_funcs(("potrf", "potri", "potrs"), dtype=np.float64)
+(_TRSM,) = get_blas_funcs(("trsm",), dtype=np.float64)
+_REFINEMENTS = 3  # of a solution, at most
+_ROUNDING = 1e-12  # of the largest term: a smaller error is not worth a refinement
 
 
 class Lags:
@@ -71,15 +74,13 @@ class Lags:
         """Return the sums by distance of ``vectors vectors'``, of (n, columns)."""
         if not self.regular:
             return self.sums(vectors @ vectors.T)
-        padded = np.zeros((vectors.shape[1], len(self.values)))
-        padded[:, self.steps] = vectors.T
-        return both_sides(self_correlation(padded))
+        return outer_sums(self.padded(vectors))
 
-
-def both_sides(sums: Array) -> Array:
-    """Return sums along diagonals that count both sides of the matrix."""
-    sums[1:] *= 2.0
-    return sums
+    def padded(self, vectors: Array) -> Array:
+        """Return vectors of a regular series, (n, columns), as rows with zeros in its holes."""
+        rows = np.zeros((vectors.shape[1], len(self.values)))
+        rows[:, self.steps] = vectors.T
+        return rows
 
 
 class DenseMatrix:
@@ -107,63 +108,66 @@ class DenseMatrix:
         inverse, _ = _POTRI(self.root, lower=1)
         return np.tril(inverse) + np.tril(inverse, -1).T
 
-    @cached_property
-    def inverse_sums(self) -> Array:
-        """Sums of the inverse's entries by distance."""
-        return self._lags.sums(self.inverse)
-
-    def trace(self, noise: Array) -> float:
-        """Return the trace of ``A^-1`` times a diagonal matrix."""
-        return float(np.diag(self.inverse) @ noise)
+    def inverse_sums(self, less: Array, noise: Array) -> tuple[Array, float]:
+        """Return sums by distance of ``A^-1 - less less'``, and its trace times the noise."""
+        inverse = self.inverse - less @ less.T
+        return self._lags.sums(inverse), float(np.diag(inverse) @ noise)
 
 
 class RegularMatrix:
     """The matrix of regular inputs with equal noise, without any n x n array."""
 
     def __init__(self, lags: Lags, values: Array, noise: float):
-        self._steps, self._holes = lags.steps, lags.holes
+        self._lags, self._holes = lags, lags.holes
         column = values.copy()
         column[0] += noise
         self._whole = Toeplitz(column)
         self.log_det = self._whole.log_det
         if len(self._holes):
-            self._at_holes = self._whole.inverse_columns(self._holes)
-            self._root = np.linalg.cholesky(self._at_holes[self._holes])
+            self._at_holes = self._whole.inverse_rows(self._holes)
+            self._root = np.linalg.cholesky(self._at_holes[:, self._holes])
             self.log_det += 2.0 * float(np.log(np.diag(self._root)).sum())
 
     def solve(self, vectors: Array) -> Array:
-        """Return ``A^-1`` times vectors.
+        """Return ``A^-1`` times vectors, refined until that no longer gains.
 
         Raises
         ------
         numpy.linalg.LinAlgError
             If digits were lost on the way.
         """
-        padded = np.zeros((self._whole.size, vectors.shape[1]))
-        padded[self._steps] = vectors
-        out = self._whole.solve(padded)
-        if len(self._holes):
-            out -= self._at_holes @ cho_solve((self._root, True), out[self._holes])
-            out[self._holes] = 0.0
-        left = padded - self._whole.multiply(out)
-        left[self._holes] = 0.0
-        scale = self._whole.column[0] * np.max(np.abs(out), initial=0.0)
-        if not np.max(np.abs(left), initial=0.0) <= SERIES.regular_residual * scale:
+        rows = self._lags.padded(vectors)
+        out, error, before = self._solve(rows), 0.0, np.inf
+        for _ in range(_REFINEMENTS):
+            left = rows - self._whole.multiply(out)
+            left[:, self._holes] = 0.0
+            scale = self._whole.column[0] * float(np.max(np.abs(out), initial=0.0))
+            error = float(np.max(np.abs(left), initial=0.0)) / (scale or 1.0)
+            if error <= _ROUNDING or not error < 0.5 * before:
+                break
+            out, before = out + self._solve(left), error
+        if not error <= SERIES.regular_residual:
             raise LinAlgError("Durbin's recursion has lost digits.")
-        return out[self._steps]
+        return out[:, self._lags.steps].T
 
-    @cached_property
-    def inverse_sums(self) -> Array:
-        """Sums of the inverse's entries by distance."""
-        sums = self._whole.inverse_sums()
+    def _solve(self, rows: Array) -> Array:
+        """Return ``A^-1`` times rows that are zero in the holes."""
+        out = self._whole.solve(rows)
         if len(self._holes):
-            half = solve_triangular(self._root, self._at_holes.T, lower=True)
-            sums -= both_sides(self_correlation(half))
-        return sums
+            there, _ = _POTRS(self._root, out[:, self._holes].T, lower=1)
+            out -= there.T @ self._at_holes
+            out[:, self._holes] = 0.0
+        return out
 
-    def trace(self, noise: Array) -> float:
-        """Return the trace of ``A^-1`` times a multiple of the unit matrix."""
-        return float(self.inverse_sums[0] * noise[0])
+    def inverse_sums(self, less: Array, noise: Array) -> tuple[Array, float]:
+        """Return sums by distance of ``A^-1 - less less'``, and its trace times the noise."""
+        rows = self._lags.padded(less)
+        if len(self._holes):
+            # of the inverse's rows in the holes, times the inverse of a root
+            half = _TRSM(1.0, self._root, self._at_holes.T, side=1, lower=1, trans_a=1).T
+            rows = np.concatenate([half, rows])
+        sums = self._whole.inverse_sums(rows)
+        return sums, float(sums[0] * noise[0])
 
 
 def is_toeplitz(lags: Lags, noise: Array) -> bool:
