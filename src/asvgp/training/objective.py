@@ -7,12 +7,13 @@ cannot be factored is a bad state, not an error: it is worse than all others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from asvgp.basis import Array, Grid
+from asvgp.kernels import Kernel
 from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.engine import Engine
 from asvgp.runtime.interrupts import plain_interrupts
@@ -48,7 +49,8 @@ class Objective:
     """The sum of the engines' bounds as a function of the free log-hyperparameters.
 
     The best state is remembered, so that nothing is lost if something ends training early.
-    ``step`` is the unit of the optimiser in log-hyperparameters.
+    ``step`` is the unit of the optimiser in log-hyperparameters. ``information`` tells, for a
+    kernel and a noise variance, about how much data say of all hyperparameters, if it is known.
     """
 
     def __init__(
@@ -58,13 +60,16 @@ class Objective:
         limits: Limits,
         price: MissedPrice | None = None,
         step: float = 1.0,
+        information: Callable[[Kernel, float], Array | None] | None = None,
     ):
         kernel = problem.kernel
         self.problem, self.kernel, self.engines, self.price = problem, kernel, engines, price
-        self.step = step
+        self.step, self._information = step, information
         self.free = [i for i, name in enumerate(kernel.parameters) if name not in kernel.fixed]
         self.names = [kernel.parameters[i] for i in self.free]
         self.names += problem.likelihood.parameters
+        first = len(kernel.parameters)
+        self._trained = [*self.free, *range(first, first + len(problem.likelihood.parameters))]
         self.limits = [(low / step, high / step) for low, high in limits]
         self.trace: list[float] = []
         self.evaluated: dict[State, Bound] = {}
@@ -133,14 +138,21 @@ class Objective:
         large = stats.squares.sum() + state.kernel.prior_variance * stats.weight
         return 1e-14 * float(large) / state.noise
 
+    def curvature(self, theta: Array) -> Array | None:
+        """Return about minus the second derivatives at a point, by what data tell; or None."""
+        if self._information is None:
+            return None
+        state = self.decode(theta)
+        whole = self._information(state.kernel, state.noise)
+        return None if whole is None else self.step**2 * whole[np.ix_(self._trained, self._trained)]
+
     def slope(self, theta: Array) -> tuple[float, Array]:
         """Return value and gradient at a point."""
         bound = self.bound(self.decode(theta))
-        gradient, count = bound.gradient, len(self.kernel.parameters)
+        gradient = bound.gradient
         if self.price is not None:
             gradient = gradient - self.price.slope(bound)
-        last = range(count, count + len(self.problem.likelihood.parameters))
-        return self.value(bound), self.step * gradient[[*self.free, *last]]
+        return self.value(bound), self.step * gradient[self._trained]
 
 
 def total(bounds: Iterable[Bound]) -> Bound:

@@ -1,4 +1,8 @@
-"""L-BFGS on the logarithms of the free hyperparameters."""
+"""L-BFGS on the logarithms of the free hyperparameters.
+
+Where it is known about how much the data tell of each, that is the curvature to begin with, and
+all of BFGS's matrix is kept: climbs are then several times shorter, and end nearer to the top.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,10 @@ from asvgp.basis import Array
 if TYPE_CHECKING:
     from asvgp.training.objective import Objective
     from asvgp.training.problem import State
+
+
+_LONGEST = 1.5  # [log-hyperparameter] of a step of BFGS: curvatures change over longer ones
+_SHORTENINGS = 12  # of a step that gains nothing, at most
 
 
 @dataclass(frozen=True)
@@ -104,43 +112,15 @@ def maximise(objective: Objective, start: State, settings: LBFGS) -> Report:
     begin = time.perf_counter()
     theta = objective.encode(start)
     before = objective.evaluations
-    value, gradient = objective.slope(theta)
+    value, _ = objective.slope(theta)
     if value == -np.inf and objective.failure is not None:
         raise objective.failure
-    # In these units the first step, along the gradient, changes parameters by about e.
-    unit = max(float(np.abs(gradient).max()), 1e-6 * abs(value), 1e-12)
     report = Report()
-
-    def scaled(theta: Array) -> tuple[float, Array]:
-        value, gradient = objective.slope(theta)
-        return -value / unit, -gradient / unit
-
     try:
-        while True:
-            before_this = objective.best[0]
-            result = minimize(
-                scaled,
-                theta,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=objective.limits,
-                options={
-                    "maxiter": settings.max_iterations,
-                    "ftol": max(settings.tolerance / max(unit, abs(value)), 1e-15),
-                    "gtol": 1e-3 * settings.tolerance / unit,
-                    "maxls": 30,
-                },
-            )
-            report.converged = bool(result.success)
-            report.message = "converged" if report.converged else _plain_words(result)
-            if result.status != 2 or objective.best[1] is None:
-                break
-            # A line search found nothing better: begin afresh from the best state, and if
-            # that gains no more than rounding of the objective, this is as far as it goes.
-            if objective.best[0] - before_this <= max(settings.tolerance, objective.rounding()):
-                report.converged, report.message = True, "converged"
-                break
-            theta = objective.encode(objective.best[1])
+        if objective.curvature(theta) is None:
+            _limited(objective, theta, settings, report)
+        else:
+            _whole(objective, theta, settings, report)
     except KeyboardInterrupt:
         report.interrupt()
     reached = max([value, *objective.trace[before:]])
@@ -156,9 +136,111 @@ def maximise(objective: Objective, start: State, settings: LBFGS) -> Report:
     return report
 
 
-def _plain_words(result) -> str:
-    if result.nit >= 1 and "ITERATIONS" in str(result.message).upper():
-        return f"stopped after {result.nit} iterations; raise LBFGS(max_iterations=...)"
+def _limited(objective: Objective, theta: Array, settings: LBFGS, report: Report) -> None:
+    """Climb by L-BFGS from a point, and report how it ended."""
+    value, gradient = objective.slope(theta)
+    # In these units the first step, along the gradient, changes parameters by about e.
+    unit = max(float(np.abs(gradient).max()), 1e-6 * abs(value), 1e-12)
+
+    def scaled(theta: Array) -> tuple[float, Array]:
+        value, gradient = objective.slope(theta)
+        return -value / unit, -gradient / unit
+
+    while True:
+        before = objective.best[0]
+        result = minimize(
+            scaled,
+            theta,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=objective.limits,
+            options={
+                "maxiter": settings.max_iterations,
+                "ftol": max(settings.tolerance / max(unit, abs(value)), 1e-15),
+                "gtol": 1e-3 * settings.tolerance / unit,
+                "maxls": 30,
+            },
+        )
+        report.converged = bool(result.success)
+        at_limit = result.nit >= 1 and "ITERATIONS" in str(result.message).upper()
+        report.message = "converged" if report.converged else _plain_words(result.nit, at_limit)
+        if result.status != 2 or objective.best[1] is None:
+            break
+        # A line search found nothing better: begin afresh from the best state, and if
+        # that gains no more than rounding of the objective, this is as far as it goes.
+        if objective.best[0] - before <= max(settings.tolerance, objective.rounding()):
+            report.converged, report.message = True, "converged"
+            break
+        theta = objective.encode(objective.best[1])
+
+
+def _whole(objective: Objective, theta: Array, settings: LBFGS, report: Report) -> None:
+    """Climb by BFGS, with the curvature that the data suggest to begin with."""
+    low, high = np.array(objective.limits).T
+    value, gradient = objective.slope(theta)
+    curvature, fresh = _regular(objective.curvature(theta)), True
+    report.converged, report.message = True, "converged"
+    for _ in range(settings.max_iterations):
+        free = ~(((theta <= low) & (gradient < 0.0)) | ((theta >= high) & (gradient > 0.0)))
+        step = np.zeros_like(theta)
+        step[free] = np.linalg.solve(curvature[np.ix_(free, free)], gradient[free])
+        step *= min(1.0, _LONGEST / max(float(np.abs(step).max()), 1e-300))
+        found = _along(objective, theta, value, gradient, step)
+        if found is None:
+            if fresh:
+                break
+            curvature, fresh = _regular(objective.curvature(theta)), True
+            continue
+        moved, reached, slope = found
+        curvature, fresh = _updated(curvature, moved - theta, gradient - slope), False
+        gain, theta, value, gradient = reached - value, moved, reached, slope
+        if gain < settings.tolerance:
+            break
+    else:
+        report.converged = False
+        report.message = _plain_words(settings.max_iterations, True)
+
+
+def _regular(curvature: Array | None) -> Array:
+    """Return a curvature of at least one nat per unit squared along all directions."""
+    assert curvature is not None
+    return curvature + np.eye(len(curvature))
+
+
+def _along(
+    objective: Objective, theta: Array, value: float, gradient: Array, step: Array
+) -> tuple[Array, float, Array] | None:
+    """Return the first better point along a step inside the limits, with value and gradient."""
+    low, high = np.array(objective.limits).T
+    for _ in range(_SHORTENINGS):
+        moved = np.clip(theta + step, low, high)
+        expected = float(gradient @ (moved - theta))
+        if not expected > 0.0:
+            return None
+        reached, slope = objective.slope(moved)
+        if reached >= value + 1e-4 * expected:
+            return moved, reached, slope
+        # the top of the parabola through both values
+        step = step * np.clip(0.5 * expected / (expected + value - reached), 0.1, 0.5)
+    return None
+
+
+def _updated(curvature: Array, step: Array, change: Array) -> Array:
+    """Return the curvature that a change of the gradient over a step shows, damped by Powell."""
+    before = curvature @ step
+    along = float(step @ before)
+    shown = float(step @ change)
+    if shown < 0.2 * along:
+        share = 0.8 * along / (along - shown)
+        change = share * change + (1.0 - share) * before
+        shown = float(step @ change)
+    out = curvature - np.outer(before, before) / along + np.outer(change, change) / shown
+    return 0.5 * (out + out.T)
+
+
+def _plain_words(iterations: int, at_limit: bool) -> str:
+    if at_limit:
+        return f"stopped after {iterations} iterations; raise LBFGS(max_iterations=...)"
     return (
         "stopped early, because no better state was found along the gradient; the best state is "
         "kept. Where y has a large mean, add Constant() to the kernel; where it has no noise, give "

@@ -193,13 +193,15 @@ class SeriesSchedule:
     ) -> tuple[State, Report, Bound]:
         """Train on one plan: from the best of some starts, or from the state reached so far."""
         problem, settings = self.problem, self.problem.settings
-        objective = Objective(problem, [engine], self._limits())
+        exact = engine if isinstance(engine, ExactEngine) else None
+        information = exact.information if exact else None
+        objective = Objective(problem, [engine], self._limits(), information=information)
         objective.shown_size = engine.size
         differing = [start for start in self._starts if not _has_twins(start.kernel)]
         starts, attempts = [state] if state is not None else differing or self._starts, 1
         if state is None:
             small = engine.size <= SERIES.cheap_functions
-            cheap = engine.cheap if isinstance(engine, ExactEngine) else small
+            cheap = exact.cheap if exact else small
             cheap = cheap and len(problem.kernel.components) > 1
             attempts = max(self.attempts, SERIES.cheap_attempts * cheap) + settings.restarts
             if self._explored is not None:
