@@ -300,7 +300,8 @@ class SeriesPolicy:
     spline_handicap: float = 4.0  # [functions] Oscillators get splines if these are so many fewer.
     window_inputs: tuple[int, ...] = (720, 4000)  # [inputs] Longer series are learnt on stretches,
     window_attempts: int = 3  # [starts] from the best of many starts on the first,
-    cheap_attempts: int = 3  # [starts] The same where a series is short and regular.
+    cheap_attempts: int = 3  # [starts] The same where a series is short and regular,
+    agreement: float = 1e-3  # [nats per datum] or until the best two end as near to each other.
     cheap_functions: int = 10_000  # [functions] Up to these, all is learnt on the whole at once.
     second_looks: int = 4  # [climbs] Most climbs from states with other qualities,
     other_qualities: tuple[float, ...] = (0.03, 30.0, 1000.0)  # [quality] times the one reached.

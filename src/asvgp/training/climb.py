@@ -22,17 +22,22 @@ def climb(
     warm: State | None = None,
     ranking: Objective | None = None,
     second_look: Callable[[list[State]], list[State]] | None = None,
+    agreement: float = 0.0,
 ) -> tuple[State, Report]:
     """Maximise an objective from the best ``attempts`` of the starts; return the best state.
 
     Starts are ranked by the objective, or by a cheaper one, ``ranking``. After all attempts,
-    ``second_look`` is asked once which of those left to climb from. The counts of the report
+    ``second_look`` is asked once which of those left to climb from. Once the two best attempts
+    end within ``agreement`` nats of each other, no more are made. The counts of the report
     continue those of ``before``. Ctrl-C ends the climb with the best state so far, or ``warm``.
     """
-    report = Report()
+    report, ends, evaluations = Report(), [], objective.evaluations
     report.interrupt()
     try:
         ordered = ranked(ranking or objective, starts)
+        if agreement:  # those with the same shares of the variance would agree too easily
+            first = {_variances(state): state for state in reversed(ordered)}
+            ordered.sort(key=lambda state: first[_variances(state)] is not state)
         queue, left = ordered[:attempts], ordered[attempts:]
         while queue:
             attempt = maximise(objective, queue.pop(0), settings)
@@ -40,6 +45,9 @@ def climb(
                 report = attempt
             if attempt.interrupted:
                 break
+            ends = sorted([*ends, attempt.objective])
+            if len(ends) > 1 and ends[-1] - ends[-2] < agreement:
+                queue = []
             if not queue and second_look is not None:
                 queue, second_look = second_look(left), None
     except KeyboardInterrupt:
@@ -47,9 +55,13 @@ def climb(
     state = objective.best[1] or warm
     if state is None:
         raise KeyboardInterrupt  # before there was anything to keep
-    report.evaluations = before.evaluations + objective.evaluations
+    report.evaluations = before.evaluations + objective.evaluations - evaluations
     report.seconds += before.seconds
     return state, report
+
+
+def _variances(state: State) -> tuple[float, ...]:
+    return tuple(part.variance for part in state.kernel.components)
 
 
 def ranked(objective: Objective, states: list[State]) -> list[State]:
@@ -60,7 +72,7 @@ def ranked(objective: Objective, states: list[State]) -> list[State]:
     if len(states) == 1:
         return states
     states = list(dict.fromkeys(objective.decode(objective.encode(state)) for state in states))
-    values = [objective.value(objective.bound(state)) for state in states]
+    values = [objective.value_at(state) for state in states]
     order = sorted(range(len(states)), key=lambda i: -values[i])
     finite = [states[i] for i in order if values[i] > -np.inf]
     return finite or states

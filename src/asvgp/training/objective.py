@@ -93,16 +93,26 @@ class Objective:
 
     def bound(self, state: State) -> Bound:
         """Return the bound of a state, computed once; the best state is remembered."""
-        if state in self.evaluated:
-            return self.evaluated[state]
+        if state not in self.evaluated:
+            self.evaluated[state] = self._computed(state, True)
+        return self.evaluated[state]
+
+    def value_at(self, state: State) -> float:
+        """Return the number that is maximised at a state, without its gradient if that is new."""
+        if state in self.evaluated or self.price is not None:
+            return self.value(self.bound(state))
+        return self.value(self._computed(state, False))
+
+    def _computed(self, state: State, derivatives: bool) -> Bound:
         with plain_interrupts():
             try:
                 name = self.problem.objective
-                bound = total(lower_bound(e.factor(*state), name) for e in self.engines)
+                bound = total(
+                    lower_bound(e.factor(*state), name, derivatives) for e in self.engines
+                )
             except np.linalg.LinAlgError as error:
                 self.failure = error
                 bound = self._failed()
-        self.evaluated[state] = bound
         value = self.value(bound)
         if value == -np.inf:
             return bound

@@ -208,7 +208,8 @@ class SeriesSchedule:
                 known = _factors(engine, self._explored)
                 starts = [self._explored] if known else [self._explored, *starts]
         loose = replace(settings, tolerance=max(settings.tolerance, self._tolerance()))
-        best, report = climb(objective, starts, loose, attempts, report, state)
+        agreement = SERIES.agreement * self.stats.count * (not settings.restarts)
+        best, report = climb(objective, starts, loose, attempts, report, state, agreement=agreement)
         for _ in range(SERIES.second_looks if state is None else 0):
             others = other_qualities(objective, loose.tolerance)
             if not others or report.interrupted:
@@ -366,7 +367,7 @@ def other_qualities(objective: Objective, gain: float) -> list[State]:
             for times in SERIES.other_qualities:
                 kernel = best.kernel.replace_free({name: times * factor.quality})
                 state = objective.decode(objective.encode(State(kernel, best.likelihood)))
-                reached = objective.value(objective.bound(state))
+                reached = objective.value_at(state)
                 if reached > value + gain:
                     better.append((reached, state))
     return [max(better, key=lambda pair: pair[0])[1]] if better else []
