@@ -79,17 +79,21 @@ class Toeplitz:
         _rows(self.first, numbers, out)
         return out
 
-    def inverse_sums(self, less: Array | None = None) -> Array:
+    def inverse_sums(self, *less: Array) -> Array:
         """Return the sums of the inverse's entries by distance from the diagonal, (n,).
 
-        Those off the diagonal count both sides. Outer products of the rows of ``less`` with
-        themselves are taken off.
+        Those off the diagonal count both sides. Outer products of the rows of ``less``, each of
+        shape (rows, n), with themselves are taken off.
         """
         n, x = self.size, self.first
+        rows = np.zeros((1 + sum(map(len, less)), self._length))  # of the transform's length
         # along diagonal d, x_0 times the sum is that of (n - d - 2 m) x_m x_{m+d} over m
-        weighted = (0.5 * n - np.arange(n)) * x
-        rows = weighted[None] if less is None else np.concatenate([weighted[None], less])
-        spectra = rfft(rows, self._length)
+        np.multiply(0.5 * n - np.arange(n), x, out=rows[0, :n])
+        first = 1
+        for vectors in less:
+            rows[first : first + len(vectors), :n] = vectors
+            first += len(vectors)
+        spectra = rfft(rows)
         power = (2.0 / x[0]) * (spectra[0].conj() * self._spectra[0]).real
         return _both_sides(power - _power(spectra[1:]), self._length, n)
 

@@ -19,7 +19,7 @@ from asvgp.kernels import Kernel
 from asvgp.model.effects import Centring, column_precisions, without_centres
 from asvgp.model.engine import Forms, NoiseModel, Remembered
 from asvgp.model.exact_matrix import DenseMatrix, Lags, RegularMatrix, is_toeplitz, solved_matrix
-from asvgp.model.information import information
+from asvgp.model.information import regular_information
 from asvgp.statistics import Statistics
 
 
@@ -94,13 +94,11 @@ class ExactEngine:
 
         None where inputs are not regular.
         """
-        if not self.lags.regular or len(self.lags.values) > 2 * len(self.x):
+        if not self.lags.regular:
             return None
-        slopes = [part.slopes(self.lags.values) for part in kernel.components]
-        total = np.sum([rows[-1:] for rows in slopes], axis=0)
         noise = noise / float(np.mean(self.weight))
-        rows = np.concatenate([total, *slopes])
-        return self.outputs * information(rows, noise, len(self.x), kernel.intercept is not None)
+        lags, inputs = self.lags.values, len(self.x)
+        return regular_information(kernel, noise, lags, inputs, self.outputs)
 
     def _solve(self, kernel: Kernel, noise: float) -> Solution:
         slopes = [part.slopes(self.lags.values) for part in kernel.components]

@@ -161,12 +161,11 @@ class RegularMatrix:
 
     def inverse_sums(self, less: Array, noise: Array) -> tuple[Array, float]:
         """Return sums by distance of ``A^-1 - less less'``, and its trace times the noise."""
-        rows = self._lags.padded(less)
+        rows = [self._lags.padded(less)]
         if len(self._holes):
-            # of the inverse's rows in the holes, times the inverse of a root
-            half = _TRSM(1.0, self._root, self._at_holes.T, side=1, lower=1, trans_a=1).T
-            rows = np.concatenate([half, rows])
-        sums = self._whole.inverse_sums(rows)
+            # the inverse's rows in the holes, times the inverse of a root
+            rows.append(_TRSM(1.0, self._root, self._at_holes.T, side=1, lower=1, trans_a=1).T)
+        sums = self._whole.inverse_sums(*rows)
         return sums, float(sums[0] * noise[0])
 
 

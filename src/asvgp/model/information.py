@@ -12,6 +12,23 @@ from __future__ import annotations
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.kernels import Kernel
+
+
+def regular_information(
+    kernel: Kernel, noise: float, lags: Array, inputs: int, outputs: int
+) -> Array | None:
+    """Return about what regular series tell of log-hyperparameters and the log noise.
+
+    ``lags`` are all distances in a series, ``inputs`` the number of those that it has, holes
+    apart; where these are too few, the result is None. ``noise`` is the variance at an input.
+    """
+    if len(lags) > 2 * inputs:
+        return None
+    slopes = [part.slopes(lags) for part in kernel.components]
+    total = np.sum([rows[-1:] for rows in slopes], axis=0)
+    rows = np.concatenate([total, *slopes])
+    return outputs * information(rows, noise, inputs, kernel.intercept is not None)
 
 
 def information(slopes: Array, noise: float, inputs: int, centred: bool) -> Array:

@@ -73,6 +73,7 @@ class Objective:
         self.limits = [(low / step, high / step) for low, high in limits]
         self.trace: list[float] = []
         self.evaluated: dict[State, Bound] = {}
+        self._values: dict[State, float] = {}  # of states without gradients
         self.best: tuple[float, State | None] = (-np.inf, None)
         self.failure: np.linalg.LinAlgError | None = None
         self.shown_size: int | None = None  # cells or functions, if evaluations are to be watched
@@ -101,7 +102,9 @@ class Objective:
         """Return the number that is maximised at a state, without its gradient if that is new."""
         if state in self.evaluated or self.price is not None:
             return self.value(self.bound(state))
-        return self.value(self._computed(state, False))
+        if state not in self._values:
+            self._values[state] = self.value(self._computed(state, False))
+        return self._values[state]
 
     def _computed(self, state: State, derivatives: bool) -> Bound:
         with plain_interrupts():

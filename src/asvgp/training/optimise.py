@@ -117,10 +117,11 @@ def maximise(objective: Objective, start: State, settings: LBFGS) -> Report:
         raise objective.failure
     report = Report()
     try:
-        if objective.curvature(theta) is None:
+        curvature = objective.curvature(theta)
+        if curvature is None:
             _limited(objective, theta, settings, report)
         else:
-            _whole(objective, theta, settings, report)
+            _whole(objective, theta, curvature, settings, report)
     except KeyboardInterrupt:
         report.interrupt()
     reached = max([value, *objective.trace[before:]])
@@ -174,11 +175,13 @@ def _limited(objective: Objective, theta: Array, settings: LBFGS, report: Report
         theta = objective.encode(objective.best[1])
 
 
-def _whole(objective: Objective, theta: Array, settings: LBFGS, report: Report) -> None:
+def _whole(
+    objective: Objective, theta: Array, curvature: Array, settings: LBFGS, report: Report
+) -> None:
     """Climb by BFGS, with the curvature that the data suggest to begin with."""
     low, high = np.array(objective.limits).T
     value, gradient = objective.slope(theta)
-    curvature, fresh = _regular(objective.curvature(theta)), True
+    curvature, fresh = _regular(curvature), True
     report.converged, report.message = True, "converged"
     for _ in range(settings.max_iterations):
         free = ~(((theta <= low) & (gradient < 0.0)) | ((theta >= high) & (gradient > 0.0)))

@@ -29,7 +29,7 @@ from asvgp.policies import LINE, SERIES, START
 from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.series import SeriesPosterior
 from asvgp.statistics import Statistics
-from asvgp.training.climb import climb
+from asvgp.training.climb import climb, ranked
 from asvgp.training.objective import Limits, Objective, log_limits
 from asvgp.training.optimise import Report
 from asvgp.training.problem import Level, Problem, State
@@ -194,8 +194,8 @@ class SeriesSchedule:
         """Train on one plan: from the best of some starts, or from the state reached so far."""
         problem, settings = self.problem, self.problem.settings
         exact = engine if isinstance(engine, ExactEngine) else None
-        information = exact.information if exact else None
-        objective = Objective(problem, [engine], self._limits(), information=information)
+        limits = self._limits()
+        objective = Objective(problem, [engine], limits, information=engine.information)
         objective.shown_size = engine.size
         differing = [start for start in self._starts if not _has_twins(start.kernel)]
         starts, attempts = [state] if state is not None else differing or self._starts, 1
@@ -207,6 +207,8 @@ class SeriesSchedule:
             if self._explored is not None:
                 known = _factors(engine, self._explored)
                 starts = [self._explored] if known else [self._explored, *starts]
+            starts = with_one_noise(objective, starts)
+        before = report.evaluations
         loose = replace(settings, tolerance=max(settings.tolerance, self._tolerance()))
         agreement = SERIES.agreement * self.stats.count * (not settings.restarts)
         best, report = climb(objective, starts, loose, attempts, report, state, agreement=agreement)
@@ -215,7 +217,9 @@ class SeriesSchedule:
             if not others or report.interrupted:
                 break
             best, report = climb(objective, others, loose, 1, report, best)
-        return best, report, objective.bound(best)
+        bound = objective.bound(best)
+        report.evaluations = before + objective.evaluations
+        return best, report, bound
 
     def _tolerance(self) -> float:
         """Return the gain in nats below which climbing on the present cells is a waste."""
@@ -239,6 +243,8 @@ class SeriesSchedule:
             return None
         if isinstance(finer, ExactEngine):
             return finer
+        if finer is engine:
+            return None
         if finer.plan in self._plans and self._stage >= len(SERIES.tolerances):
             return None
         return finer
@@ -322,6 +328,22 @@ class SeriesSchedule:
         kernels += problem.kernel.candidates(lengths, peaks, power)
         noises = [noise_estimate(plain), START.much_noise * power * mean_weight(plain)]
         return [State(*pair) for pair in product(kernels, problem.likelihoods(noises))]
+
+
+def with_one_noise(objective: Objective, starts: list[State]) -> list[State]:
+    """Return starts that differ in the kernel only, with the noise that suits the best one.
+
+    Training corrects the noise soon, so that kernels need not be tried with all of them.
+    """
+    likelihoods = list(dict.fromkeys(state.likelihood for state in starts))
+    if len(likelihoods) == 1:
+        return starts
+    kernels = list(dict.fromkeys(state.kernel for state in starts))
+    first = ranked(objective, [State(kernel, likelihoods[0]) for kernel in kernels])
+    best = ranked(objective, [State(first[0].kernel, other) for other in likelihoods])[0]
+    if best.likelihood == first[0].likelihood:
+        return first
+    return [State(kernel, best.likelihood) for kernel in kernels]
 
 
 def _factors(engine: AnyEngine, state: State) -> bool:

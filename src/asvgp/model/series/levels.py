@@ -7,7 +7,7 @@ tolerance, and nothing has to be eliminated to find them.
 
 from __future__ import annotations
 
-from math import floor, log2
+from math import floor, inf, log2
 from typing import NamedTuple
 
 from asvgp.basis import Grid
@@ -71,17 +71,23 @@ def _along(process: Component, data: Data, share: float) -> Along:
     Of an oscillator's two kinds, splines must be far fewer to be taken: they suit one quality,
     and training on them would not find another.
     """
-    splines = _widest(process, data, share, wave=False)
     if not isinstance(process, SHO):
-        return splines[0]
+        return _widest(process, data, share, wave=False)[0]
     wave = _widest(process, data, share, wave=True)
+    most = wave[2] / SERIES.spline_handicap if wave[1] <= share else inf
+    splines = _widest(process, data, share, wave=False, most=most)
     handicap = splines[0], splines[1], SERIES.spline_handicap * splines[2]
     # those that miss too much even on the finest cells do not count, unless neither suffices
     return min(wave, handicap, key=lambda option: (option[1] > share, option[2]))[0]
 
 
-def _widest(process: Component, data: Data, share: float, wave: bool) -> tuple[Along, float, int]:
-    """Return functions on the widest cells that will do, what they miss, and their number."""
+def _widest(
+    process: Component, data: Data, share: float, wave: bool, most: float = inf
+) -> tuple[Along, float, int]:
+    """Return functions on the widest cells that will do, what they miss, and their number.
+
+    The search ends at ``most`` functions.
+    """
     degree = SERIES.wave_degree if wave else process.default_degree
     grid, least = data.grid, SERIES.least_wave_level if wave else 0
     longest = process.period / 1.5 if isinstance(process, SHO) else process.resolved_length
@@ -90,7 +96,7 @@ def _widest(process: Component, data: Data, share: float, wave: bool) -> tuple[A
     while True:
         along = Along(degree, level, wave)
         missed, size = _missed(process, Part(along), data)
-        if missed <= share or level <= least:
+        if missed <= share or level <= least or size >= most:
             return along, missed, size
         level -= 1
 
