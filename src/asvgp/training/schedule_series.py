@@ -15,11 +15,12 @@ from math import nan
 
 import numpy as np
 
-from asvgp.basis import Grid
+from asvgp.basis import Array, Grid
 from asvgp.kernels import SHO, Kernel, Periodic, Sum
 from asvgp.model.bound import Bound
 from asvgp.model.effects import without_centres
 from asvgp.model.exact import ExactEngine, distinct_inputs
+from asvgp.model.information import regular_information
 from asvgp.model.moments import CellMoments
 from asvgp.model.series.engine import SeriesEngine
 from asvgp.model.series.levels import plan_for
@@ -61,6 +62,7 @@ class SeriesSchedule:
         self._explored: State | None = None  # on a stretch of a long series
         self._plans: list[SeriesPlan] = []
         self._last: SeriesEngine | None = None
+        self._planned: SeriesPlan | None = None  # its plan, on the finest cells
         self._inputs = float(np.count_nonzero(self.stats.cell_weights))
         self._exact = self._exact_engine(SERIES.exact_inputs) if auto else None
 
@@ -158,13 +160,14 @@ class SeriesSchedule:
     def _engine(self, state: State | None) -> AnyEngine:
         """Return the engine for a state, on cells as the present stage wants them."""
         plan = self._plan(state or _long_lived(self._starts[0]))
-        if self._last is not None and self._last.plan == plan:
+        if self._last is not None and self._planned == plan:
             return self._last
         engine = SeriesEngine(self.problem.kernel, plan, self.stats, moments=self._moments)
+        engine = engine.on_widest_cells()
         if self.auto and engine.flops > self._inputs**3:
             self._exact = self._exact_engine(SERIES.most_exact_inputs)
         if self._exact is None:
-            self._last = engine
+            self._last, self._planned = engine, plan
         return self._exact or engine
 
     def _plan(self, state: State) -> SeriesPlan:
@@ -194,8 +197,8 @@ class SeriesSchedule:
         """Train on one plan: from the best of some starts, or from the state reached so far."""
         problem, settings = self.problem, self.problem.settings
         exact = engine if isinstance(engine, ExactEngine) else None
-        limits = self._limits()
-        objective = Objective(problem, [engine], limits, information=engine.information)
+        information = exact.information if exact else self._information
+        objective = Objective(problem, [engine], self._limits(), information=information)
         objective.shown_size = engine.size
         differing = [start for start in self._starts if not _has_twins(start.kernel)]
         starts, attempts = [state] if state is not None else differing or self._starts, 1
@@ -221,6 +224,16 @@ class SeriesSchedule:
         report.evaluations = before + objective.evaluations
         return best, report, bound
 
+    def _information(self, kernel: Kernel, noise: float) -> Array | None:
+        """Return roughly what the data tell about log-hyperparameters and the log noise.
+
+        As if there were one input in each finest cell; None where most of these are empty.
+        """
+        stats, inputs = self.stats, int(self._inputs)
+        lags = stats.grid.spacing * np.arange(stats.grid.cells)
+        noise = noise * inputs / stats.weight
+        return regular_information(kernel, noise, lags, inputs, stats.outputs)
+
     def _tolerance(self) -> float:
         """Return the gain in nats below which climbing on the present cells is a waste."""
         last = self._exact is not None or self._stage >= len(SERIES.tolerances) - 1
@@ -230,10 +243,12 @@ class SeriesSchedule:
         """Return the engine of the next plan; None where the cells suit the state."""
         if isinstance(engine, ExactEngine):
             return None
-        self._plans.append(engine.plan)
+        planned = self._planned
+        assert planned is not None
+        self._plans.append(planned)
         self._stage += 1
         # a tighter tolerance that changes nothing is passed over
-        while self._stage < len(SERIES.tolerances) - 1 and self._plan(state) == engine.plan:
+        while self._stage < len(SERIES.tolerances) - 1 and self._plan(state) == planned:
             self._stage += 1
         if self._stage > SERIES.stages or engine.flops > SERIES.costly_flops:
             return None
@@ -245,7 +260,7 @@ class SeriesSchedule:
             return finer
         if finer is engine:
             return None
-        if finer.plan in self._plans and self._stage >= len(SERIES.tolerances):
+        if self._planned in self._plans and self._stage >= len(SERIES.tolerances):
             return None
         return finer
 
@@ -258,16 +273,14 @@ class SeriesSchedule:
         stats = engine.statistics
         share = bound.missed / (state.kernel.prior_variance * stats.weight)
         upper = bound.elbo if isinstance(engine, ExactEngine) else nan
-        self.levels.append(Level(engine.size, stats.grid.spacing, bound.elbo, upper, share))
+        spacing = self.stats.grid.spacing
+        self.levels.append(Level(engine.size, spacing, bound.elbo, upper, share))
 
     def posterior(self, engine: AnyEngine, state: State) -> AnyPosterior:
-        """Return the posterior, with splines on the widest cells that hold their functions."""
+        """Return the posterior."""
         if isinstance(engine, ExactEngine):
             return ExactPosterior(*state, engine)
-        try:
-            return SeriesPosterior(*state, engine.on_widest_cells())
-        except np.linalg.LinAlgError:  # near singular: what was factored before can be again
-            return SeriesPosterior(*state, engine)
+        return SeriesPosterior(*state, engine)
 
     def finish(self, posterior: AnyPosterior, bound: Bound, report: Report, trained: bool) -> None:
         """Say which seasons the data cannot show, and which components they have no use for."""
@@ -291,15 +304,26 @@ class SeriesSchedule:
             (factor.dim for part in self.problem.kernel.components for factor in part.factors),
             stats.grid,
         )
-        given = {
+        given = self._given_periods
+        shortest = {name: period / SERIES.given_period for name, period in given.items()}
+        longest = {name: period * SERIES.given_period for name, period in given.items()}
+        return log_limits(self.problem, grids, spread, power, noise, shortest, longest)
+
+    @property
+    def _given_periods(self) -> dict[str, float]:
+        """Periods of oscillators that the user gave, by name."""
+        return {
             prefix + part.name_of(factor, "period"): factor.period
             for prefix, part in self.problem.kernel.labelled
             for factor in part.factors
             if isinstance(factor, SHO) and "period" not in factor.unset
         }
-        shortest = {name: period / SERIES.given_period for name, period in given.items()}
-        longest = {name: period * SERIES.given_period for name, period in given.items()}
-        return log_limits(self.problem, grids, spread, power, noise, shortest, longest)
+
+    def _near_given(self, kernel: Kernel) -> bool:
+        """Return True if no period is further from the one given than training may move it."""
+        values = dict(zip(kernel.parameters, kernel.values, strict=True))
+        far = SERIES.given_period
+        return all(p / far <= values[name] <= p * far for name, p in self._given_periods.items())
 
     @cached_property
     def _starts(self) -> list[State]:
@@ -325,7 +349,11 @@ class SeriesSchedule:
             for quality in qualities
             for phase in sharp
         ]
-        kernels += problem.kernel.candidates(lengths, peaks, power)
+        kernels += [
+            kernel
+            for kernel in problem.kernel.candidates(lengths, peaks, power)
+            if self._near_given(kernel)
+        ]
         noises = [noise_estimate(plain), START.much_noise * power * mean_weight(plain)]
         return [State(*pair) for pair in product(kernels, problem.likelihoods(noises))]
 

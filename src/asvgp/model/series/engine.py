@@ -21,7 +21,6 @@ from asvgp.model.devices import Cpu, Factor
 from asvgp.model.effects import Centring, column_precisions, without_centres
 from asvgp.model.engine import NoiseModel, Remembered
 from asvgp.model.grid_prior import TermForms
-from asvgp.model.information import regular_information
 from asvgp.model.moments import CellMoments
 from asvgp.model.series.plan import SeriesPlan
 from asvgp.model.series.tables import SeriesTables
@@ -95,17 +94,6 @@ class SeriesEngine:
             return self
         statistics = self.statistics.coarsen(2**times)
         return SeriesEngine(self.kernel, self.plan.coarsened(times), statistics)
-
-    def information(self, kernel: Kernel, noise: float) -> Array | None:
-        """Return roughly what the data tell about log-hyperparameters and the log noise.
-
-        As if there were one input in each finest cell; None where most of these are empty.
-        """
-        grid, weight = self.plan.grid, self.statistics.cell_weights
-        inputs = int(np.count_nonzero(weight))
-        lags = grid.spacing * np.arange(grid.cells)
-        noise = noise * inputs / float(weight.sum())
-        return regular_information(kernel, noise, lags, inputs, self.outputs)
 
     def prior(self, kernel: Kernel) -> SeriesPrior:
         """Return K at the given hyperparameters; the last one is kept."""

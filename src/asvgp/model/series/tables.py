@@ -6,6 +6,7 @@ Everything but G depends on the plan alone, so that engines with other statistic
 from __future__ import annotations
 
 from functools import cached_property
+from math import log2
 from typing import NamedTuple
 
 import numpy as np
@@ -61,7 +62,14 @@ class SeriesTables:
         columns = self.columns
         if not spaces:  # the elimination wants one: the first column, which is alive everywhere
             spaces, columns = (Space((None,), (0,)),), columns - 1
-        return symbolic((self.plan.grid.cells,), spaces, columns, (SERIES.leaf_cells,))
+        return symbolic((self.plan.grid.cells,), spaces, columns, (self._leaf_cells,))
+
+    @property
+    def _leaf_cells(self) -> int:
+        """Finest cells of the intervals that elimination begins with, a power of two."""
+        wanted = max(SERIES.leaf_functions, SERIES.leaf_columns * self.columns)
+        each = max(self.main / self.plan.grid.cells, 1e-3)
+        return 2 ** max(2, round(log2(wanted / each)))
 
     @property
     def edges(self) -> np.ndarray:
