@@ -1,0 +1,71 @@
+"""Climbing with the curvature that the data suggest, beside climbing without it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from asvgp import SHO, Constant, Matern32
+from asvgp.basis import Grid
+from asvgp.likelihoods import Gaussian
+from asvgp.model.exact import ExactEngine
+from asvgp.statistics import Statistics
+from asvgp.training.objective import Objective
+from asvgp.training.optimise import LBFGS, maximise
+from asvgp.training.problem import Problem, State
+
+KERNEL = Matern32(10.0) + SHO(12.0, 5.0) + Constant()
+
+
+@pytest.fixture(scope="module")
+def engine() -> ExactEngine:
+    rng = np.random.default_rng(0)
+    x = np.delete(np.arange(160.0), [7, 8, 90])
+    y = np.sin(x / 12.3 * 2.0 * np.pi) + np.sin(x / 25.0) + 0.3 * rng.standard_normal(len(x))
+    columns = np.ones((len(x), 1))
+    stats = Statistics.from_data(x, y, Grid(-0.5, 159.5, 160), 3, covariates=columns)
+    return ExactEngine(KERNEL, stats)
+
+
+def climbed(engine: ExactEngine, settings: LBFGS, known: bool, quality: float = 1e4):
+    likelihood = Gaussian(1.0)
+    problem = Problem(KERNEL, likelihood, 3, "elbo", settings)
+    limits = np.log(
+        [(1.0, 1e3), (1e-4, 1e4), (6.0, 24.0), (0.1, quality), (1e-4, 1e4), (1e-4, 9.0)]
+    )
+    information = engine.information if known else None
+    objective = Objective(
+        problem, [engine], [tuple(pair) for pair in limits], information=information
+    )
+    return objective, maximise(objective, State(KERNEL, likelihood), settings)
+
+
+def test_the_top_is_the_same_and_reached_sooner(engine):
+    settings = LBFGS(tolerance=1e-5)
+    (_, plain), (objective, quick) = (climbed(engine, settings, known) for known in (False, True))
+    assert quick.converged
+    assert quick.objective > plain.objective - 1e-3
+    assert quick.evaluations < plain.evaluations
+    best = objective.best[1]
+    assert best is not None
+    theta = objective.encode(best)
+    _, gradient = objective.slope(theta)
+    curvature = objective.curvature(theta)
+    assert curvature is not None
+    free = np.array([name not in quick.at_bounds for name in objective.names])
+    left = gradient[free] @ np.linalg.solve(curvature[np.ix_(free, free)], gradient[free])
+    assert left < 1e-3
+
+
+def test_limits_hold_and_are_named(engine):
+    objective, report = climbed(engine, LBFGS(), True, quality=7.0)
+    best = objective.best[1]
+    assert best is not None
+    assert best.kernel.values[3] <= 7.0 * (1.0 + 1e-12)
+    assert report.at_bounds == ["2.quality"]
+
+
+def test_the_number_of_iterations_is_limited(engine):
+    _, report = climbed(engine, LBFGS(max_iterations=2), True)
+    assert not report.converged
+    assert "after 2 iterations" in report.message
