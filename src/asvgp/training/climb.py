@@ -27,13 +27,17 @@ def climb(
     """Maximise an objective from the best ``attempts`` of the starts; return the best state.
 
     Starts are ranked by the objective, or by a cheaper one, ``ranking``. After all attempts,
-    ``second_look`` is asked once which of those left to climb from. Once the two best attempts
-    end within ``agreement`` nats of each other, no more are made. The counts of the report
-    continue those of ``before``. Ctrl-C ends the climb with the best state so far, or ``warm``.
+    ``second_look`` is asked once which of those left to climb from. With ``agreement``, starts
+    differ in the kernel alone, those with other shares of the variance come first, and no more
+    attempts are made once the two best end within so many nats of each other. The counts of the
+    report continue those of ``before``. Ctrl-C ends the climb with the best state so far, or
+    ``warm``.
     """
     report, ends, evaluations = Report(), [], objective.evaluations
     report.interrupt()
     try:
+        if agreement:
+            starts = _with_one_noise(objective, starts)
         ordered = ranked(ranking or objective, starts)
         if agreement:  # those with the same shares of the variance would agree too easily
             first = {_variances(state): state for state in reversed(ordered)}
@@ -62,6 +66,22 @@ def climb(
 
 def _variances(state: State) -> tuple[float, ...]:
     return tuple(part.variance for part in state.kernel.components)
+
+
+def _with_one_noise(objective: Objective, starts: list[State]) -> list[State]:
+    """Return starts that differ in the kernel only, with the noise that suits the best one.
+
+    Training corrects the noise soon, so that kernels need not be tried with all of them.
+    """
+    likelihoods = list(dict.fromkeys(state.likelihood for state in starts))
+    if len(likelihoods) == 1:
+        return starts
+    kernels = list(dict.fromkeys(state.kernel for state in starts))
+    first = ranked(objective, [State(kernel, likelihoods[0]) for kernel in kernels])
+    best = ranked(objective, [State(first[0].kernel, other) for other in likelihoods])[0]
+    if best.likelihood == first[0].likelihood:
+        return first
+    return [State(kernel, best.likelihood) for kernel in kernels]
 
 
 def ranked(objective: Objective, states: list[State]) -> list[State]:

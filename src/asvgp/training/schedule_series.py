@@ -30,7 +30,7 @@ from asvgp.policies import LINE, SERIES, START
 from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.series import SeriesPosterior
 from asvgp.statistics import Statistics
-from asvgp.training.climb import climb, ranked
+from asvgp.training.climb import climb
 from asvgp.training.objective import Limits, Objective, log_limits
 from asvgp.training.optimise import Report
 from asvgp.training.problem import Level, Problem, State
@@ -210,7 +210,6 @@ class SeriesSchedule:
             if self._explored is not None:
                 known = _factors(engine, self._explored)
                 starts = [self._explored] if known else [self._explored, *starts]
-            starts = with_one_noise(objective, starts)
         before = report.evaluations
         loose = replace(settings, tolerance=max(settings.tolerance, self._tolerance()))
         agreement = SERIES.agreement * self.stats.count * (not settings.restarts)
@@ -356,22 +355,6 @@ class SeriesSchedule:
         ]
         noises = [noise_estimate(plain), START.much_noise * power * mean_weight(plain)]
         return [State(*pair) for pair in product(kernels, problem.likelihoods(noises))]
-
-
-def with_one_noise(objective: Objective, starts: list[State]) -> list[State]:
-    """Return starts that differ in the kernel only, with the noise that suits the best one.
-
-    Training corrects the noise soon, so that kernels need not be tried with all of them.
-    """
-    likelihoods = list(dict.fromkeys(state.likelihood for state in starts))
-    if len(likelihoods) == 1:
-        return starts
-    kernels = list(dict.fromkeys(state.kernel for state in starts))
-    first = ranked(objective, [State(kernel, likelihoods[0]) for kernel in kernels])
-    best = ranked(objective, [State(first[0].kernel, other) for other in likelihoods])[0]
-    if best.likelihood == first[0].likelihood:
-        return first
-    return [State(kernel, best.likelihood) for kernel in kernels]
 
 
 def _factors(engine: AnyEngine, state: State) -> bool:
