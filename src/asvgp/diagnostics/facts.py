@@ -91,7 +91,7 @@ def series_facts(posterior: SeriesPosterior | ExactPosterior, objective: str) ->
 
     freedoms = factored.forms().freedom, tuple(map(float, factored.component_freedoms()))
     if isinstance(posterior, ExactPosterior):
-        words = f"exact: dense factor of {len(posterior.engine.x):,} distinct inputs"
+        words = f"exact: no splines, the field at {len(posterior.engine.x):,} distinct inputs"
         return Facts((), (words,), *freedoms, series_verdict(posterior), trained)
     engine, factored = posterior.engine, posterior.factored
     cost = engine.tables.tree.cost()

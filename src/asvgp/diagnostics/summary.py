@@ -68,9 +68,9 @@ class Summary:
         grid = not self.structure or any(line.startswith("term ") for line in self.structure)
         numbers = (" x " if grid else ", ").join(f"{count:,}" for count in counts)
         if len(self.components) > 1:  # of which term?
-            numbers += (
-                " each" if len(counts) == 1 else ", finest term" if grid else " (one input each)"
-            )
+            each = " in all" if self.structure else " each"
+            several = ", finest term" if grid else " (one input each)"
+            numbers += each if len(counts) == 1 else several
         rows = [
             *_wrapped("Kernel", " + ".join(self.components + self.effect_kinds)),
             *(_wrapped("", self.kernel_choice) if self.kernel_choice else []),
