@@ -183,3 +183,15 @@ def test_regular_inputs_need_not_lie_on_cells():
     assert lags.regular
     assert lags.holes.tolist() == [3, 30]
     np.testing.assert_allclose(lags.matrix(lags.values), np.abs(x[:, None] - x), atol=1e-12)
+
+
+def test_holes_beside_a_large_trend_keep_the_digits():
+    """A stiff trend is a million times the noise: one solution alone would leave too much."""
+    x = np.delete(np.arange(600.0), np.r_[5:9, 40:60, 300])
+    kernel = SHO(6000.0, 1e5, 1e5) + Matern32(9.0)
+    lags, noise = Lags(x, 1.0), np.full(len(x), 0.1)
+    values = kernel.covariance(lags.values)
+    right = np.stack([np.sin(x), np.ones_like(x)], axis=1)
+    regular, dense = RegularMatrix(lags, values, 0.1), DenseMatrix(lags, values, noise)
+    np.testing.assert_allclose(regular.solve(right), dense.solve(right), rtol=1e-5, atol=1e-7)
+    assert regular.log_det == pytest.approx(dense.log_det, abs=1e-5)
