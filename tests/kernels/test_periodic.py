@@ -63,6 +63,22 @@ def test_covariance_is_the_sum_around_the_circle(nu, share):
     np.testing.assert_allclose(kernel.covariance(lags + 100 * period), values, atol=1e-9)
 
 
+@each_nu
+@pytest.mark.parametrize("share", [0.05, 0.3, 2.0])
+def test_centred_covariances_are_those_about_the_mean(nu, share):
+    plain, centred = (Periodic(2.5, 2.5 * share, 3.0, nu, centred=c) for c in (False, True))
+    phases = np.arange(0.0, 2.5, 2.5 / 4096)
+    mean = plain.covariance(phases).mean()
+    lags = np.array([0.0, 0.3, 1.25, 2.2, 102.2])
+    expected = 3.0 * (plain.covariance(lags) - mean) / (3.0 - mean)
+    tolerance = 1e-5 + 1e-3 * (nu == 0.5)  # a mean over a kink
+    np.testing.assert_allclose(centred.covariance(lags), expected, atol=tolerance)
+    assert centred.covariance(phases).mean() == pytest.approx(3e-6, abs=1e-6 + 1e-5 * (nu == 0.5))
+    up, down = (centred.replace(lengthscale=2.5 * share * np.exp(h)) for h in (1e-4, -1e-4))
+    slope = (up.covariance(lags) - down.covariance(lags)) / 2e-4
+    np.testing.assert_allclose(centred.slopes(lags)[0], slope, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("nu", [1.5, 2.5])  # harmonics fall fast enough to be summed
 def test_a_very_long_lengthscale_is_nearly_a_constant(nu):
     kernel = Periodic(1.0, 1e3, nu=nu)
@@ -213,6 +229,7 @@ def test_durations():
         Periodic("1 day", nu=0.5, dim="t", fixed="variance"),
         Periodic("1 week", "1 day", 2.0, 2.5, bounds={"variance": (1.0, 3.0)}),
         DAILY,
+        Periodic("1 day", centred=True) * Matern32("20 days") + Periodic(7.0, centred=True),
         Matern12(3.0, 2.0, fixed="lengthscale") * Periodic(1.0),
         Periodic(24.0, dim="t", bounds={"lengthscale": (1.0, 9.0)})
         * Matern32(500.0, dim="t", fixed=("lengthscale", "variance"))

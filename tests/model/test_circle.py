@@ -14,18 +14,22 @@ from tests.dense import design
 CASES = [(0.5, 1), (0.5, 2), (1.5, 2), (1.5, 3), (2.5, 3), (2.5, 4)]
 
 
+@pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize(("nu", "degree"), CASES)
-def test_eigenvalues_are_those_of_the_matrix(nu, degree):
-    axis = CircleAxis(Periodic(2.0, 0.3, nu=nu), Grid(0.0, 2.0, 32), degree, 16, 2)
+def test_eigenvalues_are_those_of_the_matrix(nu, degree, centred):
+    process = Periodic(2.0, 0.3, nu=nu, centred=centred)
+    axis = CircleAxis(process, Grid(0.0, 2.0, 32), degree, 16, 2)
     sign, log_det = np.linalg.slogdet(axis.matrix)
     assert sign == 1.0
     assert axis.log_det == pytest.approx(log_det, rel=1e-11)
     slope = np.trace(np.linalg.solve(axis.matrix, axis.d_matrix[0]))
     assert axis.d_log_det[0] == pytest.approx(slope, rel=1e-9)
     inverse = np.linalg.inv(axis.matrix)
-    np.testing.assert_allclose(axis.inverse, inverse, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(axis.inverse, inverse, rtol=1e-9, atol=1e-10)
     expected = -inverse @ axis.d_matrix[0] @ inverse
-    np.testing.assert_allclose(axis.d_inverse[0], expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(axis.d_inverse[0], expected, rtol=1e-9, atol=1e-10)
+    if centred:  # the mean of the splines' process is all but known
+        assert axis.inverse.mean() == pytest.approx(1e-6, rel=1e-4)
 
 
 @pytest.mark.parametrize(("nu", "degree"), CASES)

@@ -151,7 +151,7 @@ KERNEL = (
     Matern32(3.0, 0.5)
     + SHO(24.0, 20.0, 0.3)
     + Periodic(24.0, 6.0, 0.7)
-    + Periodic(24.0, 9.0, 0.6) * Matern32(60.0, 1.0)
+    + Periodic(24.0, 9.0, 0.6, centred=True) * Matern32(60.0, 1.0)
     + Constant(variance=4.0)
 )
 

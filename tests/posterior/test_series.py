@@ -24,7 +24,7 @@ NOISE = 0.02
 KERNEL = (
     Matern52(20.0, 0.5)
     + SHO(18.0, 20.0, 0.3)
-    + Periodic(24.0, 8.0, 0.7)
+    + Periodic(24.0, 8.0, 0.7, centred=True)
     + Periodic(24.0, 9.0, 0.6, nu=2.5) * Matern32(60.0, 1.0)
     + Constant(variance=4.0)
     + Linear(1, variance=2.0)

@@ -402,7 +402,7 @@ class Component(Kernel):
 
 def _readable(value: float) -> str:
     """Format a number with six digits so that it looks like a float; durations with units."""
-    if isinstance(value, Duration):
+    if isinstance(value, Duration | bool):
         return repr(value)
     text = f"{value:.6g}"
     return text if any(mark in text for mark in ".en") else text + ".0"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import comb, exp, expm1, log, sqrt
+from math import comb, exp, expm1, log, log1p, sqrt
 from typing import ClassVar, NoReturn, Self
 
 import numpy as np
@@ -30,6 +30,8 @@ _DECREASE = {
 }
 # sum_j j**m q**j is q (or 1, for m = 0) times this polynomial in q, over (1 - q)**(m + 1).
 _EULERIAN = ((1.0,), (1.0,), (1.0, 1.0), (1.0, 4.0, 1.0))
+_INTEGRAL = {0.5: 2.0, 1.5: 4.0, 2.5: 16.0 / 3.0}  # of k over all z
+_MEAN = 1e-6  # variance of the mean of a centred process, relative to its swings: K stays regular
 _DEFAULT = 0.3  # lengthscale in periods where the user sets none
 _STARTS = (_DEFAULT, 0.1, 1.0)  # the likeliest first: some starts take one only
 
@@ -42,13 +44,15 @@ class CircleForm:
     ``exp(log_density)``, for which the process has the kernel's variance everywhere. The squared
     RKHS norm is the integral of ``(L f)**2`` around the circle over the density. Arrays that start
     with ``d_`` are derivatives with respect to the logarithms of lengthscale and variance, which
-    run along their first axis.
+    run along their first axis. Where ``mean_share`` is a number, this holds of functions whose
+    mean is zero, and the mean has that share of the variance.
     """
 
     operator: Array
     d_operator: Array
     log_density: float
     d_log_density: Array
+    mean_share: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,6 +76,10 @@ class Periodic(Component):
         Prior variance.
     nu : {0.5, 1.5, 2.5}
         Smoothness of the Matérn process.
+    centred : bool
+        Whether the mean over a period is zero, up to a thousandth of a standard deviation. Beside a
+        trend or a constant this says which of them has the level; and a centred season that
+        drifts cannot stand in for a trend. For models of one input.
     dim, fixed, bounds
         As in `Matern12`.
 
@@ -83,6 +91,8 @@ class Periodic(Component):
     Periodic(period=24.0, lengthscale=6.0, variance=1.0, nu=1.5)
     >>> kernel.covariance([0.0, 12.0, 24.0, 2412.0]).round(3)
     array([1.   , 0.276, 1.   , 0.276])
+    >>> Periodic(24.0, lengthscale=6.0, centred=True).covariance([0.0, 12.0, 24.0]).round(3)
+    array([ 1.   , -0.569,  1.   ])
     >>> (Periodic("1 day", "6 hours") * Matern32("20 days")).parameters
     ('phase_lengthscale', 'lengthscale', 'variance')
     """
@@ -92,6 +102,7 @@ class Periodic(Component):
     variance: float = 1.0
     nu: float = 1.5
     dim: int | str | None = None
+    centred: bool = False
 
     parameters: ClassVar[tuple[str, ...]] = ("lengthscale", "variance")
     scales: ClassVar[tuple[str, ...]] = ("period", "lengthscale")
@@ -100,6 +111,8 @@ class Periodic(Component):
         if self.nu not in _MATERNS:
             known = ", ".join(map(str, _MATERNS))
             raise ValueError(f"Periodic: nu must be one of {known}, got {self.nu!r}.")
+        if not isinstance(self.centred, bool):
+            raise TypeError(f"Periodic: centred must be True or False, got {self.centred!r}.")
         object.__setattr__(self, "nu", float(self.nu))
         if isinstance(self.lengthscale, Unset):
             period = self._checked("period")
@@ -114,7 +127,7 @@ class Periodic(Component):
     @property
     def _printed(self) -> tuple[str, ...]:
         """Names of the numbers that print: a lengthscale that goes by the period does not."""
-        names = ("period", "lengthscale", "variance", "nu")
+        names = ("period", "lengthscale", "variance", "nu", *(("centred",) if self.centred else ()))
         return tuple(name for name in names if name not in self.unset)
 
     @property
@@ -132,22 +145,41 @@ class Periodic(Component):
         """``a``: one period in units of the decay length of the Matérn covariance."""
         return sqrt(2.0 * self.nu) * self.period / self.lengthscale
 
+    @property
+    def swings(self) -> float:
+        """Variance of the wrapped Matérn that counts as one: all, or that about its mean."""
+        (whole,) = _wrapped([_COVARIANCE[self.nu]], 0.0, self._turn)
+        (here,) = self._sums(0.0, _COVARIANCE)
+        return (1.0 + self._mean) * float(here) / float(whole)
+
+    @property
+    def _mean(self) -> float:
+        """Variance of the mean over a period beside that of the swings about it, if centred."""
+        return _MEAN if self.centred else 0.0
+
     def covariance(self, lag) -> Array:
-        """Evaluate ``variance * S(lag) / S(0)``."""
+        """Evaluate ``variance * S(lag) / S(0)``, of a centred process with S less its mean."""
         (total,), (here,) = self._sums(lag, _COVARIANCE), self._sums(0.0, _COVARIANCE)
-        return self.variance * total / here
+        return self.variance / (1.0 + self._mean) * (total / here + self._mean)
 
     def slopes(self, lag) -> Array:
         """Return derivatives of the covariance by the log-parameters; the last is itself."""
         total, slope = self._sums(lag, _COVARIANCE, _DECREASE)
         total_here, slope_here = self._sums(0.0, _COVARIANCE, _DECREASE)
-        rows = np.array([slope - total * (slope_here / total_here), total])
-        return self.variance / total_here * rows
+        rows = np.array([slope - total * (slope_here / total_here), total]) / total_here
+        rows[1] += self._mean
+        return self.variance / (1.0 + self._mean) * rows
 
     def _sums(self, lag, *tables: Mapping[float, tuple[float, ...]]) -> list[Array]:
-        """Return the sums around the circle of functions with these coefficients."""
+        """Return the sums around the circle of functions with these coefficients.
+
+        Of a centred process, less their mean, which is the same for S and its derivative by the
+        log lengthscale: the mean of S grows as the lengthscale.
+        """
         phase = np.mod(np.abs(np.asarray(lag, dtype=float)), self.period) / self.period
-        return _wrapped([table[self.nu] for table in tables], phase, self._turn)
+        mean = _INTEGRAL[self.nu] / self._turn if self.centred else 0.0
+        sums = _wrapped([table[self.nu] for table in tables], phase, self._turn)
+        return [total - mean for total in sums]
 
     def circle(self, spacing: float = 1.0) -> CircleForm:
         """Return the process on the circle, in units of ``spacing``.
@@ -159,12 +191,14 @@ class Periodic(Component):
         array([0.083, 0.577, 1.   ])
         """
         line = _MATERNS[self.nu](self.lengthscale, self.variance).markov(spacing)
-        at_zero, decrease = map(float, self._sums(0.0, _COVARIANCE, _DECREASE))
+        at_zero, slope = map(float, self._sums(0.0, _COVARIANCE, _DECREASE))
+        share = _MEAN / (1.0 + _MEAN) if self.centred else None
         return CircleForm(
             line.operator,
             line.d_operator,
-            line.log_density - log(at_zero),
-            line.d_log_density - np.array([decrease / at_zero, 0.0]),
+            line.log_density - log(at_zero) + log1p(-(share or 0.0)),
+            line.d_log_density - np.array([slope / at_zero, 0.0]),
+            share,
         )
 
     def markov(self, spacing: float = 1.0) -> NoReturn:
@@ -177,7 +211,8 @@ class Periodic(Component):
 
     def limits(self, grid: Grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
         """Return bounds from a small part of the period to where hardly more than a constant is."""
-        lengths = self.period / 200.0, 20.0 * self.period
+        # of a centred process hardly anything changes beyond two periods, and digits are lost
+        lengths = self.period / 200.0, (2.0 if self.centred else 20.0) * self.period
         return {"lengthscale": lengths, "variance": (1e-10 * spread, 1e3 * power)}
 
     def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:

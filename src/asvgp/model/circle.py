@@ -41,7 +41,7 @@ class CircleAxis:
 
     @cached_property
     def element(self) -> Array:
-        """K of the functions of a cell."""
+        """K of the functions of a cell, but for what centring adds."""
         return self._element(self._form.operator, self._form.operator)
 
     def _element(self, left: Array, right: Array) -> Array:
@@ -83,25 +83,39 @@ class CircleAxis:
             term *= _sampled(2 * (self.degree - m + r) + 1, angle)
             values, slopes = values + term, slopes - 2.0 * r * term
         density = exp(-form.log_density)
-        return values * density, (slopes - form.d_log_density[0] * values) * density
+        slopes = (slopes - form.d_log_density[0] * values) * density
+        return values * density, slopes
 
-    @property
+    @cached_property
+    def _centring(self) -> tuple[float, float]:
+        """What is added to the eigenvalue of the constant, and its derivative.
+
+        The splines add up to one, so that the constant has the variance one over its eigenvalue and
+        the number of splines.
+        """
+        share = self._form.mean_share
+        if share is None:
+            return 0.0, 0.0
+        own, slope = (float(values[0]) for values in self._spectra)
+        return 1.0 / (share * self.count) - own, -slope
+
+    @cached_property
     def _spectrum(self) -> Array:
-        return self._spectra[0]
+        return self._spectra[0] + self._centring[0] * (np.arange(self.count) == 0)
 
-    @property
+    @cached_property
     def _d_spectrum(self) -> Array:
-        return self._spectra[1]
+        return self._spectra[1] + self._centring[1] * (np.arange(self.count) == 0)
 
     @cached_property
     def matrix(self) -> Array:
         """K, (count, count)."""
-        return _matrix(self._circulant(self.element))
+        return _matrix(self._circulant(self.element) + self._centring[0] / self.count)
 
     @cached_property
     def d_matrix(self) -> Array:
         """Derivatives of K."""
-        return _matrix(self._circulant(self.d_element[0]))[None]
+        return _matrix(self._circulant(self.d_element[0]) + self._centring[1] / self.count)[None]
 
     @property
     def log_det(self) -> float:

@@ -28,12 +28,13 @@ class Covariances:
 
     @cached_property
     def _wrapped(self) -> tuple[Array, float]:
-        """Stationary covariance of the state with all turns added up, and the variance."""
+        """Stationary covariance of the state with all turns added up, and what is variance one."""
         assert isinstance(self.process, Periodic)
         dynamics = self._dynamics
         turn = dynamics.matrices(np.array(self.process.period))
         total = np.linalg.solve(np.eye(dynamics.size) - turn, dynamics.stationary)
-        return total, float(total[0, 0] + (turn @ total)[0, 0])
+        variance = float(total[0, 0] + (turn @ total)[0, 0])
+        return total, variance * self.process.swings
 
     def __call__(self, lag: Array, i: int = 0, j: int = 0) -> Array:
         """Return the covariance of derivative i at x + lag with derivative j at x."""

@@ -75,6 +75,11 @@ def check_circles(layout: Layout) -> None:
     for number, part in enumerate(layout.kernel.components):
         over = [factor.dim for factor in part.factors]
         for factor in part.factors:
+            if isinstance(factor, Periodic) and factor.centred:
+                raise ValueError(
+                    f"{renamed(part, names)!r}: centred=True is for models of one input. With "
+                    "several, leave it out."
+                )
             period = periods[layout.place(number, factor)]
             own = factor.period if isinstance(factor, Periodic) else None
             if own == period and over.count(factor.dim) == 1:
