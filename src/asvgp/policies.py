@@ -338,6 +338,9 @@ class DefaultPolicy:
     fewest_periods: float = 2.2  # [periods] A season must have been seen so often.
     phases: int = 48  # [bins] A period is cut into at most these.
     least_share: float = 0.03  # [variance] Means by phase must explain this, beyond chance.
+    # [squared standard error] The mean shape of a cycle must be larger. Measured: a week in six of
+    # PM2.5 and of temperature, where there is none, reaches 2
+    least_repeat: float = 3.0
     peaks: int = 6  # [peaks] Of the periodogram that are looked at.
     fewest_free_periods: float = 4.5  # [periods] The same of periods that only the data suggest.
     peak: float = 30.0  # [median of the periodogram nearby] Lower peaks are chance.
@@ -345,6 +348,24 @@ class DefaultPolicy:
     whole_steps: float = 0.05  # [periods over the span] Peaks as near whole steps are put there.
     most_harmonics: float = 12.0  # [harmonics] A peak beyond is a season of its own.
     harmonic: float = 0.02  # [multiple] Periods that divide a longer one as exactly belong to it.
+
+    # The trend
+    most_means: int = 200  # [means] Of y over whole seasons, which show a trend.
+    fewest_means: int = 12  # [means] With fewer, there is none.
+    full_mean: float = 0.8  # [values of other means] Means of fewer are left out.
+    level_lengths: tuple[float, ...] = (0.7, 1.5, 3.0, 6.0, 12.0, 25.0)  # [means] Of what returns,
+    level_shares: tuple[float, ...] = (0.3, 0.6, 0.9, 0.99)  # [variance] and its part.
+    first_level: float = 3.0  # [means] Training begins with this or more: apart from the Matérn.
+    growth_period: float = 10.0  # [span] Of a wave: a tenth of it is a parabola but for 3 %.
+    growth_quality: float = 1e5  # [quality] Of that wave: it keeps its shape.
+    wander_length: float = 2.0  # [span] Of the Matérn that is an integrated random walk.
+    wander_functions: int = 16  # [functions] It is smooth: eigenvalues fall as the fourth power.
+    level_gain: float = 1.0  # [nats] What a lasting level must add to the evidence of the means,
+    line_gain: float = 1.5  # [nats] or a trend: one that is not there does more harm than a lack,
+    # [nats] or that its slope grows. Measured: carbon dioxide at Mauna Loa, five years ahead
+    growth_gain: float = 0.5
+    # [nats] or that it wanders: a parabola is simpler. Measured: Beijing's temperature, see above
+    wander_gain: float = 2.0
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """The kernel that is used where the user gives none.
 
-A series gets a trend, a constant, a season for every period that the data show, and a season that
-drifts. Times are tried with the day, the week and the year; numbers with the periods of the peaks
-of their periodogram. Other data get one Matérn kernel over all inputs, and a constant.
+A series gets a Matérn, a constant, a season for every period that the data show, a drift of the
+shortest of them, and a lasting level and a trend, where there are any. Times are tried with the
+day, the week and the year; numbers with the periods of the peaks of their periodogram. Other data
+get one Matérn kernel over all inputs, and a constant.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.data.columns import Table
+from asvgp.estimators.default_trend import trend_of
 from asvgp.kernels import Constant, Kernel, Matern32, Periodic
 from asvgp.policies import DEFAULT
 from asvgp.times import Duration, TimeAxis, is_time
@@ -43,11 +45,15 @@ def default_kernel(table: Table, y) -> Kernel:
     found = periods(x, targets, list(_CALENDAR.values()) if timed else None)
     if not found:
         return PLAIN
-    seasons = [Periodic(period=Duration(period) if timed else period) for period in found]
+    length = Duration if timed else float
+    seasons = [Periodic(period=length(period), centred=True) for period in found]
     kernel: Kernel = PLAIN
     for season in seasons:
         kernel = kernel + season
-    return kernel + seasons[0] * Matern32()
+    kernel = kernel + seasons[0] * Matern32()
+    order = np.argsort(x, kind="stable")
+    rest = _without_seasons(x[order], targets[order], found)
+    return trend_of(x[order], rest, found[0]).added_to(kernel, float(np.ptp(x)), length)
 
 
 def periods(x: Array, y: Array, candidates: Sequence[float] | None = None) -> list[float]:
@@ -75,10 +81,47 @@ def periods(x: Array, y: Array, candidates: Sequence[float] | None = None) -> li
     for period in sorted(candidates):
         if shortest <= period <= longest:
             share, kept = _explained(x, left, period, gap)
-            if share > DEFAULT.least_share:
+            if share > DEFAULT.least_share and _repeats(x, left, period, gap):
                 found.append(period)
                 left = kept
     return found
+
+
+def _without_seasons(x: Array, y: Array, found: Sequence[float]) -> Array:
+    """Return y less means by the phases of periods, the level and the trend kept."""
+    gap, span = float(np.median(np.diff(np.unique(x)))), float(x[-1] - x[0])
+    smooth = _smooth(x, y, span)
+    left = y - smooth
+    for period in found:
+        left = _explained(x, left, period, gap)[1]
+    return smooth + left
+
+
+def _repeats(x: Array, y: Array, period: float, gap: float) -> bool:
+    """Return True if cycles are alike, beyond what neighbouring values have in common.
+
+    Means by phase of what varies slowly differ by chance as well. But then they differ as much
+    from one cycle to the next: the mean shape is no larger than its standard error.
+    """
+    bins = int(np.clip(round(period / gap), 2, DEFAULT.phases))
+    turns = (x - x[0]) / period
+    cycle = turns.astype(int)
+    phase = np.minimum(((turns - cycle) * bins).astype(int), bins - 1)
+    cycles = int(cycle[-1]) + 1
+    count = np.bincount(cycle * bins + phase, minlength=cycles * bins).reshape(cycles, bins)
+    there = count > 0
+    signal = scatter = 0.0
+    for column in y.T:
+        table = np.bincount(cycle * bins + phase, column, cycles * bins).reshape(cycles, bins)
+        table = table / np.maximum(count, 1)
+        level = table.sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+        table = np.where(there, table - level[:, None], 0.0)
+        seen = there.sum(axis=0)
+        shape = table.sum(axis=0) / np.maximum(seen, 1)
+        about = np.sum(np.where(there, table - shape, 0.0) ** 2, axis=0) / np.maximum(seen - 1, 1)
+        signal += float(np.sum(np.where(seen > 1, seen * shape**2, 0.0)))
+        scatter += float(np.sum(np.where(seen > 1, about, 0.0)))
+    return signal > DEFAULT.least_repeat * scatter
 
 
 def _smooth(x: Array, y: Array, span: float) -> Array:

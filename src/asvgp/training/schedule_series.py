@@ -333,7 +333,11 @@ class SeriesSchedule:
         spacing, span = plain.grid.spacing, plain.grid.upper - plain.grid.lower
         lengths = np.geomspace(4.0 * spacing, span / 4.0, SERIES.start_lengths).tolist()
         peaks = spectral_peaks(plain)
-        waves = any(isinstance(f, SHO) for part in problem.kernel.components for f in part.factors)
+        waves = any(
+            isinstance(f, SHO) and p.name_of(f, "quality") not in p.fixed
+            for p in problem.kernel.components
+            for f in p.factors
+        )
         qualities = (None, SERIES.start_quality) if waves else (None,)
         periods = [
             f.period
@@ -394,9 +398,9 @@ def other_qualities(objective: Objective, gain: float) -> list[State]:
     better: list[tuple[float, State]] = []
     for prefix, part in best.kernel.labelled:
         for factor in part.factors:
-            if not isinstance(factor, SHO):
-                continue
             name = prefix + part.name_of(factor, "quality")
+            if not isinstance(factor, SHO) or name in best.kernel.fixed:
+                continue
             for times in SERIES.other_qualities:
                 kernel = best.kernel.replace_free({name: times * factor.quality})
                 state = objective.decode(objective.encode(State(kernel, best.likelihood)))

@@ -1,0 +1,171 @@
+"""The trend of the kernel that is used where the user gives none.
+
+Means over the shortest season tell what there is besides seasons: perhaps a level, which lasts
+longer than a season and returns, and perhaps a trend, which does not return: a line; *growth*, a
+line with a steady bend; or a line whose slope *wanders*. Whether there is one is decided by the
+evidence of small Gaussian processes of these means, over a grid of hyperparameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, solve_triangular
+
+from asvgp.basis import Array
+from asvgp.kernels import SHO, Kernel, Linear, Matern32
+from asvgp.policies import DEFAULT
+
+_ROUNDING = 1e-20  # of the mean square of y
+_SIZES = 10.0 ** np.arange(-1.0, 6.5, 0.75)  # of trends, relative to the variance of the rest
+
+
+class Trend(NamedTuple):
+    """What means over a season show: a trend, and how long a level lasts."""
+
+    level: float = 0.0  # the lengthscale of the level, in the units of x; zero where there is none
+    line: bool = False
+    bend: str = ""  # of the line: "growth", "wander" or nothing
+    variance: float = 0.0  # of the process that bends it, in the units of y squared
+
+    def added_to(self, kernel: Kernel, span: float, length: Callable[[float], float]) -> Kernel:
+        """Return a kernel with level and trend of data over a span; ``length`` makes durations.
+
+        Of a wave far longer than the data they see an arc, which is nearly a parabola. A Matérn
+        that is longer than the data is nearly an integrated random walk beside a line.
+        """
+        if self.level:
+            kernel = kernel + Matern32(length(self.level))
+        if self.bend == "growth":
+            fixed = ("period", "quality", "variance")
+            wave = length(DEFAULT.growth_period * span)
+            kernel = kernel + SHO(wave, DEFAULT.growth_quality, self.variance, fixed=fixed)
+        elif self.bend == "wander":
+            long = length(DEFAULT.wander_length * span)
+            kernel = kernel + Matern32(long, self.variance, fixed=("lengthscale", "variance"))
+        return kernel + Linear() if self.line else kernel
+
+
+def trend_of(x: Array, y: Array, width: float) -> Trend:
+    """Return the trend of y (rows, outputs) less its seasons, from means over a width of x.
+
+    Examples
+    --------
+    >>> x = np.arange(2000.0)
+    >>> noise = np.random.default_rng(0).standard_normal((2000, 1))
+    >>> trend_of(x, noise, 24.0)
+    Trend(level=0.0, line=False, bend='', variance=0.0)
+    >>> trend_of(x, noise + 0.01 * x[:, None], 24.0).line
+    True
+    """
+    t, means, width = _means(x, y, width)
+    if len(t) < DEFAULT.fewest_means:
+        return Trend()
+    means = means - means.mean(axis=0)
+    scale = float(np.mean(means**2))
+    if scale <= _ROUNDING * float(np.mean(y**2)):
+        return Trend()
+    span, lag = t[-1] - t[0], np.abs(t[:, None] - t)
+    u = (t - t.mean()) / span
+    line, angle = 12.0**0.5 * u[:, None], 2.0 * np.pi / DEFAULT.growth_period * u
+    values, vectors = np.linalg.eigh(Matern32(DEFAULT.wander_length * span).covariance(lag))
+    main = slice(-DEFAULT.wander_functions, None)
+    bends = {
+        "growth": (np.stack([np.cos(angle), np.sin(angle)], axis=1), DEFAULT.growth_gain),
+        "wander": (
+            vectors[:, main] * np.sqrt(np.maximum(values[main], 0.0)),
+            DEFAULT.wander_gain,
+        ),
+    }
+    pairs = [(0.0, 0.0), *product(DEFAULT.level_lengths, DEFAULT.level_shares)]
+    levels = [_Level(lag, means / scale**0.5, *pair) for pair in pairs]
+    none = _best([level.evidence([]) for level in levels])
+    straight = _best([lv.evidence([(line, size)]) for lv in levels for size in _SIZES])
+    trend, likeliest = Trend(), none
+    least = reached = none.evidence + DEFAULT.line_gain
+    if straight.evidence > least:
+        reached, trend, likeliest = straight.evidence, Trend(line=True), straight
+    slope = line, straight.sizes[0]
+    for name, (functions, needed) in bends.items():
+        tried = [lv.evidence([slope, (functions, size)]) for lv in levels for size in _SIZES]
+        bent = _best(tried)
+        if bent.evidence > max(reached + needed, least):
+            variance = float(bent.sizes[1] * bent.unit * scale)
+            reached, trend, likeliest = bent.evidence, Trend(0.0, True, name, variance), bent
+    level = max(likeliest.level, DEFAULT.first_level) * width if likeliest.level else 0.0
+    return trend._replace(level=level)
+
+
+class _Found(NamedTuple):
+    """The evidence of means at the likeliest scale, and the hyperparameters that it is of."""
+
+    evidence: float
+    unit: float  # the scale, a variance
+    level: float  # the lengthscale of the level; zero where there is noise alone
+    sizes: tuple[float, ...]  # variances of the coefficients of trends, in units
+
+
+def _best(found: list[_Found]) -> _Found:
+    """Return what has the highest evidence; without a level, unless that gains enough."""
+    best, plain = max(found), max(one for one in found if not one.level)
+    return best if best.evidence > plain.evidence + DEFAULT.level_gain else plain
+
+
+class _Level:
+    """A level that wanders and returns, and noise: the means but for their trend and average."""
+
+    def __init__(self, lag: Array, y: Array, length: float, share: float):
+        self._length = length
+        matrix = (1.0 - share) * np.eye(len(lag))
+        if share:
+            matrix += share * Matern32(length).covariance(lag)
+        self._root = np.tril(cho_factor(matrix, lower=True)[0])
+        one, self._y = self._whitened(np.ones((len(y), 1))), self._whitened(y)
+        self._log_det = 2.0 * float(np.log(np.diag(self._root)).sum())
+        self._one = one / np.linalg.norm(one)  # the average may be anything
+        self._log_det += 2.0 * float(np.log(np.linalg.norm(one)))
+        self._y = self._y - self._one @ (self._one.T @ self._y)
+        self._known: dict[int, tuple[Array, Array]] = {}
+
+    def _whitened(self, columns: Array) -> Array:
+        return solve_triangular(self._root, columns, lower=True, check_finite=False)
+
+    def evidence(self, trends: list[tuple[Array, float]]) -> _Found:
+        """Return the log evidence at the likeliest scale.
+
+        Trends are functions, and the variance of their coefficients relative to the scale.
+        """
+        rows, outputs = self._y.shape
+        squares, log_det = float(np.sum(self._y**2)), self._log_det
+        if trends:
+            columns = np.concatenate([self._less_average(f) * s**0.5 for f, s in trends], axis=1)
+            root = np.linalg.cholesky(np.eye(columns.shape[1]) + columns.T @ columns)
+            half = solve_triangular(root, columns.T @ self._y, lower=True, check_finite=False)
+            squares -= float(np.sum(half**2))
+            log_det += 2.0 * float(np.log(np.diag(root)).sum())
+        freedom = (rows - 1) * outputs
+        unit = max(squares, 1e-12 * freedom) / freedom
+        evidence = -0.5 * (freedom * float(np.log(unit)) + outputs * log_det)
+        return _Found(evidence, unit, self._length, tuple(float(size) for _, size in trends))
+
+    def _less_average(self, functions: Array) -> Array:
+        """Return functions, whitened and without their part along the average; remembered."""
+        key = id(functions)
+        if key not in self._known:
+            white = self._whitened(functions)
+            self._known[key] = functions, white - self._one @ (self._one.T @ white)
+        return self._known[key][1]
+
+
+def _means(x: Array, y: Array, width: float) -> tuple[Array, Array, float]:
+    """Return numbers of stretches of a width or a multiple of it, means of y there, the width."""
+    span = x[-1] - x[0]
+    width = width * max(1.0, np.ceil(span / width / DEFAULT.most_means))
+    place = np.floor((x[-1] - x) / width * (1.0 + 1e-9)).astype(int)
+    count = np.bincount(place)
+    sums = np.stack([np.bincount(place, column) for column in y.T], axis=1)
+    full = np.flatnonzero(count >= DEFAULT.full_mean * np.median(count[count > 0]))[::-1]
+    return -full.astype(float), sums[full] / count[full, None], float(width)
