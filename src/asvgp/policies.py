@@ -347,6 +347,8 @@ class DefaultPolicy:
     peak_width: float = 0.08  # [frequency] A peak takes its surroundings with it.
     whole_steps: float = 0.05  # [periods over the span] Peaks as near whole steps are put there.
     most_harmonics: float = 12.0  # [harmonics] A peak beyond is a season of its own.
+    own_peak: float = 0.3  # [highest peak] A peak of this part of its height is strong,
+    strong_harmonics: float = 3.5  # [harmonics] and a season beyond these, as a day in a week.
     harmonic: float = 0.02  # [multiple] Periods that divide a longer one as exactly belong to it.
 
     # The trend

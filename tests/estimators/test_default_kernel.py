@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.signal import lfilter
 
 import asvgp
 from asvgp import Constant, GPRegressor, Matern32
@@ -55,6 +56,20 @@ def test_periods_of_two_seasons_are_in_proportion():
     assert short == pytest.approx(24.0, rel=0.01)
     assert long == pytest.approx(168.0, rel=0.02)
     assert long / short == pytest.approx(round(long / short))
+
+
+@pytest.mark.parametrize("day", [0.8, 1.0, 1.2])
+def test_a_day_and_a_week_may_be_equally_strong(day):
+    y = day * wave(24.0) + wave(168.0) + 0.3 * RNG(0).standard_normal(len(T))
+    assert shown(T, y) == [24.0, 168.0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_means_by_phase_of_what_varies_slowly_are_no_season(seed):
+    rng = RNG(seed)
+    weather = lfilter([1.0], [1.0, -0.97], rng.standard_normal(len(T) + 500))[500:]
+    assert shown(T, weather, [24.0, 168.0]) == []
+    assert shown(T, weather + 6.0 * wave(24.0), [24.0, 168.0]) == [24.0]
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -159,7 +159,7 @@ def _peaks(x: Array, y: Array, gap: float, span: float) -> list[float]:
         means = np.divide(sums, count, out=np.zeros(cells), where=count > 0)
         spectrum += np.abs(np.fft.rfft(means, 4 * cells)) ** 2
     frequency = np.arange(len(spectrum)) / (4 * cells * span / (cells - 1))
-    found: list[float] = []
+    found: list[tuple[float, float]] = []
     power = np.where(frequency >= DEFAULT.fewest_free_periods / span, spectrum, 0.0)
     for _ in range(DEFAULT.peaks):
         best = int(np.argmax(power))
@@ -170,8 +170,9 @@ def _peaks(x: Array, y: Array, gap: float, span: float) -> list[float]:
         beside = spectrum[around & ~near]
         if not len(beside) or spectrum[best] <= DEFAULT.peak * np.median(beside):
             continue
-        found.append(1.0 / (centre + _vertex(spectrum, best) * frequency[1]))
-    return _in_proportion([_in_steps(period, x, gap, span) for period in found])
+        period = 1.0 / (centre + _vertex(spectrum, best) * frequency[1])
+        found.append((_in_steps(period, x, gap, span), float(spectrum[best])))
+    return _in_proportion(found)
 
 
 def _in_steps(period: float, x: Array, gap: float, span: float) -> float:
@@ -185,15 +186,18 @@ def _in_steps(period: float, x: Array, gap: float, span: float) -> float:
     return whole if near and np.all(np.abs(steps - np.rint(steps)) < 1e-6) else period
 
 
-def _in_proportion(found: list[float]) -> list[float]:
+def _in_proportion(found: list[tuple[float, float]]) -> list[float]:
     """Return the strongest period, given first, and those whose ratio to it is a whole number.
 
-    Much shorter ones are seasons in their own right: longer ones become multiples of them. Other
+    Pairs are periods and the heights of their peaks. Much shorter ones, and shorter ones that are
+    about as strong, are seasons in their own right: longer ones become multiples of them. Other
     parts of a period are its harmonics.
     """
     out: list[float] = []
-    for period in found:
-        if not out or out[0] > DEFAULT.most_harmonics * period:
+    for period, power in found:
+        strong = power > DEFAULT.own_peak * found[0][1]
+        harmonics = DEFAULT.strong_harmonics if strong else DEFAULT.most_harmonics
+        if not out or out[0] > harmonics * period:
             out = [period, *(period * round(longer / period) for longer in out)]
             continue
         times = period / out[0]

@@ -18,6 +18,7 @@ from scipy.linalg import cho_factor, solve_triangular
 from asvgp.basis import Array
 from asvgp.kernels import SHO, Kernel, Linear, Matern32
 from asvgp.policies import DEFAULT
+from asvgp.runtime.parallel import one_blas_thread
 
 _ROUNDING = 1e-20  # of the mean square of y
 _SIZES = 10.0 ** np.arange(-1.0, 6.5, 0.75)  # of trends, relative to the variance of the rest
@@ -38,14 +39,18 @@ class Trend(NamedTuple):
         that is longer than the data is nearly an integrated random walk beside a line.
         """
         if self.level:
-            kernel = kernel + Matern32(length(self.level))
+            kernel = kernel + Matern32(lengthscale=length(self.level))
         if self.bend == "growth":
             fixed = ("period", "quality", "variance")
-            wave = length(DEFAULT.growth_period * span)
-            kernel = kernel + SHO(wave, DEFAULT.growth_quality, self.variance, fixed=fixed)
+            period = length(DEFAULT.growth_period * span)
+            wave = SHO(
+                period=period, quality=DEFAULT.growth_quality, variance=self.variance, fixed=fixed
+            )
+            kernel = kernel + wave
         elif self.bend == "wander":
             long = length(DEFAULT.wander_length * span)
-            kernel = kernel + Matern32(long, self.variance, fixed=("lengthscale", "variance"))
+            fixed = ("lengthscale", "variance")
+            kernel = kernel + Matern32(lengthscale=long, variance=self.variance, fixed=fixed)
         return kernel + Linear() if self.line else kernel
 
 
@@ -68,6 +73,13 @@ def trend_of(x: Array, y: Array, width: float) -> Trend:
     scale = float(np.mean(means**2))
     if scale <= _ROUNDING * float(np.mean(y**2)):
         return Trend()
+    with one_blas_thread:  # matrices are small
+        found = _likeliest(t, means / scale**0.5)
+    return found._replace(level=found.level * width, variance=found.variance * scale)
+
+
+def _likeliest(t: Array, means: Array) -> Trend:
+    """Return the trend of means at numbered places, of zero mean and variance one."""
     span, lag = t[-1] - t[0], np.abs(t[:, None] - t)
     u = (t - t.mean()) / span
     line, angle = 12.0**0.5 * u[:, None], 2.0 * np.pi / DEFAULT.growth_period * u
@@ -81,7 +93,7 @@ def trend_of(x: Array, y: Array, width: float) -> Trend:
         ),
     }
     pairs = [(0.0, 0.0), *product(DEFAULT.level_lengths, DEFAULT.level_shares)]
-    levels = [_Level(lag, means / scale**0.5, *pair) for pair in pairs]
+    levels = [_Level(lag, means, *pair) for pair in pairs]
     none = _best([level.evidence([]) for level in levels])
     straight = _best([lv.evidence([(line, size)]) for lv in levels for size in _SIZES])
     trend, likeliest = Trend(), none
@@ -93,9 +105,9 @@ def trend_of(x: Array, y: Array, width: float) -> Trend:
         tried = [lv.evidence([slope, (functions, size)]) for lv in levels for size in _SIZES]
         bent = _best(tried)
         if bent.evidence > max(reached + needed, least):
-            variance = float(bent.sizes[1] * bent.unit * scale)
+            variance = float(bent.sizes[1] * bent.unit)
             reached, trend, likeliest = bent.evidence, Trend(0.0, True, name, variance), bent
-    level = max(likeliest.level, DEFAULT.first_level) * width if likeliest.level else 0.0
+    level = max(likeliest.level, DEFAULT.first_level) if likeliest.level else 0.0
     return trend._replace(level=level)
 
 

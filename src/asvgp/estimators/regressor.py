@@ -57,9 +57,10 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
     kernel : Kernel or None, default=None
         None chooses a kernel from the data. It is ``Matern32() + Constant()``. A series of one
         input also gets the seasons that it shows (of times, a day, a week and a year are tried;
-        of numbers, the peaks of the periodogram), and a season that drifts, unless ``num_basis``,
-        ``degree`` or ``width`` is given, which seasons do not take. The first rows decide; data
-        that are added later do not change the choice. ``kernel_`` and `summary` tell it.
+        of numbers, the peaks of the periodogram), a season that drifts, and a trend if it has
+        one, unless ``num_basis``, ``degree`` or ``width`` is given, which seasons do not take.
+        The first rows decide; data that are added later do not change the choice. ``kernel_`` and
+        `summary` tell it.
         The hyperparameters of a kernel are one of the starting points of training, beside those
         that the data suggest; with ``optimizer=None`` they are used as given.
     num_basis : "auto", int or a sequence of int
