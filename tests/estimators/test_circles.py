@@ -211,3 +211,9 @@ def test_boxes_go_all_around():
     wide = Grid(0.0, 1.0, 512, cyclic=True), Grid(0.0, 64.0, 256)
     stats = Statistics.from_data(X, np.sin(X[:, 1]), wide, (1, 1))
     assert boxes(kernel, plan, stats, (1, 1)) == []
+
+
+def test_centred_seasons_are_for_one_input():
+    kernel = Periodic(1.0, centred=True, dim=0) * Matern32(dim=1)
+    with pytest.raises(ValueError, match="centred=True is for models of one input"):
+        GPRegressor(kernel).fit(np.zeros((5, 2)), np.zeros(5))

@@ -189,6 +189,7 @@ def test_the_period_is_a_scale_that_is_not_trained():
         ({"period": 1.0, "lengthscale": 0.0}, "lengthscale must be positive"),
         ({"period": 1.0, "nu": 1.0}, "nu must be one of 0.5, 1.5, 2.5, got 1.0"),
         ({"period": 1.0, "nu": "rough"}, "nu must be one of 0.5, 1.5, 2.5, got 'rough'"),
+        ({"period": 1.0, "centred": 2.0}, "centred must be True or False, got 2.0"),
     ],
 )
 def test_bad_settings_are_named(arguments, message):

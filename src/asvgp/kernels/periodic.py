@@ -92,7 +92,7 @@ class Periodic(Component):
     >>> kernel.covariance([0.0, 12.0, 24.0, 2412.0]).round(3)
     array([1.   , 0.276, 1.   , 0.276])
     >>> Periodic(24.0, lengthscale=6.0, centred=True).covariance([0.0, 12.0, 24.0]).round(3)
-    array([ 1.   , -0.569,  1.   ])
+    array([ 1.   , -0.678,  1.   ])
     >>> (Periodic("1 day", "6 hours") * Matern32("20 days")).parameters
     ('phase_lengthscale', 'lengthscale', 'variance')
     """
