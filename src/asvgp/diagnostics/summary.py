@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from asvgp.diagnostics.curvature import StandardErrors, standard_errors
 from asvgp.diagnostics.facts import Facts
 from asvgp.diagnostics.verdict import BasisVerdict
-from asvgp.kernels import Effect, Periodic
+from asvgp.kernels import SHO, Effect, Linear, Periodic
 from asvgp.policies import VERDICT
 from asvgp.times import Duration, in_short
 
@@ -79,7 +79,7 @@ class Summary:
                 "Basis functions",
                 numbers,
                 "Spline degree",
-                ", ".join(map(str, degrees)),
+                ", ".join(map(str, degrees)) or "none",
             ),
             *(
                 line
@@ -237,12 +237,26 @@ def _kernel_choice(gp) -> str:
     seasons = [part.period for part in gp.kernel_.components if isinstance(part, Periodic)]
     if seasons:
         periods = ", ".join(worded(period) for period in seasons)
-        return f"chosen from the data: period{'s' * (len(seasons) > 1)} {periods}"
+        return f"chosen from the data: period{'s' * (len(seasons) > 1)} {periods}" + _trend(gp)
     if gp.n_features_in_ > 1:
         return "the default without seasons (for several inputs)"
     if gp.num_basis != "auto" or gp.degree is not None or gp.stats_.averaged:
         return "the default without seasons (for num_basis, degree or width)"
     return "chosen from the data: no period found"
+
+
+def _trend(gp) -> str:
+    """Return the trend of the default kernel in words; empty where it has none."""
+    if not any(isinstance(effect, Linear) for effect in gp.kernel_.effects):
+        return ""
+    bends = [
+        f"that bends steadily (component {number}, a wave far longer than the data)"
+        if isinstance(part, SHO)
+        else f"whose slope wanders (component {number})"
+        for number, part in enumerate(gp.kernel_.components, 1)
+        if part.fixed
+    ]
+    return "; a line " + bends[0] if bends else "; a line"
 
 
 # Facts and standard errors take two bounds per hyperparameter, so they are kept as long as the
