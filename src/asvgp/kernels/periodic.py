@@ -148,7 +148,7 @@ class Periodic(Component):
     @property
     def swings(self) -> float:
         """Variance of the wrapped Matérn that counts as one: all, or that about its mean."""
-        (whole,) = _wrapped([_COVARIANCE[self.nu]], 0.0, self._turn)
+        (whole,) = _wrapped([_COVARIANCE[self.nu]], np.zeros(()), self._turn)
         (here,) = self._sums(0.0, _COVARIANCE)
         return (1.0 + self._mean) * float(here) / float(whole)
 
