@@ -196,6 +196,51 @@ def bspline_coefficients(degree: int) -> Array:
     return np.array(pieces[::-1])
 
 
+def graded_knots(cells: int, outer: int, growth: float) -> Array:
+    """Return the knots 0, 1, ..., cells and ``outer`` more at both ends, ever further apart.
+
+    Examples
+    --------
+    >>> graded_knots(2, 2, growth=1.5).tolist()
+    [-3.75, -1.5, 0.0, 1.0, 2.0, 3.5, 5.75]
+    """
+    beyond = np.cumsum(growth ** np.arange(1, outer + 1))
+    return np.concatenate([-beyond[::-1], np.arange(cells + 1), cells + beyond])
+
+
+def spline_pieces(knots: Array, degree: int) -> Array:
+    """Return B-splines as polynomials on the cells of any knots, (cells, degree + 1, degree + 1).
+
+    Entry (c, r) has the coefficients, in powers of s in [0, 1], of the function that is alive on
+    the cells from ``c - degree + r`` on; zeros where that would reach past the ends.
+
+    Examples
+    --------
+    >>> spline_pieces(np.arange(8.0), 2)[3].tolist() == bspline_coefficients(2).tolist()
+    True
+    """
+    cells = len(knots) - 1
+    cell, width = np.arange(cells), np.diff(knots)
+    pieces = np.ones((cells, 1, 1))
+    for k in range(1, degree + 1):
+        longer = np.zeros((cells, k + 1, k + 1))
+        for r in range(k + 1):
+            i = cell - k + r  # the first cell of the function
+            there = (i >= 0) & (i + k < cells)
+            low, high = knots[np.clip(i, 0, cells)], knots[np.clip(i + k + 1, 0, cells)]
+            for side in (0, 1):  # the two functions of the degree below
+                if not 0 <= r - 1 + side < k:
+                    continue
+                piece = pieces[:, r - 1 + side]
+                span = knots[np.clip(i + k + side, 0, cells)] - knots[np.clip(i + side, 0, cells)]
+                at = (high - knots[:-1] if side else knots[:-1] - low) / np.where(there, span, 1.0)
+                slope = (-width if side else width) / np.where(there, span, 1.0)
+                longer[:, r, :-1] += (there * at)[:, None] * piece
+                longer[:, r, 1:] += (there * slope)[:, None] * piece
+        pieces = longer
+    return pieces
+
+
 @lru_cache
 def log_jacobian(degree: int, cells: int) -> float:
     """Return ``log |K|`` in B-spline coefficients minus ``log |K|`` in chain coordinates."""

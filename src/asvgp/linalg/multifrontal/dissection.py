@@ -4,6 +4,7 @@ Everything is a product over inputs of ranges; see `asvgp.linalg.multifrontal`.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -22,19 +23,26 @@ class Space:
 
     Function i of an input with degree k and level r lives on the finest cells
     ``[(i - k) 2**r, (i + 1) 2**r)`` that the grid has; the last cell may reach past the end.
-    Around a circle they go on from its last cell to its first.
+    Around a circle they go on from its last cell to its first. Where the grid has cells beyond the
+    data at both ends (``pads``), those of the component begin after them, or with some of them.
     """
 
     degrees: tuple[int | None, ...]  # None in an input in which the component is constant
     levels: tuple[int, ...]  # without meaning where the degree is None
     circles: tuple[int, ...] = ()  # inputs that are circles
+    pads: tuple[int, ...] = ()  # finest cells at both ends of each input that hold no data
+    outer: tuple[int, ...] = ()  # how many of them, the nearest, are cells of this component
 
     def lines(self, cells: tuple[int, ...]) -> tuple["Line", ...]:
         """Return the component's functions along each input."""
-        along = enumerate(zip(self.degrees, self.levels, cells, strict=True))
+        none = (0,) * len(cells)
+        pads, outer = self.pads or none, self.outer or none
+        along = enumerate(zip(self.degrees, self.levels, cells, pads, outer, strict=True))
         return tuple(
-            Line(0, n, n) if degree is None else Line(degree, 2**level, n, d in self.circles)
-            for d, (degree, level, n) in along
+            Line(0, n, n)
+            if degree is None
+            else Line(degree, 2**level, n, d in self.circles, pad, own)
+            for d, (degree, level, n, pad, own) in along
         )
 
     def counts(self, cells: tuple[int, ...]) -> tuple[int, ...]:
@@ -65,24 +73,40 @@ class Range:
 class Line:
     """Functions of one component along one input of ``cells`` finest cells.
 
-    A ``cyclic`` line is a circle, on which function ``count + i`` is function i.
+    A ``cyclic`` line is a circle, on which function ``count + i`` is function i. Of the ``pad``
+    cells at both ends the nearest ``outer`` ones to the data are cells of the functions, too.
     """
 
     degree: int
     width: int
     cells: int
     cyclic: bool = False
+    pad: int = 0
+    outer: int = 0
+
+    @cached_property
+    def edges(self) -> Index:
+        """Ends of the functions' own cells, in finest cells."""
+        inside = self.cells - 2 * self.pad
+        own = np.append(np.arange(0, inside, self.width), inside) + self.pad
+        beyond = np.arange(1, self.outer + 1)
+        edges = np.concatenate([self.pad - beyond[::-1], own, self.pad + inside + beyond])
+        return edges.astype(np.int32)
 
     @property
     def count(self) -> int:
         """Number of functions."""
-        return -(-self.cells // self.width) + (0 if self.cyclic else self.degree)
+        return len(self.edges) - 1 + (0 if self.cyclic else self.degree)
 
     def alive(self, edges: Index) -> Range:
         """Return the functions alive on each interval between the edges."""
-        first = edges[:-1] // self.width
-        stop = (edges[1:] - 1) // self.width + self.degree + 1
-        return Range(first.astype(np.int32), np.minimum(stop - first, self.count).astype(np.int32))
+        own = self.edges
+        first = np.searchsorted(own, np.maximum(edges[:-1], own[0]), "right") - 1
+        stop = np.searchsorted(own, np.minimum(edges[1:], own[-1]), "left") + self.degree
+        count = np.minimum(stop - first, self.count)
+        none = (edges[1:] <= own[0]) | (edges[:-1] >= own[-1])
+        first, count = np.where(none, 0, first), np.where(none, 0, count)
+        return Range(first.astype(np.int32), count.astype(np.int32))
 
     @property
     def numbers(self) -> Index:
@@ -91,9 +115,9 @@ class Line:
 
     def halvings(self, nested: list[Index]) -> Index:
         """Count the halvings of the input that leave each function inside one interval."""
-        i = self.numbers
-        first = np.maximum(i - self.degree, 0) * self.width
-        stop = np.minimum((i + 1) * self.width, self.cells)
+        i, own = self.numbers, self.edges
+        first = own[np.maximum(i - self.degree, 0)]
+        stop = own[np.minimum(i + 1, len(own) - 1)]
         if self.cyclic:  # these are alive at both ends
             stop[i < self.degree] = self.cells
         inside = [edges[np.searchsorted(edges, first, "right")] >= stop for edges in nested]
