@@ -7,6 +7,7 @@ and to model files.
 from asvgp.kernels.algebra import Sum, check_units, in_time
 from asvgp.kernels.base import Component, Kernel, MarkovForm
 from asvgp.kernels.effects import Constant, Effect, Linear
+from asvgp.kernels.joint import AlongJoint, JointMatern
 from asvgp.kernels.matern import Matern, Matern12, Matern32, Matern52, Matern72
 from asvgp.kernels.periodic import CircleForm, Periodic
 from asvgp.kernels.product import Product
@@ -19,10 +20,12 @@ __all__ = [
     "EFFECTS",
     "PROCESSES",
     "SHO",
+    "AlongJoint",
     "CircleForm",
     "Component",
     "Constant",
     "Effect",
+    "JointMatern",
     "Kernel",
     "Linear",
     "MarkovForm",

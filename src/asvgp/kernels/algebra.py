@@ -147,9 +147,12 @@ def in_time(kernel: Kernel, columns=None) -> Kernel:
     """
 
     def timed(part: Component) -> Component:
-        if columns is not None and part.dim not in columns:
-            return part
-        return part.replace(**{name: Duration(getattr(part, name)) for name in part.scales})
+        timed = {
+            name: Duration(getattr(part, name))
+            for name, dims in _dims_of_scales(part)
+            if columns is None or all(dim in columns for dim in dims)
+        }
+        return part.replace(**timed) if timed else part
 
     parts = tuple(
         part.with_factors([timed(factor) for factor in part.factors])
@@ -173,9 +176,14 @@ def check_units(kernel: Kernel, times, untrained: bool = False) -> None:
         for factor in (component.factors if isinstance(component, Product) else (component,))
     ]
     for part, whole in parts:
-        time = bool(times) if only else part.dim in times
-        for name in part.scales:
-            value = getattr(part, name)
+        for name, dims in _dims_of_scales(part):
+            timely = {bool(times) if only and dim is None else dim in times for dim in dims}
+            if len(timely) > 1:
+                raise ValueError(
+                    f"{part!r}: {name} is along times and along numbers. Give a lengthscale for "
+                    "each: lengthscale=('7 days', 1.0)."
+                )
+            time, value = timely.pop(), getattr(part, name)
             held = whole.name_of(part, name) in whole.fixed
             free = name in part.unset and not untrained and not held
             if time and not isinstance(value, Duration) and not free:
@@ -192,12 +200,23 @@ def check_units(kernel: Kernel, times, untrained: bool = False) -> None:
                 )
 
 
+def _dims_of_scales(part: Component) -> list[tuple[str, tuple[Any, ...]]]:
+    """Return the names of the scales, each with the inputs whose units it has."""
+    if not isinstance(part.dim, tuple):
+        return [(name, (part.dim,)) for name in part.scales]
+    if len(part.scales) == 1:
+        return [(part.scales[0], part.dim)]
+    return [(name, (dim,)) for name, dim in zip(part.scales, part.dim, strict=True)]
+
+
 def renamed(part, names: tuple[str, ...] | None):
     """Return a component whose inputs are named instead of numbered."""
     if names is None:
         return part
     if isinstance(part, Product):
-        return part.with_factors(factor.replace(dim=names[factor.dim]) for factor in part.factors)
+        return part.with_factors(renamed(factor, names) for factor in part.factors)
+    if isinstance(part.dim, tuple):
+        return part.replace(dim=tuple(names[dim] for dim in part.dim))
     return part.replace(dim=names[part.dim])
 
 

@@ -188,17 +188,18 @@ class Kernel(ABC):
         """
         x = np.asarray(x, dtype=float)
         y = x if y is None else np.asarray(y, dtype=float)
-        one = all(len({f.dim for f in part.factors}) == 1 for part in self.components)
+        one = all(len({f.dim for f in part.along}) == 1 for part in self.components)
         if x.ndim == 1 or (x.shape[1] == 1 and one):
             return self.covariance(np.abs(x.ravel()[:, None] - y.ravel()[None, :]))
         total = np.zeros((len(x), len(y)))
         for part in self.components:
             value = np.full(total.shape, part.variance)
             for factor in part.factors:
-                if not isinstance(factor.dim, int):
+                columns = factor.dim if isinstance(factor.dim, tuple) else (factor.dim,)
+                if not all(isinstance(column, int) for column in columns):
                     raise ValueError(f"{factor!r}: columns must be numbers here, not names.")
-                lag = np.abs(x[:, factor.dim, None] - y[:, factor.dim])
-                value *= factor.covariance(lag)
+                lag = np.stack([np.subtract.outer(x[:, c], y[:, c]) for c in columns], axis=-1)
+                value *= factor.covariance(lag if len(columns) > 1 else np.abs(lag[..., 0]))
             total += value
         return total
 
@@ -219,13 +220,13 @@ class Component(Kernel):
 
     if TYPE_CHECKING:  # every component has these fields, in an order of its own
         variance: float
-        dim: Any  # a column's number or name, or None
+        dim: Any  # a column's number or name, or None; of a joint kernel several
 
     parameters: ClassVar[tuple[str, ...]]
     scales: ClassVar[tuple[str, ...]]  # fields in the units of the input, trained or not
 
     def __post_init__(self) -> None:
-        name = type(self).__name__
+        name = self.written_name
         for parameter in dict.fromkeys((*self.scales, *self.parameters)):
             number = self._checked(parameter)
             if not isinstance(getattr(self, parameter), Unset):
@@ -262,7 +263,7 @@ class Component(Kernel):
 
     def _checked(self, parameter: str) -> float:
         """Return a scale or another hyperparameter as a number, or raise an error."""
-        name, value = type(self).__name__, getattr(self, parameter)
+        name, value = self.written_name, getattr(self, parameter)
         try:
             number = self._duration(parameter, value)
         except (TypeError, ValueError) as error:
@@ -283,6 +284,11 @@ class Component(Kernel):
     @abstractmethod
     def order(self) -> int:
         """The number p of derivatives that the process has."""
+
+    @property
+    def least_degree(self) -> int:
+        """Smallest degree of splines that hold the process."""
+        return self.order + 1
 
     @property
     def default_degree(self) -> int:
@@ -342,7 +348,12 @@ class Component(Kernel):
         if self.dim is not None:
             parts.append(f"dim={self.dim!r}")
         parts += [f"{name}={value!r}" for name, value in settings.items() if value]
-        return f"{type(self).__name__}({', '.join(parts)})"
+        return f"{self.written_name}({', '.join(parts)})"
+
+    @property
+    def written_name(self) -> str:
+        """Name of the class, as users write it."""
+        return type(self).__name__
 
     @property
     def listed(self) -> tuple[float, ...]:
@@ -353,6 +364,11 @@ class Component(Kernel):
     def factors(self) -> tuple[Self, ...]:
         """The kernel at variance one: a product with a single factor."""
         return (self._with(variance=1.0, fixed=(), bounds={}),)
+
+    @property
+    def along(self) -> tuple[Component, ...]:
+        """The process of variance one along every input: one, unless it is joint over several."""
+        return self.factors
 
     def name_of(self, factor: Component, parameter: str) -> str:
         """Return the name of a factor's hyperparameter, as products do: here its plain name."""
@@ -413,4 +429,5 @@ def _short(kernel: Kernel, *settings: str) -> str:
     first = kernel.components[0].factors[0] if kernel.components else kernel
     dim = getattr(first, "dim", None)
     shown = [*settings] if dim is None else [*settings, f"dim={dim!r}"]
-    return f"{type(first).__name__}({', '.join(shown)})"
+    name = first.written_name if isinstance(first, Component) else type(first).__name__
+    return f"{name}({', '.join(shown)})"

@@ -6,16 +6,18 @@ with ``lambda = sqrt(2 nu) / lengthscale``.
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb, factorial, gamma, log, pi, sqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.kernels.base import Component, MarkovForm, Unset
+from asvgp.kernels.joint import JointMatern
 
 
 @lru_cache
@@ -50,9 +52,56 @@ def _stationary(p: int) -> tuple[Array, Array]:
     return covariance, np.add.outer(np.arange(p + 1), np.arange(p + 1)) / 2.0
 
 
+class MaternFamily(ABCMeta):
+    """Makes ``Matern(nu, ...)`` the kernel of that smoothness: a subclass, or a joint one."""
+
+    def __call__(cls, *args: Any, **settings: Any) -> Any:
+        """Return an instance."""
+        return (
+            _of_smoothness(*args, **settings)
+            if cls is Matern
+            else super().__call__(*args, **settings)
+        )
+
+
 @dataclass(frozen=True, repr=False)
-class Matern(Component):
-    """A Matérn kernel of smoothness nu = order + 1/2; use the subclasses."""
+class Matern(Component, metaclass=MaternFamily):
+    """A Matérn kernel of any smoothness that there is, over one input or jointly over several.
+
+    Over two or three inputs jointly it is a function of a distance, not a product of kernels of
+    one input: what most people mean by a Matérn kernel on a map. Over one input it is one of
+    `Matern12`, `Matern32`, `Matern52` and `Matern72`.
+
+    Parameters
+    ----------
+    nu : float
+        Smoothness: 1/2, 3/2, 5/2 or 7/2 over one input, 1, 2 or 3 over two, 1/2, 3/2 or 5/2 over
+        three.
+    lengthscale : float, or one per input
+        In the units of the inputs. A single number is for all of them.
+    variance : float
+        Prior variance.
+    dim : int or str, or a tuple of them
+        The inputs, by number or by name. By default all of them.
+    rotation : float, optional
+        Over two inputs: the angle in radians, from the first towards the second, between the
+        inputs and the axes of the two lengthscales. With one it is trained.
+    fixed, bounds
+        As in `Matern12`. Lengthscales by input are called ``"lengthscale[lon]"``.
+
+    Examples
+    --------
+    >>> from asvgp import Matern
+    >>> kernel = Matern(1, lengthscale=5.0, dim=("lon", "lat"))
+    >>> kernel
+    Matern(nu=1, lengthscale=5.0, variance=1.0, dim=('lon', 'lat'))
+    >>> kernel.parameters
+    ('lengthscale', 'variance')
+    >>> Matern(1, (5.0, 2.0), dim=(0, 1)).covariance([[5.0, 0.0], [0.0, 2.0]]).round(3)
+    array([0.444, 0.444])
+    >>> Matern(3 / 2, 2.0, dim="time")
+    Matern32(lengthscale=2.0, variance=1.0, dim='time')
+    """
 
     lengthscale: float = Unset(1.0)
     variance: float = 1.0
@@ -193,3 +242,41 @@ class Matern72(Matern):
     """
 
     nu: ClassVar[float] = 3.5
+
+
+_UNSET = Unset(1.0)
+_BY_NU = {kind.nu: kind for kind in (Matern12, Matern32, Matern52, Matern72)}
+
+
+def _of_smoothness(
+    nu: Any,
+    lengthscale: Any = _UNSET,
+    variance: float = 1.0,
+    dim: Any = None,
+    rotation: float | None = None,
+    **settings: Any,
+) -> Component:
+    """Return the Matérn kernel of a smoothness over one input, or over several jointly."""
+    if isinstance(dim, list):
+        dim = tuple(dim)
+    single = dim is not None and not isinstance(dim, tuple)
+    if single or (dim is None and nu == Matern72.nu):
+        if nu not in _BY_NU:
+            raise ValueError(
+                f"Matern: there is no nu={nu!r} over one input; it may be 1/2, 3/2, 5/2 or 7/2. "
+                "Over two inputs it may be 1, 2 or 3: dim=(0, 1)."
+            )
+        if rotation is not None:
+            raise ValueError("Matern: a rotation takes two inputs, with a lengthscale for each.")
+        return _BY_NU[nu](lengthscale, variance, dim, **settings)
+    return JointMatern(
+        nu=nu, lengthscale=lengthscale, variance=variance, dim=dim, rotation=rotation, **settings
+    )
+
+
+def of_one_input(kernel: JointMatern, dim: int | str | None) -> Component:
+    """Return the kernel of that smoothness over one input, for a joint one that names none."""
+    settings = {"fixed": kernel.fixed, "bounds": kernel.bounds}
+    return _of_smoothness(
+        kernel.nu, kernel.lengthscale, kernel.variance, 0, kernel.rotation, **settings
+    ).replace(dim=dim)

@@ -15,6 +15,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.kernels.base import Component, Kernel
+from asvgp.kernels.joint import AlongJoint, JointMatern
 from asvgp.kernels.matern import Matern
 from asvgp.kernels.periodic import Periodic
 
@@ -72,10 +73,21 @@ class Product(Kernel):
     @property
     def inputs(self) -> tuple[int | str | None, ...]:
         """The inputs, each once, in the order of the factors."""
-        return tuple(dict.fromkeys(factor.dim for factor in self.factors))
+        return tuple(dict.fromkeys(process.dim for process in self.along))
+
+    @property
+    def along(self) -> tuple[Component, ...]:
+        """The processes along the inputs: the factors, joint ones by their inputs."""
+        return tuple(process for factor in self.factors for process in factor.along)
 
     def name_of(self, factor: Component, parameter: str) -> str:
         """Return the name that a factor's hyperparameter has in this product."""
+        if isinstance(factor, AlongJoint):
+            joint = next(f for f in self.factors if f.dim != factor.dim and factor in f.along)
+            factor, parameter = joint, joint.name_of(factor, parameter)
+        if isinstance(factor, JointMatern):
+            over = ",".join(map(str, factor.dim or ()))
+            return parameter if "[" in parameter else f"{parameter}[{over}]"
         shared = sum(other.dim == factor.dim for other in self.factors) > 1
         prefix = "phase_" if shared and isinstance(factor, Periodic) else ""
         return prefix + parameter + ("" if factor.dim is None else f"[{factor.dim}]")
@@ -145,7 +157,8 @@ class Product(Kernel):
         """Return the limits of every factor; ``grid`` maps inputs to grids."""
         out: dict[str, tuple[float, float]] = {}
         for factor in self.factors:
-            limits = factor.limits(grid[factor.dim], spread, power)
+            joint = isinstance(factor, JointMatern)
+            limits = factor.limits(grid if joint else grid[factor.dim], spread, power)
             variance = limits.pop("variance")
             out |= {self.name_of(factor, p): pair for p, pair in limits.items()}
             out["variance"] = variance
@@ -159,7 +172,12 @@ class Product(Kernel):
         options = []
         for length in lengths:
             along = length if isinstance(length, Mapping) else dict.fromkeys(self.inputs, length)
-            starts = (factor.candidates([along[factor.dim]], [], 1.0) for factor in self.factors)
+            starts = (
+                factor.candidates(
+                    [along if isinstance(factor, JointMatern) else along[factor.dim]], [], 1.0
+                )
+                for factor in self.factors
+            )
             for chosen in product(*starts):
                 values = self.with_factors(chosen).values[:-1].tolist()
                 changes = dict(zip(self.parameters, [*values, variance], strict=True))
@@ -180,7 +198,9 @@ class Product(Kernel):
         lags = lag[..., None] if len(self.inputs) == 1 else lag
         out = np.full(lags.shape[:-1], self.variance)
         for factor in self.factors:
-            out = out * factor.covariance(lags[..., self.inputs.index(factor.dim)])
+            places = [self.inputs.index(process.dim) for process in factor.along]
+            joint = isinstance(factor, JointMatern)
+            out = out * factor.covariance(lags[..., places if joint else places[0]])
         return out
 
     def slopes(self, lag) -> Array:
@@ -215,7 +235,8 @@ def _check_inputs(factors: Sequence[Component]) -> None:
     """Raise an error unless factors are over different inputs, or are pairs that may share one."""
     over: dict[int | str | None, list[Component]] = {}
     for factor in factors:
-        over.setdefault(factor.dim, []).append(factor)
+        for dim in (factor.dim,) if not isinstance(factor.dim, tuple) else factor.dim:
+            over.setdefault(dim, []).append(factor)
     for dim, group in over.items():
         pair = len(group) == 2 and {isinstance(factor, Periodic) for factor in group} == {
             True,

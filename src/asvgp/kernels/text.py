@@ -7,11 +7,11 @@ import re
 from difflib import get_close_matches
 from typing import Any
 
-from asvgp.kernels import EFFECTS, PROCESSES
+from asvgp.kernels import EFFECTS, PROCESSES, Matern
 from asvgp.kernels.base import Kernel
 from asvgp.kernels.effects import Effect
 
-PARTS = {part.__name__.lower(): part for part in (*PROCESSES, *EFFECTS)}
+PARTS = {part.__name__.lower(): part for part in (*PROCESSES, Matern, *EFFECTS)}
 # A number with a unit is a duration; what is quoted is left alone.
 _QUOTED_OR_DURATION = re.compile(r"""("[^"]*"|'[^']*')|(?<![\w.])(\d+\.?\d*\s?(?!e[-+\d])[a-z]+)""")
 
@@ -92,6 +92,10 @@ def _value(node: ast.expr, text: str):
     """Read an argument: a number, a string, or a bare word for a column."""
     if isinstance(node, ast.Name):
         return node.id
+    if isinstance(node, ast.Tuple):
+        return tuple(_value(each, text) for each in node.elts)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):  # nu=3/2
+        return _value(node.left, text) / _value(node.right, text)
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
