@@ -129,6 +129,18 @@ class FieldPolicy:
     # order + 2), of any degree; beyond, too few of 16 digits are left. Measured: docs/fields.md:
     # about 8 cells per lengthscale for two Matern52, 24 for two Matern32
     longest_condition: float = 1e11
+    # [width of the cell before] Of cells beyond the data, where joint kernels have splines too.
+    # Measured: nu = 2, 6 cells per lengthscale: missed at the edges 2.9e-4, with 2.0 2.0e-3; in the
+    # middle 1.7e-4 with either
+    joint_growth: float = 1.5
+    # [decay lengths] Of full cells beyond the data; the tails of the splines come on top. Measured:
+    # two inputs, nu = 1, 2 and 3: from 2.5 on the variance missed at edges falls by less than 1e-5
+    joint_room: float = 3.0
+    # [share missed on equal cells everywhere] At the edges of the data, beyond which there is too
+    # little room. Measured: nu = 2, 6 cells per lengthscale: 7 with enough of it, 400 with only half
+    # a decay length
+    little_room: float = 30.0
+    joint_growing: float = 1.5  # [lengthscale] There is room for one so much longer, in training.
     tolerated_loss: float = 2e-3  # [nats per datum] Of the bound, to one term along one input.
     # [variance between neighbours] Under the evidence, one term may miss this along one input:
     # predictions add it to their variance. Measured: benchmarks/gaps.py, table in docs/fields.md

@@ -15,8 +15,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from asvgp.kernels import Component, Kernel, Linear, Periodic, Product, Sum
+from asvgp.kernels import Component, JointMatern, Kernel, Linear, Periodic, Product, Sum
 from asvgp.kernels.algebra import renamed, renamed_effect
+from asvgp.kernels.matern import of_one_input
 from asvgp.runtime.checks import in_rows
 
 SEPARABLE = 3  # inputs up to which a kernel without dim is a product over them
@@ -296,7 +297,7 @@ def match(kernel: Kernel, table: Table) -> Layout:
     ]
     free = [column for column in range(table.width) if column not in slopes]
     parts = tuple(new for part in kernel.components for new in _spelt_out(part, table, free))
-    over = [tuple(factor.dim for factor in part.factors) for part in parts]
+    over = [tuple(process.dim for process in part.along) for part in parts]
     several = {column for columns in over if len(columns) > 1 for column in columns}
     if len({*several, *(column for columns in over for column in columns)}) == 1:
         several = {over[0][0]}
@@ -356,6 +357,8 @@ def _spelt_out(part, table: Table, free: list[int]) -> list:
         return [part.over([_find(factor, table) for factor in part.factors])]
     if _dim(part) is not None:
         return [part.replace(dim=_find(part, table))]
+    if isinstance(part, JointMatern):
+        return [_joint(part, free)]
     if len(free) < 2:
         return [part.replace(dim=free[0] if free else 0)]
     copies = [part.replace(dim=column) for column in free]
@@ -364,6 +367,18 @@ def _spelt_out(part, table: Table, free: list[int]) -> list:
     bounds = {name: pair for name, pair in part.bounds.items() if name != "variance"}
     rest = [copy.replace(variance=1.0, bounds=bounds) for copy in copies[1:]]
     return [Product.of([copies[0], *rest])]
+
+
+def _joint(part: JointMatern, free: list[int]) -> Component:
+    """Return a joint kernel that names no columns over all of them."""
+    if len(free) < 2:
+        return of_one_input(part, free[0] if free else 0)
+    if len(free) > 3:
+        raise ValueError(
+            f"{part!r} is over all of {len(free)} columns, but a joint kernel is over two or "
+            "three: name them, dim=(0, 1), and give the others a kernel of their own."
+        )
+    return part.replace(dim=tuple(free))
 
 
 def _over(part: Component | Product, dims: Sequence[int | str | None]) -> Component | Product:
@@ -375,9 +390,11 @@ def _dim(part) -> int | str | None:
     return getattr(part, "dim", None)
 
 
-def _find(part, table: Table) -> int:
-    """Return the number of the column that a part names."""
-    dim = _dim(part)
+def _find(part, table: Table, dim: Any = None) -> Any:
+    """Return the number of the column that a part names; of a joint kernel those of several."""
+    dim = _dim(part) if dim is None else dim
+    if isinstance(dim, tuple):
+        return tuple(_find(part, table, each) for each in dim)
     if isinstance(dim, str):
         if table.names is None:
             raise ValueError(f"{part!r} names a column, but X has no column names: say its number.")

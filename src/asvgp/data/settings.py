@@ -131,9 +131,9 @@ class Settings:
 
         A process of order p is in the span of splines of degree p + 1 and higher.
         """
-        factors = [factor for part in kernel.components for factor in part.factors]
+        factors = [factor for part in kernel.components for factor in part.along]
         defaults = tuple(factor.default_degree for factor in factors)
-        least = max(factor.order + 1 for factor in factors)
+        least = max(factor.least_degree for factor in factors)
         needed, most = max(defaults) if self.degree is None else least, LINE.most_degree
         if needed > most:
             raise ValueError(

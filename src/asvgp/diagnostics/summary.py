@@ -294,8 +294,9 @@ def _kind(component, short: bool = False) -> str:
     names = []
     for factor in component.factors:
         bare = factor.dim is None or (short and len(component.factors) > 1)
-        over = "" if bare else f"({factor.dim})"
-        names.append(type(factor).__name__ + over)
+        columns = factor.dim if isinstance(factor.dim, tuple) else (factor.dim,)
+        over = "" if bare else f"({', '.join(map(str, columns))})"
+        names.append(factor.written_name + over)
     return " x ".join(names)
 
 

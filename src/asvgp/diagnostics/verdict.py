@@ -14,7 +14,7 @@ from math import ceil, floor, inf, log2, log10
 import numpy as np
 
 from asvgp.basis import Grid
-from asvgp.kernels import Component, Kernel
+from asvgp.kernels import AlongJoint, Component, Kernel
 from asvgp.model.axis import Axis
 from asvgp.model.conditioning import rougher
 from asvgp.model.levels import levels_by_digits, longest_in_cells, marginal_moments, scale_of
@@ -79,6 +79,8 @@ class Side:
     def rate(self) -> int:
         """The power of the cells' width that the penalty falls with, by theory."""
         order = self.process.order
+        if isinstance(self.process, AlongJoint):
+            return round(2.0 * self.process.nu)
         return min(2 * (self.degree - order), 2 * order + 1)
 
     def within(self, times: float) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from asvgp.kernels import Product
+from asvgp.kernels import JointMatern, Product
 from asvgp.likelihoods.gaussian import band_factor
 from asvgp.saving.encoding import bytes_of
 from asvgp.training.fit import Fit
@@ -146,6 +146,8 @@ def label_of(part, taken: dict[str, int], several: bool) -> str:
     A product over one input is called by its factors, periodic_matern32.
     """
     name, dim = type(part).__name__.lower(), getattr(part, "dim", None)
+    if isinstance(part, JointMatern):
+        name, dim = part.written_name.lower(), "_".join(map(str, part.dim or ()))
     if isinstance(part, Product) and len(part.inputs) == 1:
         name = "_".join(type(factor).__name__.lower() for factor in part.factors)
     name = f"{name}_{dim}" if several and dim is not None else name

@@ -37,6 +37,7 @@ class Axis:
         self.process, self.fine, self.powers = process, grid, powers
         self.degree, self.level = (0, 0) if process is None else (degree, level)
         self.grid = grid.coarsen(2**self.level)
+        self.outer = 0  # cells beyond the data, which joint kernels have
         self.count = 1 if process is None else self.grid.cells + self.degree
 
     @cached_property
@@ -106,6 +107,15 @@ class Axis:
         basis = bspline_coefficients(self.degree)
         start = basis[:, : self.degree]
         return basis @ self.prior.element @ basis.T, start @ self.prior.boundary @ start.T
+
+    @cached_property
+    def elements(self) -> Array:
+        """K by cells of its own, (1, cells, k + 1, k + 1); joint kernels have several tables."""
+        element, boundary = self.blocks
+        cells = 1 if self.process is None else self.grid.cells
+        out = np.repeat(element[None, None], cells, axis=1)
+        out[0, 0] += boundary
+        return out
 
     @cached_property
     def matrix(self) -> sparse.csr_array:

@@ -38,15 +38,22 @@ class Bound:
     d_missed: Array
 
 
-def lower_bound(factored: Factored, objective: str = "elbo", derivatives: bool = True) -> Bound:
+def lower_bound(
+    factored: Factored,
+    objective: str = "elbo",
+    derivatives: bool = True,
+    missed_slopes: bool = True,
+) -> Bound:
     """Return the bound, with the gradient of the ``objective``, "elbo" or "evidence".
 
-    Without ``derivatives`` the gradients are empty, which saves time.
+    Without ``derivatives`` the gradients are empty, which saves time. The gradient of the evidence
+    needs none of the missed variance: without ``missed_slopes`` these are zeros.
     """
     noise, outputs = factored.noise, factored.engine.outputs
     stats = factored.engine.statistics
     squares, explained = _squares(stats) / noise, float(factored.explained.sum())
-    missed_by, d_missed = factored.missed(derivatives)
+    sloping = derivatives and (missed_slopes or objective == "elbo")
+    missed_by, d_missed = factored.missed(sloping)
     # Differences of large numbers, none of them negative but for rounding; a bound that
     # rounding pushed up would be no bound, and training would climb it.
     missed = max(float(missed_by.sum()), 0.0)
@@ -57,8 +64,10 @@ def lower_bound(factored: Factored, objective: str = "elbo", derivatives: bool =
         return Bound(elbo, fit, missed, np.empty(0), np.empty(0))
 
     forms = factored.forms()
-    gradient, slopes = np.empty((2, len(d_missed) + 1))
-    gradient[:-1], slopes[:-1], slopes[-1] = forms.gradient, d_missed, 0.0
+    gradient, slopes = np.zeros((2, len(forms.gradient) + 1))
+    gradient[:-1] = forms.gradient
+    if sloping:
+        slopes[:-1] = d_missed
     # alpha' G alpha / noise = b' alpha / noise - alpha' K alpha
     gradient[-1] = 0.5 * (
         -outputs * stats.count + outputs * forms.freedom + squares - explained - forms.energy

@@ -13,9 +13,10 @@ import numpy as np
 from scipy import sparse
 
 from asvgp.basis import Array, Grid, bspline_coefficients
-from asvgp.kernels import Component, Periodic
+from asvgp.kernels import AlongJoint, Component, Periodic
 from asvgp.model.axis import Axis
 from asvgp.model.circle import CircleAxis
+from asvgp.model.joint_axis import JointAxis
 from asvgp.model.moments import CellMoments
 
 
@@ -91,8 +92,15 @@ class ClosedAxis(Axis):
         return float(np.sum(self.circle.inverse * gram)), slopes
 
 
-def axis_of(process: Component | None, grid: Grid, degree: int, level: int, powers: int) -> Axis:
-    """Return the axis of a process, or of a constant, along an input."""
+def axis_of(
+    process: Component | None, grid: Grid, degree: int, level: int, powers: int, outer: int = 0
+) -> Axis:
+    """Return the axis of a process, or of a constant, along an input.
+
+    One of a joint kernel has ``outer`` cells beyond the data.
+    """
+    if isinstance(process, AlongJoint):
+        return JointAxis(process, grid, degree, level, powers, outer)
     if isinstance(process, Periodic):
         return ClosedAxis(process, grid, degree, level, powers)
     return Axis(process, grid, degree, level, powers)

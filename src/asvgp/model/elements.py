@@ -7,7 +7,8 @@ interval:
 - ``grams``, (intervals, cells x moments, n x m): moments along the input to the products of
   functions of two terms, G;
 - ``values``, (intervals, cells x powers, n): targets to functions, for the global columns;
-- ``stiffness``, (intervals, n, n): the interval's share of K along the input.
+- ``stiffness``, (intervals, tables, n n): the interval's share of K along the input, one table;
+  of a joint kernel one per power of the frequency, which the term's coefficients combine.
 
 The code works for NumPy and torch arrays alike.
 """
@@ -38,6 +39,7 @@ class Leaves:
     def __init__(self, tree: Tree, terms: list[list[Axis]], move: Move):
         self.tree, self.terms, self.move = tree, terms, move
         self.inputs = len(tree.cells)
+        self.pads = tree.spaces[0].pads or (0,) * self.inputs  # cells beyond the data
         self.lengths = [int(np.diff(edges).max()) for edges in tree.leaf_intervals]
         self.shapes = [
             tuple(tree.leaf_ranges[i][d].length for d in range(self.inputs))
@@ -56,9 +58,9 @@ class Leaves:
         }
 
     def _local(self, d: int, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the interval of every finest cell, its place there, and its first function's."""
+        """Return the interval of every cell of data, its place there, and its first function's."""
         edges = self.tree.leaf_intervals[d]
-        cells = np.arange(self.tree.cells[d])
+        cells = np.arange(self.pads[d], self.tree.cells[d] - self.pads[d])
         interval = np.searchsorted(edges, cells, "right") - 1
         first = self.terms[i][d].first - self.tree.leaf_ranges[i][d].first[interval]
         return interval, cells - edges[interval], first
@@ -104,23 +106,20 @@ class Leaves:
         ]
 
     def _stiffness(self, d: int, i: int, axis: Axis) -> Array:
-        n, size = self.shapes[i][d], axis.degree + 1
-        out = np.zeros((len(self.tree.leaf_intervals[d]) - 1, n, n))
-        element, boundary = axis.blocks
-        if axis.process is not None:
-            interval, place = self.spline_cells(d, i)
+        n, size, elements = self.shapes[i][d], axis.degree + 1, axis.elements
+        out = np.zeros((len(self.tree.leaf_intervals[d]) - 1, len(elements), n, n))
+        interval, place = self.spline_cells(d, i)
+        for table, element in enumerate(elements):
             for r in range(size):
                 for s in range(size):
-                    np.add.at(out, (interval, place + r, place + s), element[r, s])
-        out[0, :size, :size] += boundary
-        return out
+                    np.add.at(out[:, table], (interval, place + r, place + s), element[:, r, s])
+        return out.reshape(len(out), len(elements), n * n)
 
     def spline_cells(self, d: int, i: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the interval of every cell of a term's splines, and its first function's place."""
-        axis = self.terms[i][d]
-        starts = np.arange(axis.grid.cells) << axis.level
+        starts = self.tree.spaces[i].lines(self.tree.cells)[d].edges[:-1]
         interval = np.searchsorted(self.tree.leaf_intervals[d], starts, "right") - 1
-        return interval, np.arange(axis.grid.cells) - self.tree.leaf_ranges[i][d].first[interval]
+        return interval, np.arange(len(starts)) - self.tree.leaf_ranges[i][d].first[interval]
 
     def gram(self, moments: DeviceArray, start: int, stop: int, out: DeviceArray) -> None:
         """Add G of leaves ``start`` to ``stop`` to ``out``, (leaves, s, s)."""
@@ -144,7 +143,7 @@ class Leaves:
             part = table[self.intervals[d][start:stop]]
             part = permute(part, [0, 2, 1]) if turn else part
             flat = permute(value.reshape(*value.shape[:2], -1), [0, 2, 1]) @ part
-            value = flat.reshape(len(value), *value.shape[2:], part.shape[2])
+            value = flat.reshape(len(flat), *value.shape[2:], part.shape[2])
         return value
 
     def _add(self, out: DeviceArray, i: int, j: int, value: DeviceArray) -> None:
@@ -160,18 +159,19 @@ class Leaves:
             out[:, b : b + prod(columns), a : a + prod(rows)] += permute(value, [0, 2, 1])
 
     def add_stiffness(
-        self, tables: list[list[DeviceArray]], scales, start: int, stop: int, out: DeviceArray
+        self,
+        tables: list[list[DeviceArray]],
+        coefficients: list[DeviceArray],
+        start: int,
+        stop: int,
+        out: DeviceArray,
     ) -> None:
-        """Add K of leaves ``start`` to ``stop``: products over inputs, times one scale per term."""
+        """Add K of leaves ``start`` to ``stop``: sums of products over inputs of tables.
+
+        A term's ``coefficients`` have one axis per input, as long as there are tables along it.
+        """
         for i, term in enumerate(tables):
-            first, *others = (
-                table[places[start:stop]].reshape(stop - start, -1)
-                for table, places in zip(term, self.intervals, strict=True)
-            )
-            value = first
-            for part in others:
-                value = value[..., None] * part.reshape(len(part), *[1] * (value.ndim - 1), -1)
-            self._add(out, i, i, value * scales[i])
+            self._add(out, i, i, self.apply(term, coefficients[i][None], start, stop))
 
     def polynomials(
         self, blocks: DeviceArray, start: int, stop: int, pair: tuple[int, int]
@@ -189,21 +189,46 @@ class Leaves:
         return value.reshape(-1, *(n * m for n, m in zip(rows, columns, strict=True)))
 
     def contract(
-        self, blocks: DeviceArray, tables: list[list[DeviceArray]], start: int, stop: int
-    ) -> list:
-        """Contract the inverse with K along all other inputs, by term and input, (leaves, n n)."""
+        self,
+        blocks: DeviceArray,
+        tables: list[list[DeviceArray]],
+        coefficients: list[DeviceArray],
+        start: int,
+        stop: int,
+    ) -> list[list[DeviceArray]]:
+        """Contract the inverse with K along all other inputs, by term and input, (leaves, n n).
+
+        Joint inputs have nothing of their own there; see `tables_form`.
+        """
         out = []
         for i, term in enumerate(tables):
             whole, parts = self._pairs(blocks, i, i), []
             for d in range(self.inputs):
+                if term[d].shape[1] > 1:
+                    parts.append(None)
+                    continue
                 value = whole
                 for e in reversed(range(self.inputs)):
-                    if e != d:
-                        part = term[e][self.intervals[e][start:stop]].reshape(stop - start, -1)
-                        value = _contract(value, part, 1 + e)
+                    if e == d:
+                        continue
+                    part = term[e][self.intervals[e][start:stop]]
+                    if part.shape[1] == 1:
+                        value = _contract(value, part[:, 0], 1 + e)
+                    else:
+                        value = _contract_all(value, part, 1 + e)
+                if value.ndim > 2:  # tables of joint inputs, the last one's first
+                    weights = coefficients[i].reshape([n for n in coefficients[i].shape if n > 1])
+                    weights = permute(weights, list(reversed(range(weights.ndim))))
+                    value = (value.reshape(*value.shape[:2], -1) @ weights.reshape(-1, 1))[..., 0]
                 parts.append(value)
             out.append(parts)
         return out
+
+    def tables_form(
+        self, blocks: DeviceArray, tables: list[DeviceArray], i: int, start: int, stop: int
+    ) -> DeviceArray:
+        """Contract the inverse with products of tables along all inputs, summed over leaves."""
+        return self.apply(tables, self._pairs(blocks, i, i), start, stop, turn=True).sum(0)
 
     def expand(
         self, blocks: DeviceArray, tables: list[list[DeviceArray]], start: int, stop: int
@@ -244,8 +269,9 @@ class Leaves:
         where, inside = [], None
         for d, (edges, p) in enumerate(zip(self.tree.leaf_intervals, powers, strict=True)):
             place = np.arange(self.lengths[d] * p)
-            index = edges[:-1, None] * p + place
-            good = index < edges[1:, None] * p
+            begin, cells = edges - self.pads[d], self.tree.cells[d] - 2 * self.pads[d]
+            index = begin[:-1, None] * p + place
+            good = (index >= 0) & (index < np.minimum(begin[1:, None], cells) * p)
             interval = self.tree.leaves[start:stop, d]
             shape = [stop - start, *([1] * self.inputs)]
             shape[1 + d] = len(place)
@@ -264,6 +290,14 @@ def _contract(value: DeviceArray, vector: DeviceArray, axis: int) -> DeviceArray
     shape = [len(vector), *([1] * (value.ndim - 1))]
     shape[axis] = vector.shape[1]
     return (value * vector.reshape(shape)).sum(axis)
+
+
+def _contract_all(value: DeviceArray, part: DeviceArray, axis: int) -> DeviceArray:
+    """Contract one axis with several vectors per leaf, (leaves, vectors, n), which go last."""
+    order = [*(d for d in range(value.ndim) if d != axis), axis]
+    moved = permute(value, order)
+    flat = moved.reshape(len(moved), -1, moved.shape[-1]) @ permute(part, [0, 2, 1])
+    return flat.reshape(*moved.shape[:-1], part.shape[1])
 
 
 def permute(array: DeviceArray, order: list[int]) -> DeviceArray:

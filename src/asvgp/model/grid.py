@@ -82,7 +82,7 @@ class GridEngine:
     def prior(self, kernel: Kernel) -> GridPrior:
         """Return K at the given hyperparameters; the last one is kept."""
         if self._prior is None or self._prior.kernel is not kernel:
-            self._prior = GridPrior(self.plan, kernel)
+            self._prior = GridPrior(self.plan, kernel, self.tables)
         return self._prior
 
     def factor(self, kernel: Kernel, likelihood: NoiseModel, remember: bool = True) -> GridFactored:
@@ -109,7 +109,7 @@ class GridEngine:
             return DenseFactor(self.statistics.column_gram / noise + columns)
         columns, leaves = self.device.move(columns), self.tables.leaves
         stiffness = leaves.stiffness(prior.axes)
-        scales = [1.0 / term.variance for term in prior.terms]
+        scales = [self.device.move(term.coefficients / term.variance) for term in prior.terms]
         gram = self.gram  # before there are threads
 
         def elements(start: int, stop: int) -> DeviceArray:
@@ -166,14 +166,14 @@ class GridFactored(CoefficientFactored["GridEngine", GridPrior]):
         engine, prior, sums = self.engine, self.prior, self._inverse_sums
         terms, columns = engine.tables.split(self.mean)
         out = {}
-        main = zip(engine.plan.terms, prior.terms, terms, sums.terms, strict=True)
-        for number, part, mean, inverse in main:
-            out[number] = part.forms(mean, inverse, engine.outputs)
+        main = zip(engine.plan.terms, prior.terms, terms, sums.terms, sums.tables, strict=True)
+        for number, part, mean, inverse, tables in main:
+            out[number] = part.forms(mean, inverse, tables, engine.outputs)
         for number, part, where in zip(
             engine.plan.smooths, prior.smooths, prior.columns, strict=True
         ):
             inverse = [part.windows(sums.columns[where, where])]
-            out[number] = part.forms(columns[where], inverse, engine.outputs)
+            out[number] = part.forms(columns[where], inverse, np.empty(0), engine.outputs)
         return out
 
     @property
@@ -185,7 +185,7 @@ class GridFactored(CoefficientFactored["GridEngine", GridPrior]):
     def _inverse_sums(self) -> InverseSums:
         factor = self.solution.factor
         if isinstance(factor, DenseFactor):
-            return InverseSums([], factor.inverse())
+            return InverseSums([], [], factor.inverse())
         return inverse_sums(self.engine.tables, self.prior, factor)
 
     def component_freedoms(self) -> Array:

@@ -20,7 +20,8 @@ from asvgp.model.grid_tables import GridTables
 class InverseSums(NamedTuple):
     """P^-1 as the gradient needs it."""
 
-    terms: list[list[Window]]  # by term and input, P^-1 times K along all other inputs
+    terms: list[list[Window | None]]  # by term and input, P^-1 times K along all other inputs
+    tables: list[Array]  # by term, P^-1 times products of tables: joint kernels only
     columns: Array  # P^-1 of the global columns
 
 
@@ -36,27 +37,38 @@ def inverse_sums(tables: GridTables, prior: GridPrior, factor: Factor) -> Invers
     """Contract P^-1 with K, by one selected inversion."""
     leaves, device, columns = tables.leaves, tables.device, tables.plan.columns
     stiffness = leaves.stiffness(prior.axes)
-    sums = [
-        [device.zeros((len(table), table.shape[1] ** 2)) for table in term] for term in stiffness
-    ]
+    coefficients = [device.move(term.coefficients) for term in prior.terms]
+    sums = [[device.zeros((len(table), table.shape[2])) for table in term] for term in stiffness]
+    forms = [device.zeros(tuple(table.shape[1] for table in term)) for term in stiffness]
     of_columns = np.zeros((columns, columns))
     lock = Lock()  # leaves come from several threads
 
     def consume(start: int, stop: int, blocks: DeviceArray) -> None:
-        parts = leaves.contract(blocks, stiffness, start, stop)
+        parts = leaves.contract(blocks, stiffness, coefficients, start, stop)
+        joint = {
+            i: leaves.tables_form(blocks, stiffness[i], i, start, stop)
+            for i, term in enumerate(prior.terms)
+            if term.joint
+        }
         with lock:
             for total, part in zip(sums, parts, strict=True):
                 for d in range(leaves.inputs):
-                    add_rows(total[d], leaves.intervals[d][start:stop], part[d])
+                    if part[d] is not None:
+                        add_rows(total[d], leaves.intervals[d][start:stop], part[d])
+            for i, form in joint.items():
+                forms[i] += form
         if start == 0 and columns:
             of_columns[:] = device.back(blocks[0, -columns:, -columns:])
 
     factor.selected_inverse(consume)
     windows = [
-        [_window(tables, i, d, device.back(total)) for d, total in enumerate(term)]
+        [
+            None if stiffness[i][d].shape[1] > 1 else _window(tables, i, d, device.back(total))
+            for d, total in enumerate(term)
+        ]
         for i, term in enumerate(sums)
     ]
-    return InverseSums(windows, of_columns)
+    return InverseSums(windows, [device.back(form) for form in forms], of_columns)
 
 
 def _window(tables: GridTables, number: int, d: int, sums: Array) -> Window:
@@ -64,10 +76,11 @@ def _window(tables: GridTables, number: int, d: int, sums: Array) -> Window:
     leaves, axis = tables.leaves, tables.axes[number][d]
     n, size = leaves.shapes[number][d], axis.degree + 1
     by_interval = sums.reshape(-1, n, n)
-    start = by_interval[0, :size, :size]
+    interval, place = leaves.spline_cells(d, number)
+    first = slice(place[0], place[0] + size)
+    start = by_interval[interval[0], first, first]
     if axis.process is None:
         return np.zeros((1, 1)), start
-    interval, place = leaves.spline_cells(d, number)
     total = np.empty((size, size))
     for i in range(size):
         for j in range(size):

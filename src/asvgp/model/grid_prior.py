@@ -1,13 +1,15 @@
 """K over several inputs, one object per component.
 
-A component of the main block is a product over inputs times 1 / variance, so that everything
-about its K alone is done input by input. A smooth has one input, and its functions are global
-columns. What the rest of the model asks of either is in the methods below: a component whose K
-is of another kind needs a class with the same ones.
+A component of the main block is a product times 1 / variance of *units*: processes over one input,
+or joint kernels over several. Everything about its K alone is done unit by unit. A smooth has one
+input, and its functions are global columns. What the rest of the model asks of either is in the
+methods below: a component whose K is of another kind needs a class with the same ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import pairwise
 from math import log, prod
 from typing import NamedTuple
@@ -15,10 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.kernels import Kernel
+from asvgp.kernels import Component, JointMatern, Kernel, Product
 from asvgp.model.axis import Axis
 from asvgp.model.devices import Device, DeviceArray
 from asvgp.model.elements import permute
+from asvgp.model.grid_tables import GridTables
+from asvgp.model.joint import JointPrior
 from asvgp.model.plan import Plan
 
 Window = tuple[Array, Array]  # a form summed over the cells of a spline, and at its first cell
@@ -33,45 +37,108 @@ class TermForms(NamedTuple):
 
 
 class ComponentPrior:
-    """K of a component: a Kronecker product of K along the axes, over its variance."""
+    """K of a component: a Kronecker product of K along the axes, over its variance.
 
-    def __init__(self, axes: list[Axis], variance: float):
+    The factors are its *units*, each over one input or jointly over several, in the order of the
+    kernel's parameters; ``places`` are their inputs.
+    """
+
+    def __init__(
+        self,
+        axes: list[Axis],
+        variance: float,
+        units: Sequence[Axis | JointPrior] | None = None,
+        places: Sequence[tuple[int, ...]] | None = None,
+    ):
         self.axes, self.variance = axes, variance
+        self.units = list(axes) if units is None else list(units)
+        self.places = [(d,) for d in range(len(axes))] if places is None else list(places)
         self.size = prod(axis.count for axis in axes)
+
+    @property
+    def joint(self) -> bool:
+        """True if some unit is joint over several inputs."""
+        return any(isinstance(unit, JointPrior) for unit in self.units)
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """Factors of products of tables of K at variance one, with an axis per input."""
+        return self._coefficients(range(len(self.units)))
+
+    def _coefficients(self, numbers: Iterable[int]) -> Array:
+        """Return the coefficients of some units; there is one along the inputs of others."""
+        out = np.ones((1,) * len(self.axes))
+        for number in numbers:
+            unit, places = self.units[number], self.places[number]
+            if isinstance(unit, JointPrior):
+                shape = [1] * len(self.axes)
+                for d, size in zip(places, unit.coefficients.shape, strict=True):
+                    shape[d] = size
+                out = out * unit.coefficients.transpose(np.argsort(places)).reshape(shape)
+        return out
 
     @property
     def log_det(self) -> float:
         """``log|K|``."""
-        along = sum(self.size / axis.count * axis.log_det for axis in self.axes)
+        along = sum(self.size / unit.count * unit.log_det for unit in self.units)
         return along - self.size * log(self.variance)
 
-    def forms(self, mean: Array, inverse: list[Window], outputs: int) -> TermForms:
+    def forms(
+        self, mean: Array, inverse: Sequence[Window | None], tables: Array, outputs: int
+    ) -> TermForms:
         """Return the forms of K with P^-1 and with the mean.
 
         ``mean`` is (n_1, ..., n_D, outputs). ``inverse`` is P^-1 against K of all inputs but one,
-        for that one each.
+        for that one each; ``tables`` is P^-1 against products of the tables of joint units.
         """
         scale = 1.0 / self.variance
         trace = energy = 0.0
         slopes = []
-        for d, axis in enumerate(self.axes):
-            total, start = inverse[d]
-            first = np.moveaxis(mean, d, 0)
-            applied = first
-            for e, other in enumerate(self.axes):
-                if e != d:
-                    applied = _apply(other, applied, e + (e < d))
-            rows = first.reshape(axis.count, -1), applied.reshape(axis.count, -1)
-            mean_total, mean_start = pair_sums(*rows, axis)
-            if d == 0:
-                trace = scale * axis.form(total, start)
-                energy = scale * axis.form(mean_total, mean_start)
-            if axis.process is not None:
-                form = axis.d_form(outputs * total + mean_total, outputs * start + mean_start)
-                d_log_det = self.size / axis.count * axis.d_log_det
+        for number, (unit, places) in enumerate(zip(self.units, self.places, strict=True)):
+            applied = self._applied(mean, number)
+            if isinstance(unit, JointPrior):
+                of_inverse = self._of_unit(tables, number)
+                of_mean = unit.table_forms(mean, applied, places)
+                own = float(np.sum(unit.coefficients * of_inverse))
+                own_energy = float(np.sum(unit.coefficients * of_mean))
+                form = unit.combined(outputs * of_inverse + of_mean)
+            else:
+                (d,) = places
+                total, start = inverse[d] or (np.empty(0), np.empty(0))
+                left, right = (
+                    np.moveaxis(each, d, 0).reshape(unit.count, -1) for each in (mean, applied)
+                )
+                mean_total, mean_start = pair_sums(left, right, unit)
+                own = unit.form(total, start)
+                own_energy = unit.form(mean_total, mean_start)
+                form = np.empty(0)
+                if unit.process is not None:
+                    form = unit.d_form(outputs * total + mean_total, outputs * start + mean_start)
+            if number == 0:
+                trace, energy = scale * own, scale * own_energy
+            if unit.process is not None:
+                d_log_det = self.size / unit.count * unit.d_log_det
                 slopes.append(0.5 * (outputs * d_log_det - scale * form))
         slopes.append(np.array([0.5 * (outputs * (trace - self.size) + energy)]))
         return TermForms(trace, energy, np.concatenate(slopes))
+
+    def _applied(self, tensor: Array, number: int) -> Array:
+        """Multiply a tensor by K of all units but one."""
+        for other, (unit, places) in enumerate(zip(self.units, self.places, strict=True)):
+            if other == number:
+                continue
+            if isinstance(unit, JointPrior):
+                tensor = unit.apply(tensor, places)
+            else:
+                tensor = _apply(unit, tensor, places[0])
+        return tensor
+
+    def _of_unit(self, tables: Array, number: int) -> Array:
+        """Return forms of the tables of one joint unit, those of others being combined."""
+        others = self._coefficients(n for n in range(len(self.units)) if n != number)
+        places = self.places[number]
+        rest = tuple(d for d in range(len(self.axes)) if d not in places)
+        return (tables * others).sum(axis=rest).transpose(np.argsort(np.argsort(places)))
 
 
 class TermPrior(ComponentPrior):
@@ -85,20 +152,42 @@ class TermPrior(ComponentPrior):
         ``moments`` are interleaved; ``weight`` is the sum of the weights.
         """
         # tr(K^-1 G) of variance one is a sum of moments times products of polynomials.
-        polynomials = [device.move(axis.variance_polynomials) for axis in self.axes]
-        slopes, trace = [], 0.0
-        for d, axis in enumerate(self.axes):
-            along = moments
-            for e in reversed(range(len(self.axes))):
-                if e != d:
-                    order = [*(i for i in range(along.ndim) if i != e), e]
-                    along = permute(along, order) @ polynomials[e]
-            trace, d_trace = axis.trace(device.back(along))
-            slopes.append(-self.variance * d_trace)
-            if not derivatives:
-                return self.variance * max(weight - trace, 0.0), np.empty(0)
-        missed = self.variance * max(weight - trace, 0.0)
+        if derivatives:  # of a joint unit: before its inverse is found without them
+            traces = [self._trace(moments, device, number, True) for number in self._joint_first]
+        else:
+            traces = [self._trace(moments, device, self._joint_first[0], False)]
+        missed = self.variance * max(weight - traces[0][0], 0.0)
+        if not derivatives:
+            return missed, np.empty(0)
+        by_unit = dict(zip(self._joint_first, traces, strict=True))
+        slopes = [-self.variance * by_unit[number][1] for number in range(len(self.units))]
         return missed, np.concatenate([*slopes, [missed]])
+
+    @property
+    def _joint_first(self) -> list[int]:
+        return sorted(
+            range(len(self.units)), key=lambda n: not isinstance(self.units[n], JointPrior)
+        )
+
+    def _trace(
+        self, moments: DeviceArray, device: Device, number: int, derivatives: bool
+    ) -> tuple[float, Array]:
+        """Return ``tr(K^-1 G)`` at variance one, and its derivatives by a unit's parameters."""
+        along, left = moments, list(range(len(self.axes)))
+        for other, (unit, places) in enumerate(zip(self.units, self.places, strict=True)):
+            if other == number:
+                continue
+            rest = [d for d in left if d not in places]
+            order = [left.index(d) for d in (*rest, *places)]
+            polynomial = device.move(np.ascontiguousarray(unit.variance_polynomials).ravel())
+            moved = permute(along, order)
+            along = moved.reshape(*moved.shape[: len(rest)], -1) @ polynomial
+            left = rest
+        unit, places = self.units[number], self.places[number]
+        if not isinstance(unit, JointPrior):
+            return unit.trace(device.back(along))
+        order = [left.index(d) for d in places]
+        return unit.trace(along if order == sorted(order) else permute(along, order), derivatives)
 
 
 class SmoothPrior(ComponentPrior):
@@ -134,12 +223,12 @@ class SmoothPrior(ComponentPrior):
 class GridPrior:
     """K at some hyperparameters: the terms of the main block, and the smooths."""
 
-    def __init__(self, plan: Plan, kernel: Kernel):
+    def __init__(self, plan: Plan, kernel: Kernel, tables: GridTables):
         self.plan, self.kernel = plan, kernel
         components = kernel.components
         self.terms = [
-            TermPrior(axes, components[number].variance)
-            for axes, number in zip(plan.axes(kernel), plan.terms, strict=True)
+            _term(axes, components[term], plan.inputs, tables, number)
+            for number, (axes, term) in enumerate(zip(plan.axes(kernel), plan.terms, strict=True))
         ]
         self.smooths = [
             SmoothPrior([axis], components[number].variance)
@@ -161,6 +250,30 @@ class GridPrior:
         """Places of each smooth among the global columns."""
         edges = np.cumsum([0, *(smooth.size for smooth in self.smooths)]).tolist()
         return [slice(*pair) for pair in pairwise(edges)]
+
+
+def _term(
+    axes: list[Axis],
+    component: Component | Product,
+    inputs: Sequence[int],
+    tables: GridTables,
+    number: int,
+) -> TermPrior:
+    """Return K of a component on axes along the inputs."""
+    units: list[Axis | JointPrior] = []
+    places: list[tuple[int, ...]] = []
+    for i, factor in enumerate(component.factors):
+        if isinstance(factor, JointMatern):
+            units.append(JointPrior(factor, tables.joint[number][i]))
+            places.append(tuple(inputs.index(column) for column in factor.dim or ()))
+        else:
+            places.append((inputs.index(factor.dim),))
+            units.append(axes[places[-1][0]])
+    for d, axis in enumerate(axes):
+        if axis.process is None:
+            units.append(axis)
+            places.append((d,))
+    return TermPrior(axes, component.variance, units, places)
 
 
 def pair_sums(left: Array, right: Array, axis: Axis) -> Window:

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.kernels import Kernel
+from asvgp.kernels import JointMatern, Kernel
 from asvgp.linalg.multifrontal import Tree
 from asvgp.model.devices import Cpu, Device, DeviceArray
 from asvgp.model.elements import Leaves, permute
+from asvgp.model.joint import JointTables
 from asvgp.model.memory import Need, plan_need
 from asvgp.model.plan import Plan
 from asvgp.policies import MEMORY
@@ -50,6 +52,20 @@ class GridTables:
     def leaves(self) -> Leaves:
         """Tables of the leaves of the tree."""
         return Leaves(self.tree, self.axes, self.device.move)
+
+    @cached_property
+    def joint(self) -> list[dict[int, JointTables]]:
+        """Tables of the joint factors of every term, by the number of the factor."""
+        out = []
+        for term, axes in zip(self.plan.terms, self.axes, strict=True):
+            along: dict[Any, Any] = dict(zip(self.plan.inputs, axes, strict=True))
+            found = {}
+            for number, factor in enumerate(self.kernel.components[term].factors):
+                if isinstance(factor, JointMatern):
+                    own = [along[column] for column in factor.dim or ()]
+                    found[number] = JointTables(own, self.device)
+            out.append(found)
+        return out
 
     @cached_property
     def need(self) -> Need:

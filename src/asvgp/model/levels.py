@@ -53,7 +53,7 @@ def scale_of(process: Component) -> float:
 
 def longest_in_cells(processes: Iterable[Component]) -> float:
     """Return the longest lengthscale in cells that digits allow the product of some processes."""
-    power = sum(process.order + 1 for process in processes)
+    power = sum(process.least_degree for process in processes)
     return max(FIELD.longest_condition ** (0.5 / power), FIELD.shortest_length)
 
 

@@ -12,8 +12,11 @@ from typing import NamedTuple
 
 from asvgp.basis import Grid
 from asvgp.kernels import Kernel
+from asvgp.linalg.multifrontal import Space, symbolic
 from asvgp.linalg.multifrontal.disk import free_disk
+from asvgp.model.axis import Axis
 from asvgp.model.devices import Batched, Cpu, Device
+from asvgp.model.joint_axis import JointAxis
 from asvgp.model.levels import coarsened_plan, first_coarsening
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD, MEMORY
@@ -62,11 +65,25 @@ def plan_need(plan: Plan, kernel: Kernel, device: Device | None = None, limit: f
     inverse = 0 if batched else len(tree.leaves) * (block - columns) * block
     factors = max(cost.factor_peak, cost.inverse_peak) + cost.factor_nonzeros
     chunks = 3 * min(device.chunk, leaves)
-    total = 8.0 * (factors + (3 if batched else 1) * leaves + inverse + chunks + sums)
+    joint = sum(map(_joint_numbers, plan.axes(kernel)))
+    total = 8.0 * (factors + (3 if batched else 1) * leaves + inverse + chunks + sums + joint)
     if batched:
         return Need(MEMORY.batched_overhead * total, MEMORY.batched_overhead * total)
     rest = total - 8.0 * (cost.factor_held + cost.factor_nonzeros)
     return Need(total, rest, 16.0 * cost.factor_held)
+
+
+def _joint_numbers(axes: Sequence[Axis]) -> float:
+    """Return about how many numbers the elimination of a joint kernel's K alone holds at once."""
+    joint = [axis for axis in axes if isinstance(axis, JointAxis)]
+    if not joint:
+        return 0.0
+    beyond = tuple(axis.outer for axis in joint)
+    degrees = tuple(axis.degree for axis in joint)
+    space = Space(degrees, (0,) * len(joint), (), beyond, beyond)
+    tree = symbolic(tuple(axis.cells for axis in joint), (space,))
+    cost, leaves = tree.cost(padded=True), len(tree.leaves) * tree.leaf_index.shape[1] ** 2
+    return 5.0 * leaves + 3.0 * cost.factor_held + 2.0 * cost.inverse_peak
 
 
 # ------------------------------------------------------------ joint covariances

@@ -35,6 +35,7 @@ class Plan:
     smooth_degrees: tuple[int, ...] = ()
     effects: int = 0  # number of fixed effects, the last columns
     names: tuple[str, ...] | None = None  # of all columns of X, for messages
+    outer: tuple[tuple[int, ...], ...] = ()  # cells beyond the data, of joint terms, as ``levels``
 
     @property
     def columns(self) -> int:
@@ -76,16 +77,25 @@ class Plan:
         """Return the name of a column of X, or its number where there are no names."""
         return number if self.names is None else self.names[number]
 
+    @property
+    def pads(self) -> tuple[int, ...]:
+        """Cells beyond the data at both ends of every input: those of the widest term."""
+        if not self.outer:
+            return (0,) * len(self.inputs)
+        return tuple(map(max, zip(*self.outer, strict=True)))
+
     def axes(self, kernel: Kernel) -> list[list[Axis]]:
         """Return the axes of every term of the main block, with a kernel's hyperparameters."""
         out = []
-        for term, degrees, levels in zip(self.terms, self.degrees, self.levels, strict=True):
-            processes = {process.dim: process for process in kernel.components[term].factors}
+        beyond = self.outer or ((0,) * len(self.inputs),) * len(self.terms)
+        rows = zip(self.terms, self.degrees, self.levels, beyond, strict=True)
+        for term, degrees, levels, outer in rows:
+            processes = {process.dim: process for process in kernel.components[term].along}
             out.append(
                 [
-                    axis_of(processes.get(column), grid, degree, level, power)
-                    for column, grid, degree, level, power in zip(
-                        self.inputs, self.grids, degrees, levels, self.powers, strict=True
+                    axis_of(processes.get(column), grid, degree, level, power, cells)
+                    for column, grid, degree, level, power, cells in zip(
+                        self.inputs, self.grids, degrees, levels, self.powers, outer, strict=True
                     )
                 ]
             )
@@ -107,18 +117,23 @@ class Plan:
 
     def spaces(self, kernel: Kernel) -> tuple[Space, ...]:
         """Return the terms' functions as the elimination sees them."""
+        circles = tuple(d for d, grid in enumerate(self.grids) if grid.cyclic)
+        padded = {"pads": self.pads} if any(self.pads) else {}
         return tuple(
             Space(
                 tuple(None if axis.process is None else axis.degree for axis in axes),
                 tuple(axis.level for axis in axes),
-                tuple(d for d, grid in enumerate(self.grids) if grid.cyclic),
+                circles,
+                **padded,
+                outer=tuple(axis.outer for axis in axes) if padded else (),
             )
             for axes in self.axes(kernel)
         )
 
     def tree(self, kernel: Kernel) -> Tree:
         """Return the symbolic elimination."""
-        cells = tuple(grid.cells for grid in self.grids)
+        pairs = zip(self.grids, self.pads, strict=True)
+        cells = tuple(grid.cells + 2 * pad for grid, pad in pairs)
         return symbolic(cells, self.spaces(kernel), self.columns)
 
     def counts(self, kernel: Kernel) -> list[int]:

@@ -94,7 +94,7 @@ def components(
                 most = float(np.abs(surface.mean).max()) or 1.0
                 image = draw_surface(panel, surface, False, (-most, most))
                 colour_bar(panel, image, label)
-                if others := [f.dim for f in view.layout.kernel.components[number].factors[2:]]:
+                if others := [f.dim for f in view.layout.kernel.components[number].along[2:]]:
                     where = f" at {view.in_words({dim: held[dim] for dim in others})}"
             else:
                 _effect(panel, view, part, over, columns, factor)
@@ -112,7 +112,7 @@ def terms(view: View, columns) -> list[tuple]:
     """Return number, term, and its inputs: one input, a pair, or the number of a column."""
     kernel, named, out = view.layout.kernel, view.gp.kernel_, []
     for number, (own, part) in enumerate(zip(kernel.components, named.components, strict=True)):
-        dims = list(dict.fromkeys(factor.dim for factor in own.factors))
+        dims = list(dict.fromkeys(process.dim for process in own.along))
         if len(dims) == 1:
             dim = view.layout.input if dims[0] is None else dims[0]
             out.append((number, part, view.inputs[dim]))

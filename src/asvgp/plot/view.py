@@ -287,7 +287,7 @@ class FieldView(View[GridPosterior]):
         return [
             (
                 scale_of(axis.process) / axis.grid.spacing,
-                f"{term + 1} {type(axis.process).__name__} along {self.naming(axis.process.dim)}",
+                f"{term + 1} {axis.process.written_name} along {self.naming(axis.process.dim)}",
             )
             for term, axes in numbered
             for axis in axes
@@ -354,6 +354,6 @@ def term_name(part) -> str:
     if len(part.factors) > 1:
         over = ["" if f.dim is None else f"({f.dim})" for f in part.factors]
         pairs = zip(part.factors, over, strict=True)
-        return " × ".join(type(factor).__name__ + dim for factor, dim in pairs)
+        return " × ".join(factor.written_name + dim for factor, dim in pairs)
     scale = part.scales[0]
-    return f"{type(part).__name__}, {scale} {worded(getattr(part, scale), 3)}"
+    return f"{part.written_name}, {scale} {worded(getattr(part, scale), 3)}"

@@ -8,8 +8,9 @@ functions, so its variance takes a solve with P.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from asvgp.model.axis import Axis
 from asvgp.model.closed import ClosedAxis
 from asvgp.model.grid import GridEngine
 from asvgp.model.grid_prior import GridPrior
+from asvgp.model.joint import JointPrior
+from asvgp.model.joint_axis import JointAxis
 from asvgp.model.memory import joint_step
 from asvgp.model.series.terms import Season
 from asvgp.posterior.around import around_averages
@@ -25,6 +28,9 @@ from asvgp.posterior.averages import Chain, Pieces
 from asvgp.posterior.posterior import GridPoints
 from asvgp.posterior.series_averages import SecondIntegral
 from asvgp.posterior.tails import Splines, in_splines
+
+_NODES = {2: 48, 3: 24}  # along every input, for variances of averages under a joint kernel
+_NODES_BETWEEN = 5  # the same for covariances between boxes
 
 
 class IntervalAverages:
@@ -88,8 +94,76 @@ class CircleAverages:
         return self._integral.covariances(self.low, self.high), captured
 
 
-def averages_along(axis: Axis, start: Array, stop: Array) -> IntervalAverages | CircleAverages:
+class JointAverages:
+    """Averages of a joint kernel's splines along one of its inputs."""
+
+    def __init__(self, axis: JointAxis, start: Array, stop: Array):
+        self.low, self.high = np.minimum(start, stop), np.maximum(start, stop)
+        self.weights = axis.averages(self.low, self.high)
+
+
+class JointBoxes:
+    """Averages of a joint kernel over boxes: what the prior has of them, and the splines."""
+
+    def __init__(self, unit: JointPrior, along: Sequence[Any]):
+        self.unit, self.process = unit, unit.process
+        self.low, self.high = (
+            np.stack([getattr(each, side) for each in along], axis=1) for side in ("low", "high")
+        )
+        weights = np.ones((len(self.low), 1))
+        for each in along:
+            shape = len(weights), weights.shape[1] * each.weights.shape[1]
+            weights = (weights[:, :, None] * each.weights[:, None, :]).reshape(shape)
+        self.weights = weights
+
+    def variances(self) -> tuple[Array, Array]:
+        """Return prior variances (m,), and what the splines have of them."""
+        captured = np.einsum("mi,im->m", self.weights, self.unit.solve(self.weights.T))
+        return self._prior(), captured
+
+    def _prior(self) -> Array:
+        """Return prior variances, from the density of the distance between two points of a box."""
+        D = self.low.shape[1]
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES[D])
+        t = 0.25 * (nodes + 1.0) ** 2  # denser where points are near each other
+        weights = weights * 0.5 * (nodes + 1.0) * 2.0 * (1.0 - t)
+        sides = [t, np.concatenate([t, -t])] if D == 2 else [t] * D  # which a rotation parts
+        halves = [weights, np.concatenate([weights, weights]) / 2.0] if D == 2 else [weights] * D
+        lag = np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, D)
+        weight = np.ones(1)
+        for each in halves:
+            weight = np.kron(weight, each)
+        widths = self.high - self.low
+        return np.array([weight @ self.process.covariance(lag * width) for width in widths])
+
+    def covariances(self) -> tuple[Array, Array]:
+        """Return prior covariances (m, m), and what the splines have of them.
+
+        Those of the prior between different boxes are means over a few points of each.
+        """
+        captured = self.weights @ self.unit.solve(self.weights.T)
+        D, m = self.low.shape[1], len(self.low)
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES_BETWEEN)
+        grid = np.stack(np.meshgrid(*[0.5 * (nodes + 1.0)] * D, indexing="ij"), axis=-1)
+        grid, weight = grid.reshape(-1, D), np.ones(1)
+        for _ in range(D):
+            weight = np.kron(weight, 0.5 * weights)
+        points = self.low[:, None] + (self.high - self.low)[:, None] * grid
+        prior = np.empty((m, m))
+        for i in range(m):
+            lag = points[i][:, None, None] - points[None, i:]
+            values = np.einsum("a,b,ajb->j", weight, weight, self.process.covariance(lag))
+            prior[i, i:] = prior[i:, i] = values
+        np.fill_diagonal(prior, self._prior())
+        return prior, captured
+
+
+def averages_along(
+    axis: Axis, start: Array, stop: Array
+) -> IntervalAverages | CircleAverages | JointAverages:
     """Return averages over intervals of an axis."""
+    if isinstance(axis, JointAxis):
+        return JointAverages(axis, start, stop)
     if isinstance(axis, ClosedAxis):
         return CircleAverages(axis, start, stop)
     return IntervalAverages(axis, start, stop)
@@ -178,10 +252,13 @@ class BoxAverages:
         """Return the prior variance or covariance that the splines miss, and all of it."""
         shape = (self.count, self.count) if covariance else self.count
         missed, prior = np.zeros(shape), np.zeros(shape)
-        terms = [
-            (self.prior.terms[number].variance, along_inputs)
-            for number, along_inputs in self.main.items()
-        ]
+        terms: list[tuple[float, list]] = []
+        for number, along_inputs in self.main.items():
+            term, parts = self.prior.terms[number], []
+            for unit, places in zip(term.units, term.places, strict=True):
+                own = [along_inputs[d] for d in places]
+                parts.append(JointBoxes(unit, own) if isinstance(unit, JointPrior) else own[0])
+            terms.append((term.variance, parts))
         terms += [(self.prior.smooths[j].variance, [part]) for j, part in self.smooths.items()]
         for variance, along_inputs in terms:
             whole, captured = np.full(shape, variance), np.full(shape, variance)

@@ -8,8 +8,9 @@ terms' uncertainty, joint covariances) goes by `asvgp.posterior.grid_rows`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,14 @@ from asvgp.basis import Array, Grid
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Likelihood, likelihood_of
 from asvgp.linalg.cells.polynomial import bilinear, evaluate
+from asvgp.linalg.multifrontal import Tree
 from asvgp.model.axis import Axis
 from asvgp.model.bound import upper_bound
 from asvgp.model.devices import Cpu, Device, device_for
 from asvgp.model.grid import GridEngine, GridFactored
 from asvgp.model.grid_inverse import CellInverse
+from asvgp.model.joint import JointPrior
+from asvgp.model.memory import joint_step
 from asvgp.posterior.boxes import BoxAverages
 from asvgp.posterior.grid_rows import Functionals, Rows, covariance, outer
 from asvgp.posterior.posterior import FittedValues, GridPoints, Posterior, lift_diagonal
@@ -244,8 +248,10 @@ class GridPosterior(Posterior[GridPoints]):
         out = np.zeros(len(points))
         for term in self.prior.terms:
             part = np.ones(len(points))
-            for d, axis in enumerate(term.axes):
-                part *= _line(axis, points.main[:, d])
+            for unit, places in zip(term.units, term.places, strict=True):
+                x = points.main[:, list(places)]
+                grids = [self.plan.grids[d] for d in places]
+                part *= _captured(unit, x, grids)
             out += term.variance * (1.0 - part)
         return out
 
@@ -260,11 +266,7 @@ class GridPosterior(Posterior[GridPoints]):
 
     def _locate(self, x: Array) -> tuple[np.ndarray, Array]:
         """Return flat cell numbers and local coordinates, of points moved inside the domain."""
-        cells, s = np.zeros(len(x), dtype=np.int64), np.empty((len(x), x.shape[1]))
-        for d, grid in enumerate(self.plan.grids):
-            cell, s[:, d] = grid.locate(grid.inside(x[:, d]))
-            cells = cells * grid.cells + cell
-        return cells, s
+        return _located(self.plan.grids, x)
 
     def _outside(self, x: Array) -> np.ndarray:
         out = np.zeros(len(x), dtype=bool)
@@ -290,9 +292,9 @@ class GridPosterior(Posterior[GridPoints]):
         n = len(points)
         mean, (quadratic, missed) = np.empty((self.outputs, n)), np.empty((2, n * variance))
         if variance:  # before there are threads
-            self._quadratic(
-                Functionals(self.engine, self.prior, points.take(slice(0, 0)), order, component)
-            )
+            nothing = points.take(slice(0, 0))
+            none = Functionals(self.engine, self.prior, nothing, order, component)
+            self._quadratic(none), none.missed
 
         def share(start: int, stop: int) -> None:
             for begin in range(start, stop, _CHUNK):
@@ -373,6 +375,8 @@ class GridPosterior(Posterior[GridPoints]):
         out = np.zeros(len(rows.points))
         if rows.main:
             leaf, index, weights = self._on_leaves(rows)
+            if (leaf < 0).any():
+                return self._quadratic_by_parts(rows, leaf < 0)
             main = index, weights
             out += _bilinear(self._leaf_inverse, leaf, *main, *main)
             if rows.index.shape[1]:
@@ -381,6 +385,24 @@ class GridPosterior(Posterior[GridPoints]):
                 out += 2.0 * part
         if rows.index.shape[1]:
             out += self._of_columns(rows)
+        return out
+
+    def _quadratic_by_parts(self, rows: Functionals, scattered: np.ndarray) -> Array:
+        """Return ``phi' P^-1 phi`` of rows, some of whose functions are on no leaf together.
+
+        Beyond the data, that is, where terms have splines on cells of their own: these take a
+        solution each.
+        """
+        out, every = np.empty(len(scattered)), np.arange(len(scattered))
+        out[~scattered] = self._quadratic(rows.take(every[~scattered]))
+        matrix = rows.matrix[every[scattered]]
+        step = joint_step(matrix.shape[0], self.engine.size)
+        parts = []
+        for start in range(0, matrix.shape[0], step):
+            chunk = matrix[start : start + step]
+            solved = self.factored.solve(chunk.T.toarray(order="C"))
+            parts.append(chunk.multiply(solved.T).sum(axis=1))
+        out[scattered] = np.concatenate(parts)
         return out
 
     def _of_columns(self, rows: Functionals, absolute: bool = False) -> Array:
@@ -417,13 +439,25 @@ class GridPosterior(Posterior[GridPoints]):
         return out
 
     def _on_leaves(self, rows: Functionals) -> tuple[np.ndarray, np.ndarray, Array]:
-        """Return the leaf of every row, and its functions there with their weights, (n, w)."""
+        """Return the leaf of every row, and its functions there with their weights, (n, w).
+
+        It is -1 beyond the data where the functions of the terms have no leaf in common.
+        """
         leaves, tree, x = self.engine.tables.leaves, self.engine.tables.tree, rows.points.main
-        intervals = []
+        index, weights, places, together = [], [], [], np.full(len(x), True)
         for d, grid in enumerate(self.plan.grids):
             cell, _ = grid.locate(grid.inside(x[:, d]))
-            intervals.append(np.searchsorted(tree.leaf_intervals[d], cell, "right") - 1)
-        index, weights = [], []
+            inside = grid.holds(x[:, d])
+            cells = [
+                np.where(inside, cell + self.plan.pads[d], tree_cell(tree, number, d, along[d]))
+                for number, along in rows.main
+            ]
+            together &= np.all(np.stack(cells) == cells[0], axis=0)
+            places.append(cells[0])
+        intervals = [
+            np.searchsorted(edges, cell, "right") - 1
+            for edges, cell in zip(tree.leaf_intervals, places, strict=True)
+        ]
         for number, along_inputs in rows.main:
             local = []
             for d, row in enumerate(along_inputs):
@@ -433,7 +467,7 @@ class GridPosterior(Posterior[GridPoints]):
             place, weight = outer(local, leaves.shapes[number])
             index.append(place + leaves.offsets[number])
             weights.append(weight)
-        leaf = self._leaf_numbers[tuple(intervals)]
+        leaf = np.where(together, self._leaf_numbers[tuple(intervals)], -1)
         return leaf, np.concatenate(index, axis=1), np.concatenate(weights, axis=1)
 
     def covariance(
@@ -481,14 +515,32 @@ def _evaluate(table: Array, sizes: Array, cells: np.ndarray, s: Array, out: Arra
     each_share(len(cells), share)
 
 
-def _line(axis: Axis, x: Array) -> Array:
-    """Return ``phi' K^-1 phi`` along one input, at points moved inside the domain."""
-    grid: Grid = axis.fine
-    cells, s = grid.locate(grid.inside(x))
-    table = axis.variance_polynomials.reshape(grid.cells, -1)
+def _captured(unit: Axis | JointPrior, x: Array, grids: list[Grid]) -> Array:
+    """Return ``phi' K^-1 phi`` of a unit, at points (n, inputs) moved inside the domain."""
+    cells, s = _located(grids, x)
+    counts, tensor = [grid.cells for grid in grids], unit.variance_polynomials
+    sizes = np.array([n // count for n, count in zip(tensor.shape, counts, strict=True)])
+    tensor = tensor.reshape([n for pair in zip(counts, sizes, strict=True) for n in pair])
+    order = [*range(0, 2 * len(grids), 2), *range(1, 2 * len(grids), 2)]
+    table = np.ascontiguousarray(tensor.transpose(order)).reshape(prod(counts), -1)
     out = np.empty(len(x))
-    _evaluate(table, np.array([table.shape[1]]), cells, s[:, None], out)
+    _evaluate(table, sizes, cells, s, out)
     return out
+
+
+def _located(grids: Sequence[Grid], x: Array) -> tuple[np.ndarray, Array]:
+    """Return flat cell numbers and local coordinates, of points moved inside the domain."""
+    cells, s = np.zeros(len(x), dtype=np.int64), np.empty((len(x), x.shape[1]))
+    for d, grid in enumerate(grids):
+        cell, s[:, d] = grid.locate(grid.inside(x[:, d]))
+        cells = cells * grid.cells + cell
+    return cells, s
+
+
+def tree_cell(tree: Tree, number: int, d: int, row: Rows) -> np.ndarray:
+    """Return the finest cell where the cell begins that rows of a term along an input act on."""
+    edges = tree.spaces[number].lines(tree.cells)[d].edges
+    return edges[np.minimum(row.first, len(edges) - 2)].astype(np.int64)
 
 
 def _bilinear(blocks: Array, block: np.ndarray, i, u: Array, j, v: Array) -> Array:

@@ -16,6 +16,8 @@ from asvgp.basis import Array, bspline_coefficients
 from asvgp.model.axis import Axis
 from asvgp.model.grid import GridEngine
 from asvgp.model.grid_prior import GridPrior
+from asvgp.model.joint import JointPrior
+from asvgp.model.joint_axis import JointAxis
 from asvgp.model.memory import joint_step
 from asvgp.posterior.posterior import GridPoints
 from asvgp.posterior.tails import Splines
@@ -32,6 +34,9 @@ class Rows:
             self.weights = np.full((n, 1), float(order == 0))  # on the functions alive there
             self.prior = float(order == 0)  # variance under the process of variance one
             self.taylor = self.weights
+            return
+        if isinstance(axis, JointAxis):
+            self.first, self.weights = axis.rows(x, order)
             return
         self.splines = Splines(
             axis.process, axis.grid, axis.degree, (axis.fine.lower, axis.fine.upper)
@@ -76,6 +81,7 @@ class Functionals:
         main: bool = True,
     ):
         self.engine, self.prior, self.points, orders = engine, prior, points, order or {}
+        self._asked = order, component, main
         plan, kernel, n = engine.plan, prior.kernel, len(points)
         self.main: list[tuple[int, list[Rows]]] = []  # numbers of terms, a row along every input
         self.smooths: list[tuple[int, Rows]] = []
@@ -108,14 +114,25 @@ class Functionals:
         self.index = np.ascontiguousarray(np.concatenate(index, axis=1))
         self.weights = np.ascontiguousarray(np.concatenate(weights, axis=1))
 
+    def take(self, rows: np.ndarray) -> Functionals:
+        """Return some of the rows."""
+        return Functionals(self.engine, self.prior, self.points.take(rows), *self._asked)
+
     @property
     def missed(self) -> Array:
         """Prior variance that the splines do not have, (n,)."""
         prior, out = self.prior, np.zeros(len(self.points))
         for number, rows in self.main:
-            captured = np.prod([row.captured for row in rows], axis=0)
-            whole = float(np.prod([row.prior for row in rows]))
-            out += prior.terms[number].variance * (whole - captured)
+            captured, whole, term = np.ones(len(self.points)), 1.0, prior.terms[number]
+            for unit, places in zip(term.units, term.places, strict=True):
+                own = [rows[d] for d in places]
+                if isinstance(unit, JointPrior):
+                    captured *= unit.captured([(row.first, row.weights) for row in own])
+                    whole *= unit.process.derivative_variance([row.order for row in own])
+                else:
+                    captured *= own[0].captured
+                    whole *= own[0].prior
+            out += term.variance * (whole - captured)
         for number, row in self.smooths:
             out += prior.smooths[number].variance * (row.prior - row.captured)
         return out
@@ -175,13 +192,16 @@ def covariance(rows: Functionals, solve: Callable[[Array], Array]) -> Array:
     prior, points, functions = rows.prior, rows.points, rows.matrix
     n, size = len(points), rows.engine.size
     out = np.empty((n, n))
-    lines = [
-        (
-            prior.terms[number].variance,
-            [_Line(row, points.main[:, d]) for d, row in enumerate(along)],
-        )
-        for number, along in rows.main
-    ]
+    lines: list[tuple[float, list[_Line | _Joint]]] = []
+    for number, along in rows.main:
+        term, parts = prior.terms[number], []
+        for unit, places in zip(term.units, term.places, strict=True):
+            x = points.main[:, list(places)]
+            if isinstance(unit, JointPrior):
+                parts.append(_Joint(unit, [along[d] for d in places], x))
+            else:
+                parts.append(_Line(along[places[0]], x[:, 0]))
+        lines.append((term.variance, parts))
     for j, row in rows.smooths:
         lines.append((prior.smooths[j].variance, [_Line(row, points.smooths[:, j])]))
     step = joint_step(n, size)
@@ -201,6 +221,23 @@ def covariance(rows: Functionals, solve: Callable[[Array], Array]) -> Array:
         out[chunk, rest] = part
         out[rest, chunk] = part.T
     return out
+
+
+class _Joint:
+    """The same between points over the inputs of a joint kernel."""
+
+    def __init__(self, unit: JointPrior, rows: list[Rows], x: Array):
+        self.unit, self.rows, self.x = unit, rows, x
+        counts = [row.axis.count for row in rows]
+        pairs = [(row.numbers, row.weights) for row in rows]
+        self.functions = _sparse(*outer(pairs, counts), unit.count)
+
+    def between(self, chunk: slice) -> tuple[Array, Array]:
+        """Return both between all points and a chunk of them."""
+        solved = self.unit.solve(self.functions[chunk].T.toarray())
+        lag = self.x[:, None] - self.x[chunk]
+        whole = self.unit.process.derivative_covariance(lag, [row.order for row in self.rows])
+        return whole, self.functions @ solved
 
 
 class _Line:

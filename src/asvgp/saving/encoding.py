@@ -20,7 +20,7 @@ import numpy as np
 from asvgp.basis import Array, Grid
 from asvgp.data.columns import Layout
 from asvgp.data.transforms import Transform
-from asvgp.kernels import EFFECTS, PROCESSES
+from asvgp.kernels import EFFECTS, PROCESSES, JointMatern
 from asvgp.kernels.algebra import Sum
 from asvgp.kernels.base import Unset
 from asvgp.kernels.product import Product
@@ -49,7 +49,7 @@ _POSTERIORS = (ChainPosterior, GridPosterior, SeriesPosterior, ExactPosterior)
 _CLASSES: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
-        *(*PROCESSES, *EFFECTS, Product, Sum),
+        *(*PROCESSES, JointMatern, *EFFECTS, Product, Sum),
         *(Grid, Statistics, Ending, FitData, Line, Field, Series, Layout, TimeAxis, Transform),
         *(Fit, *_POSTERIORS, Plan, SeriesPlan, Part, Along, Around, LBFGS, Report, Level),
     )

@@ -126,7 +126,7 @@ def named_by(kernel: Kernel | None) -> list[str] | None:
     """Return the columns that a kernel names; None where a part of it is over all of them."""
     if kernel is None:
         return None
-    dims = [factor.dim for part in kernel.components for factor in part.factors]
+    dims = [factor.dim for part in kernel.components for factor in part.along]
     slopes = [e.dim for e in kernel.effects if isinstance(e, Linear) and e.dim is not None]
     if not all(isinstance(dim, str) for dim in dims):
         return None

@@ -17,6 +17,7 @@ from asvgp.diagnostics.facts import Facts, field_facts
 from asvgp.diagnostics.verdict import stopped_short
 from asvgp.model.levels import levels_by_digits
 from asvgp.model.plan import Plan
+from asvgp.model.room import with_room
 from asvgp.policies import FIELD
 from asvgp.posterior.grid import GridPosterior
 from asvgp.posterior.grid_paths import draw_paths
@@ -102,7 +103,7 @@ class Field(Structure[GridPosterior]):
         kernel = self.layout.kernel
         if not settings.trained and len(kernel.components) > 1:
             plan = replace(plan, levels=levels_by_digits(kernel, plan))
-        memory_for(settings).check(plan, kernel)
+        memory_for(settings).check(with_room(plan, kernel), kernel)
 
     def extended(self, settings: Settings, points: Points, stats: Statistics) -> Statistics:
         """Return statistics on grids that hold further points, too."""
@@ -214,7 +215,7 @@ class Field(Structure[GridPosterior]):
         for column, wanted in orders.items():
             name = names[column] if names else column
             for part in posterior.kernel.components:
-                for factor in part.factors:
+                for factor in part.along:
                     if factor.dim == column and wanted > factor.order:
                         raise ValueError(
                             f"The derivative of order {wanted} of f along {name!r} does not "

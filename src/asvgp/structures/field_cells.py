@@ -9,12 +9,13 @@ import numpy as np
 from asvgp.basis import Array, Grid
 from asvgp.data.columns import Layout
 from asvgp.data.settings import Settings
-from asvgp.kernels import Periodic
+from asvgp.kernels import JointMatern, Periodic
 from asvgp.kernels.algebra import renamed
 from asvgp.model.devices import device_for
 from asvgp.model.levels import scale_of
 from asvgp.model.memory import MemoryBudget, Need, fitting_cells
 from asvgp.model.plan import Plan
+from asvgp.model.room import with_room
 from asvgp.policies import DATA, FIELD, MEMORY
 from asvgp.runtime.progress import Progress
 from asvgp.statistics import Statistics
@@ -59,7 +60,7 @@ def degrees_by_term(layout: Layout, flat: Sequence[int]) -> list[dict[int, int]]
     """Return the degrees of every term by column, from those of all factors in order."""
     degrees = iter(flat)
     return [
-        {factor.dim: next(degrees) for factor in part.factors} for part in layout.kernel.components
+        {factor.dim: next(degrees) for factor in part.along} for part in layout.kernel.components
     ]
 
 
@@ -73,8 +74,8 @@ def check_circles(layout: Layout) -> None:
     """Check that a column that is a circle to one kernel is the same to all on its grid."""
     periods, names = layout.periods, layout.names
     for number, part in enumerate(layout.kernel.components):
-        over = [factor.dim for factor in part.factors]
-        for factor in part.factors:
+        over = [factor.dim for factor in part.along]
+        for factor in part.along:
             if isinstance(factor, Periodic) and factor.centred:
                 raise ValueError(
                     f"{renamed(part, names)!r}: centred=True is for models of one input. With "
@@ -146,6 +147,7 @@ def automatic_cells(
         circles = zip(domains, layout.periods, strict=True)
         grids = [Grid(*ends, 1, period is not None) for ends, period in circles][:split]
         along = _lengths(points, y, grids) if settings.trained else _shortest(layout)
+        along = _levelled(layout, along)
         cells = shared_out(doublings(split, rows), widths, along)
         cells = halved(cells, widths, along) if raised else cells
         for d, grid in enumerate(grids):
@@ -165,9 +167,20 @@ def _lengths(points: Points, y: Array, grids: Sequence[Grid]) -> Array:
     return np.where((along >= ranges) & (4.0 * ranges < widths), np.nan, along)
 
 
+def _levelled(layout: Layout, along: Array) -> Array:
+    """Return lengths that are equal along inputs with one lengthscale for all of them."""
+    out = along.copy()
+    for part in layout.kernel.components:
+        for factor in part.factors:
+            if isinstance(factor, JointMatern) and len(factor.scales) == 1:
+                places = [layout.inputs.index(column) for column in factor.dim or ()]
+                out[places] = np.exp(np.log(along[places]).mean())
+    return out
+
+
 def _shortest(layout: Layout) -> Array:
     """Return the kernel's shortest length along every input of the main block."""
-    factors = [factor for part in layout.kernel.components for factor in part.factors]
+    factors = [factor for part in layout.kernel.components for factor in part.along]
     return np.array(
         [min(scale_of(f) for f in factors if f.dim == column) for column in layout.inputs]
     )
@@ -198,7 +211,8 @@ def cells_within_memory(
     def plan(cells) -> Plan:
         grids = grids_of(cells)
         smooths = tuple(zip(grids[main:], degrees[main:], strict=True))
-        return plan_for(layout, grids[:main], degrees[:main], smooths, flat)
+        plan = plan_for(layout, grids[:main], degrees[:main], smooths, flat)
+        return with_room(plan, kernel, 0.0, FIELD.middle_fraction)
 
     if settings.automatic:
         cells = fitting_cells(cells, main, needed, MEMORY.sums_share * memory.limit)

@@ -278,16 +278,16 @@ class Structure(Protocol[AnyPosterior]):
             return degrees
         summed = [*stats.degrees, *(degree for _, degree in stats.smooths)]
         most = {None: summed[0], **dict(zip(self.layout.used, summed, strict=True))}
-        factors = (factor for part in kernel.components for factor in part.factors)
+        factors = (factor for part in kernel.components for factor in part.along)
         return tuple(
-            max(min(degree, most[factor.dim]), factor.order + 1)
+            max(min(degree, most[factor.dim]), factor.least_degree)
             for degree, factor in zip(degrees, factors, strict=True)
         )
 
     def raised(self, degrees: Sequence[int]) -> bool:
         """Return True if all of the degrees of the factors are above the smallest."""
-        factors = (factor for part in self.layout.kernel.components for factor in part.factors)
-        return all(k > factor.order + 1 for k, factor in zip(degrees, factors, strict=True))
+        factors = (factor for part in self.layout.kernel.components for factor in part.along)
+        return all(k > factor.least_degree for k, factor in zip(degrees, factors, strict=True))
 
     # ------------------------------------------------------------ domains and grids
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -89,7 +90,7 @@ def field_limits(problem: Problem, plan: Plan, stats: Statistics, scatter: float
 def _lengths(kernel: Kernel, term: int) -> Iterator[tuple[str, Component]]:
     """Return the names of a term's lengths, each with its process of one input."""
     prefix, part = kernel.labelled[term]
-    for process in part.factors:
+    for process in part.along:
         yield prefix + part.name_of(process, process.parameters[0]), process
 
 
@@ -101,7 +102,8 @@ def _shortest(kernel: Kernel, plan: Plan) -> dict[str, float]:
             d = plan.inputs.index(process.dim)
             level = plan.levels[place][d]
             cells = FIELD.shortest_length if level else FIELD.shortest_length_on_finest
-            shortest[name] = cells * plan.grids[d].spacing * 2**level
+            length = cells * plan.grids[d].spacing * 2**level
+            shortest[name] = max(shortest.get(name, 0.0), length)  # one may be along several
     return shortest
 
 
@@ -112,5 +114,5 @@ def _longest(kernel: Kernel, plan: Plan, grids: Grids) -> dict[str, float]:
         cells = longest_in_cells(kernel.components[term].factors)
         for name, process in _lengths(kernel, term):
             span = grids[process.dim].upper - grids[process.dim].lower
-            longest[name] = 0.5 * cells * span
+            longest[name] = min(longest.get(name, inf), 0.5 * cells * span)
     return longest

@@ -110,9 +110,8 @@ class Objective:
         with plain_interrupts():
             try:
                 name = self.problem.objective
-                bound = total(
-                    lower_bound(e.factor(*state), name, derivatives) for e in self.engines
-                )
+                flags = derivatives, self.price is not None
+                bound = total(lower_bound(e.factor(*state), name, *flags) for e in self.engines)
             except np.linalg.LinAlgError as error:
                 self.failure = error
                 bound = self._failed()
@@ -200,7 +199,7 @@ def log_limits(
     kernel = problem.kernel
     wide = {}
     for prefix, part in kernel.labelled:
-        grid = grids if len(part.factors) > 1 else grids[part.factors[0].dim]
+        grid = grids if len(part.along) > 1 else grids[part.along[0].dim]
         limits = part.limits(grid, least_variance, power)
         wide |= {prefix + name: pair for name, pair in limits.items()}
     for name, length in shortest.items():

@@ -42,6 +42,7 @@ from asvgp.model.levels import (
 )
 from asvgp.model.memory import MemoryBudget
 from asvgp.model.plan import Plan
+from asvgp.model.room import has_room, little_room, with_room
 from asvgp.policies import FIELD, VERDICT
 from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
@@ -112,7 +113,9 @@ class FieldSchedule:
         else:
             self._coarsening = self._next(state)
             finer = self._engine(self._coarsening, state)
-        if finer.plan in self._plans or self._goes_back(engine, finer.plan, state):
+        # Where training goes back and forth between two resolutions, it ends on the finer one.
+        visits = self._plans.count(finer.plan) - (finer.size > engine.size)
+        if visits > 0 or self._goes_back(engine, finer.plan, state):
             return None  # or training would go in circles, or end on cells that fit worse
         return finer
 
@@ -204,10 +207,22 @@ class FieldSchedule:
     def _plan(self, coarsening: Coarsening, state: State | None) -> Plan:
         """Return the plan of a stage."""
         plan = coarsened_plan(self.plan, self._widths(coarsening, state))
-        if state is None or len(plan.terms) < 2:
-            return plan
-        doubled = [int(log2(width)) for width in coarsening]
-        return replace(plan, levels=_less(self._wanted(state), doubled))
+        if state is not None and len(plan.terms) > 1:
+            doubled = [int(log2(width)) for width in coarsening]
+            plan = replace(plan, levels=_less(self._wanted(state), doubled))
+        return self._with_room(plan, state)
+
+    def _with_room(self, plan: Plan, state: State | None) -> Plan:
+        """Return the plan with cells beyond the data for joint terms, where lengths may grow.
+
+        The plan of a stage before will do if it has enough of them.
+        """
+        if state is None:
+            kernel, least = self.problem.kernel, FIELD.middle_fraction
+            return with_room(plan, kernel, 0.0 if any_unset(kernel) else 1.0, least)
+        enough = with_room(plan, state.kernel)
+        known = (each for each in reversed(self._plans) if has_room(each, enough))
+        return next(known, with_room(plan, state.kernel, FIELD.joint_growing))
 
     def _suitable(self, state: State) -> Levels:
         """Return the levels that suit the hyperparameters."""
@@ -280,7 +295,7 @@ class FieldSchedule:
         kernel, report = self.problem.kernel, Report()
         finest = levels_by_data(None, self.plan, self.marginals, self.stats.count)
         coarsening = tuple(2**level for level in finest)
-        plan = coarsened_plan(self.plan, coarsening)
+        plan = self._with_room(coarsened_plan(self.plan, coarsening), None)
         parts = self._boxes(plan, coarsening)
         if not parts:
             return None, report, None
@@ -297,12 +312,13 @@ class FieldSchedule:
         wanted = tuple(tuple(min(level, widest) for level in term) for term in suitable)
         for step in range(widest + 1):
             plan = replace(plan, levels=_less(wanted, [step] * len(finest)))
+            plan = self._with_room(plan, state)
             if not any(map(any, plan.levels)) or report.interrupted:
                 break
             fit = -np.inf
             with suppress(np.linalg.LinAlgError), keeping(state, report):
                 engines = self._boxes(plan, coarsening)[:used]
-                fit = total(lower_bound(e.factor(*state), "evidence") for e in engines).fit
+                fit = total(lower_bound(e.factor(*state), "evidence", False) for e in engines).fit
             if fit >= bound.fit - FIELD.coarsening_loss * count:
                 break
         if self.room is not None and not self.room.fits(plan, kernel):
@@ -318,7 +334,7 @@ class FieldSchedule:
         levels = tuple(tuple(map(min, now, new)) for now, new in both)
         if levels == plan.levels:
             return engine
-        plan = replace(plan, levels=levels)
+        plan = self._with_room(replace(plan, levels=levels), state)
         return GridEngine(self.problem.kernel, plan, engine.statistics, self.device)
 
     def _boxes(self, plan: Plan, coarsening: Coarsening) -> list[GridEngine]:
@@ -370,6 +386,7 @@ class FieldSchedule:
         problem, plan, price = self.problem, engines[0].plan, None
         if problem.objective == "evidence":
             price = self.nearby.price(problem.kernel, plan, engines[0].outputs)
+            price = price if price.prices.any() else None
         limits = field_limits(problem, plan, engines[0].statistics, self.nearby.scatter)
         return Objective(problem, engines, limits, price, step)
 
@@ -385,11 +402,17 @@ class FieldSchedule:
         notes += self.room.notes if self.room else []
         report.at_bounds = _by_name(self.problem.kernel, plan.names, report.at_bounds)
         notes += check_digits(posterior.factored, not trained)
+        notes += little_room(posterior.prior)
         if not self.auto and not report.interrupted:
             notes += fewer_than_requested(plan, posterior.factored)
         if self.problem.objective == "evidence" and trained:
             missed = bound.missed / self.stats.count
             notes += wide_deviations(missed, self.nearby.scatter, posterior.noise)
+
+
+def any_unset(kernel: Kernel) -> bool:
+    """Return True if the user has left some scale to be found."""
+    return any(part.unset for part in kernel.components)
 
 
 def _less(levels: Levels, steps: list[int] | tuple[int, ...]) -> Levels:

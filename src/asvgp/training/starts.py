@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 
 from asvgp.basis import Array, Grid
-from asvgp.kernels import Kernel, Product, Sum
+from asvgp.kernels import Kernel, Sum
 from asvgp.model.chain_effects import Design
 from asvgp.model.effects import ridge
 from asvgp.policies import FIELD, LINE, START
@@ -170,7 +170,7 @@ def field_starts(
     spans = {dim: grid.upper - grid.lower for dim, grid in grids.items()}
     share = power / len(kernel.components)
     kernels = [kernel, _with_lengths(kernel, [None] * len(kernel.components), spans, share)]
-    inputs = [tuple(factor.dim for factor in part.factors) for part in kernel.components]
+    inputs = [tuple(factor.dim for factor in part.along) for part in kernel.components]
     alike = {key: [i for i, other in enumerate(inputs) if other == key] for key in inputs}
     for shape in _shapes(spans, nearby, max(map(len, alike.values())), only_nearby):
         forwards: list[float | None] = [1.0] * len(inputs)
@@ -224,6 +224,6 @@ def _with_lengths(
             parts.append(part.replace_free({"variance": variance}))
             continue
         lengths = {dim: fraction * span for dim, span in spans.items()}
-        length = lengths if isinstance(part, Product) else lengths[part.dim]
+        length = lengths if len(part.along) > 1 else lengths[part.dim]
         parts.append(part.candidates([length], [], variance)[0])
     return Sum(tuple(parts), kernel.effects) if isinstance(kernel, Sum) else parts[0]

@@ -1,0 +1,303 @@
+"""K of a joint kernel over its inputs: a sum of Kronecker products, factorised on its own.
+
+K is the sum over powers of the frequency of a coefficient, which the hyperparameters decide, times
+the Kronecker product of one table per input, which they do not. It has neither a determinant nor
+an inverse input by input: both come from a multifrontal elimination of K alone, on the cells of
+its splines, those beyond the data included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from scipy import sparse
+
+from asvgp.basis import Array, rescaling
+from asvgp.kernels import JointMatern
+from asvgp.linalg.cells.polynomial import bilinear
+from asvgp.linalg.multifrontal import Space, Tree, symbolic
+from asvgp.linalg.multifrontal.sandwich import selected_sandwich
+from asvgp.model.devices import Device, DeviceArray, Factor
+from asvgp.model.elements import Leaves
+from asvgp.model.joint_axis import JointAxis
+from asvgp.runtime.parallel import one_blas_thread
+
+
+class JointTables:
+    """What does not depend on hyperparameters: the elimination of K, and tables of its leaves."""
+
+    def __init__(self, axes: Sequence[JointAxis], device: Device):
+        self.axes, self.device = list(axes), device
+        # The same splines on their own cells, with no more powers than they have
+        self.own = [
+            JointAxis(axis.process, axis.grid, axis.degree, 0, axis.degree, axis.outer)
+            for axis in axes
+        ]
+        self.size = prod(axis.count for axis in axes)
+        self._moments: DeviceArray = None  # the last ones, and G of them
+        self._gram: tuple[DeviceArray, DeviceArray] | None = None
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The symbolic elimination."""
+        beyond = tuple(axis.outer for axis in self.own)
+        degrees = tuple(axis.degree for axis in self.own)
+        space = Space(degrees, (0,) * len(self.own), (), beyond, beyond)
+        return symbolic(tuple(axis.cells for axis in self.own), (space,))
+
+    @cached_property
+    def leaves(self) -> Leaves:
+        """Tables of the leaves."""
+        return Leaves(self.tree, [list(self.own)], self.device.move)
+
+    @cached_property
+    def stiffness(self) -> list[DeviceArray]:
+        """Tables of K along the inputs."""
+        return self.leaves.stiffness([list(self.own)])[0]
+
+    def elements(self, coefficients: DeviceArray, start: int, stop: int) -> DeviceArray:
+        """Return K of some leaves, (leaves, s, s)."""
+        block = self.leaves.block
+        out = self.device.zeros((stop - start, block, block))
+        self.leaves.add_stiffness([self.stiffness], [coefficients], start, stop, out)
+        return out
+
+    @cached_property
+    def widenings(self) -> list[sparse.csr_array | None]:
+        """From squares on the splines' cells to the finest ones, along every input.
+
+        None where they are the same.
+        """
+        return [_widening(axis) for axis in self.axes]
+
+    def on_own_cells(self, moments: DeviceArray) -> DeviceArray:
+        """Return interleaved moments of the finest cells on the splines' cells."""
+        if not any(matrix is not None for matrix in self.widenings):
+            return moments
+        tensor = self.device.back(moments)
+        for d, matrix in enumerate(self.widenings):
+            tensor = tensor if matrix is None else _apply(matrix.T, tensor, d)
+        return self.device.move(np.ascontiguousarray(tensor))
+
+    def gram(self, moments: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
+        """Return moments on the splines' cells and G of the leaves; the last are kept."""
+        if self._gram is None or self._moments is not moments:
+            own = self.on_own_cells(moments)
+            count, block = len(self.tree.leaves), self.leaves.block
+            out = self.device.zeros((count, block, block))
+            step = max(1, self.device.chunk // block**2)
+            for start in range(0, count, step):
+                stop = min(start + step, count)
+                self.leaves.gram(own, start, stop, out[start:stop])
+            self._moments, self._gram = moments, (own, out)
+        return self._gram
+
+
+class JointPrior:
+    """K of a joint kernel of variance one, with the interface of an axis where there is one."""
+
+    def __init__(self, process: JointMatern, tables: JointTables):
+        self.process, self.tables = process, tables
+        self.axes, self.count = tables.axes, tables.size
+        spacings = [axis.grid.spacing for axis in tables.axes]
+        self.coefficients, self.d_coefficients = process.stencil(spacings)
+
+    @cached_property
+    def factor(self) -> Factor:
+        """K, factored."""
+        tables, coefficients = self.tables, self.tables.device.move(self.coefficients)
+        _ = tables.stiffness  # before there are threads
+        return tables.device.factor(
+            tables.tree, lambda start, stop: tables.elements(coefficients, start, stop), False
+        )
+
+    @property
+    def log_det(self) -> float:
+        """``log|K|``."""
+        return self.factor.log_det
+
+    @cached_property
+    def _inverse(self) -> DeviceArray:
+        """K^-1 between the functions of every leaf, (leaves, s, s)."""
+        block, device = self.tables.leaves.block, self.tables.device
+        out = device.zeros((len(self.tables.tree.leaves), block, block))
+
+        def consume(start: int, stop: int, blocks: DeviceArray) -> None:
+            out[start:stop] = blocks
+
+        self.factor.selected_inverse(consume)
+        return out
+
+    def _forms(self, blocks: DeviceArray) -> Array:
+        """Return blocks on all leaves times products of tables, summed."""
+        tables = self.tables
+        forms = tables.leaves.tables_form(blocks, tables.stiffness, 0, 0, len(blocks))
+        return tables.device.back(forms)
+
+    @cached_property
+    def d_log_det(self) -> Array:
+        """Derivatives of ``log|K|``."""
+        return self.combined(self._forms(self._inverse))
+
+    def combined(self, forms: Array) -> Array:
+        """Return derivatives of sums of forms of the tables."""
+        axes = tuple(range(1, self.d_coefficients.ndim))
+        return np.sum(self.d_coefficients * forms, axis=axes)
+
+    @cached_property
+    def _squares(self) -> DeviceArray:
+        """``phi' K^-1 phi`` on the splines' cells of the data, interleaved powers."""
+        leaves, device, own = self.tables.leaves, self.tables.device, self.tables.own
+        powers = [2 * axis.degree + 1 for axis in own]
+        cells = zip(own, powers, strict=True)
+        out = device.zeros(tuple(axis.grid.cells * size for axis, size in cells))
+        count, step = len(self._inverse), max(1, device.chunk // leaves.block**2)
+        for start in range(0, count, step):
+            stop = min(start + step, count)
+            part = leaves.polynomials(self._inverse[start:stop], start, stop, (0, 0))
+            leaves.paste(part, start, stop, powers, out)
+        return out
+
+    @cached_property
+    def variance_polynomials(self) -> Array:
+        """``phi' K^-1 phi`` on the finest cells of the data, interleaved powers, one axis each."""
+        out = self.tables.device.back(self._squares)
+        for d, matrix in enumerate(self.tables.widenings):
+            out = out if matrix is None else _apply(matrix, out, d)
+        return out
+
+    def missed_shares(self) -> tuple[float, float]:
+        """Return the shares of the variance that are missed at the edges of the data, and amid."""
+        cells = [axis.fine.cells for axis in self.axes]
+        sizes = [2 * axis.powers + 1 for axis in self.axes]
+        pairs = [n for pair in zip(cells, sizes, strict=True) for n in pair]
+        tensor = self.variance_polynomials.reshape(pairs)
+
+        def mean(edge: int | None = None, upper: bool = False) -> float:
+            """Return the mean over the middles of cells, of all or of those at an edge."""
+            value = tensor
+            for d in reversed(range(len(cells))):
+                powers = (1.0 if d == edge and upper else 0.0 if d == edge else 0.5) ** np.arange(
+                    sizes[d]
+                )
+                value = np.moveaxis(value, 2 * d + 1, -1) @ powers
+                if d == edge:
+                    value = value.take([-1 if upper else 0], axis=2 * d)
+            return float(value.mean())
+
+        edges = [mean(d, upper) for d in range(len(cells)) for upper in (False, True)]
+        return 1.0 - min(edges), 1.0 - mean()
+
+    def trace(self, moments: DeviceArray, derivatives: bool = True) -> tuple[float, Array]:
+        """Return ``tr(K^-1 G)`` of interleaved moments over the inputs, and its derivatives."""
+        tables = self.tables
+        if not derivatives:
+            own = tables.on_own_cells(moments)
+            return float((self._squares * own).sum()), np.empty(0)
+        with one_blas_thread:  # more would wait for each other on small matrices
+            return self._trace(*tables.gram(moments))
+
+    def _trace(self, own: DeviceArray, gram: DeviceArray) -> tuple[float, Array]:
+        """Return the trace and its derivatives from moments on own cells, and G."""
+        tables, device = self.tables, self.tables.device
+        stiffness = tables.elements(device.move(self.coefficients), 0, len(tables.tree.leaves))
+        inverse, between = selected_sandwich(tables.tree, stiffness, gram, device.move)
+        self.__dict__.setdefault("_inverse", inverse)  # found on the way
+        value = float((self._squares * own).sum())
+        return value, -self.combined(self._forms(between))
+
+    # ------------------------------------------------------------ with coefficients
+
+    def products(self, tensor: Array, axes: Sequence[int]) -> Iterator[tuple[tuple, Array]]:
+        """Yield every power that K has, and the tables' product applied to axes of a tensor."""
+        yield from self._products(tensor, axes, ())
+
+    def _products(self, tensor, axes, powers) -> Iterator[tuple[tuple, Array]]:
+        done = len(powers)
+        if done == len(axes):
+            yield powers, tensor
+            return
+        for power, matrix in enumerate(self.axes[done].matrices):
+            if self.coefficients[(*powers, power)].any():
+                yield from self._products(
+                    _apply(matrix, tensor, axes[done]), axes, (*powers, power)
+                )
+
+    def table_forms(self, left: Array, right: Array, axes: Sequence[int]) -> Array:
+        """Return ``left' (product of tables) right`` of all tables along axes of tensors."""
+        out = np.zeros_like(self.coefficients)
+        for powers, value in self.products(right, axes):
+            out[powers] = np.vdot(left, value)
+        return out
+
+    def apply(self, tensor: Array, axes: Sequence[int]) -> Array:
+        """Multiply axes of a tensor by K."""
+        return sum(
+            (self.coefficients[powers] * value for powers, value in self.products(tensor, axes)),
+            np.zeros(()),
+        )
+
+    def solve(self, right: Array) -> Array:
+        """Return ``K^-1`` times right-hand sides, (count, n)."""
+        device = self.tables.device
+        return device.back(self.factor.solve(device.move(np.ascontiguousarray(right))))
+
+    def captured(self, rows: Sequence[tuple[np.ndarray, Array]]) -> Array:
+        """Return ``phi' K^-1 phi`` of products of rows, (n,).
+
+        Along every input a row is a cell of the splines, and weights on the functions there.
+        """
+        tree, shapes = self.tables.tree, self.tables.leaves.shapes[0]
+        n = len(rows[0][0])
+        index, weights = np.zeros((n, 1), dtype=np.int64), np.ones((n, 1))
+        intervals = []
+        for d, (first, factors) in enumerate(rows):
+            interval = np.searchsorted(tree.leaf_intervals[d], first, "right") - 1
+            place = (first - tree.leaf_ranges[0][d].first[interval])[:, None]
+            place = place + np.arange(factors.shape[1])
+            shape = n, index.shape[1] * factors.shape[1]
+            index = (index[:, :, None] * shapes[d] + place[:, None, :]).reshape(shape)
+            weights = (weights[:, :, None] * factors[:, None, :]).reshape(shape)
+            intervals.append(interval)
+        out = np.empty(n)
+        blocks, leaf = self._host_inverse, self._leaf_numbers[tuple(intervals)]
+        index, weights = np.ascontiguousarray(index), np.ascontiguousarray(weights)
+        bilinear(blocks, leaf, index, weights, index, weights, out)
+        return out
+
+    @cached_property
+    def _host_inverse(self) -> Array:
+        return np.ascontiguousarray(self.tables.device.back(self._inverse))
+
+    @cached_property
+    def _leaf_numbers(self) -> np.ndarray:
+        """Leaves by their intervals along the inputs."""
+        tree = self.tables.tree
+        out = np.empty([len(edges) - 1 for edges in tree.leaf_intervals], dtype=np.int64)
+        out[tuple(tree.leaves.T)] = np.arange(len(tree.leaves))
+        return out
+
+
+def _apply(matrix: sparse.csr_array, tensor: Array, axis: int) -> Array:
+    """Multiply one axis of a tensor by a sparse matrix."""
+    moved = np.moveaxis(tensor, axis, 0)
+    out = matrix @ moved.reshape(moved.shape[0], -1)
+    return np.moveaxis(out.reshape(-1, *moved.shape[1:]), 0, axis)
+
+
+def _widening(axis: JointAxis) -> sparse.csr_array | None:
+    """Return the map from squares on the splines' cells to the finest ones, along an input."""
+    small, large = 2 * axis.degree + 1, 2 * axis.powers + 1
+    if axis.level == 0 and small == large:
+        return None
+    width, cells = 2**axis.level, np.arange(axis.fine.cells)
+    maps = np.stack([rescaling(2 * axis.degree, i, width).T for i in range(width)])
+    rows = cells[:, None, None] * large + np.arange(small)[:, None]
+    columns = (cells >> axis.level)[:, None, None] * small + np.arange(small)
+    values = maps[cells % width]
+    where = tuple(np.broadcast_to(each, values.shape).ravel() for each in (rows, columns))
+    shape = axis.fine.cells * large, axis.grid.cells * small
+    return sparse.coo_array((values.ravel(), where), shape=shape).tocsr()

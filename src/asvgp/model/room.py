@@ -1,0 +1,78 @@
+"""Room for joint kernels beyond the data: as many growing cells as their lengths ask for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil, log
+
+from asvgp.kernels import Kernel
+from asvgp.kernels.algebra import renamed
+from asvgp.model.grid_prior import GridPrior
+from asvgp.model.joint import JointPrior
+from asvgp.model.joint_axis import JointAxis, missed_share
+from asvgp.model.plan import Plan
+from asvgp.policies import FIELD
+
+
+def cells_beyond(decay: float) -> int:
+    """Return how many growing cells make enough room beyond the data.
+
+    ``decay`` is the decay length of the covariance in cells of the data.
+
+    Examples
+    --------
+    >>> cells_beyond(4.0)
+    4
+    """
+    growth = FIELD.joint_growth
+    return ceil(log(1.0 + FIELD.joint_room * decay * (growth - 1.0) / growth) / log(growth))
+
+
+def with_room(plan: Plan, kernel: Kernel, times: float = 1.0, least: float = 0.0) -> Plan:
+    """Return the plan with cells beyond the data for the joint terms of a kernel.
+
+    There is room for ``times`` their lengthscales, and for ``least`` of the domain.
+    """
+    beyond = []
+    for axes in plan.axes(kernel):
+        outer = []
+        for axis in axes:
+            if not isinstance(axis, JointAxis):
+                outer.append(0)
+                continue
+            process, span = axis.process, axis.fine.upper - axis.fine.lower
+            length = max(times * max(process.reach, process.lengthscale), least * span)
+            decay = length * process.decay / process.lengthscale
+            outer.append(cells_beyond(decay / axis.grid.spacing))
+        beyond.append(tuple(outer))
+    if not any(map(any, beyond)):
+        return plan
+    return replace(plan, outer=tuple(beyond))
+
+
+def has_room(plan: Plan, wanted: Plan) -> bool:
+    """Return True if a plan is another one but for more cells beyond the data, or as many."""
+    if replace(plan, outer=()) != replace(wanted, outer=()):
+        return False
+    pairs = zip(plan.outer, wanted.outer, strict=True)
+    return all(a >= b for own, other in pairs for a, b in zip(own, other, strict=True))
+
+
+def little_room(prior: GridPrior) -> list[str]:
+    """Return notes on joint terms that miss far more variance at the edges than cells explain."""
+    notes, plan = [], prior.plan
+    for number, term in zip(plan.terms, prior.terms, strict=True):
+        for unit in term.units:
+            if not isinstance(unit, JointPrior):
+                continue
+            edge, amid = unit.missed_shares()
+            axes = [(axis, axis.process.decay / axis.grid.spacing) for axis in unit.axes]
+            usual = max(missed_share(axis.process, decay, axis.degree) for axis, decay in axes)
+            if edge > max(FIELD.little_room * usual, 2.0 * FIELD.tolerated_loss):
+                label = repr(renamed(prior.kernel.components[number], plan.names))
+                notes.append(
+                    f"term {number + 1} ({label}) has too little room beyond the data: the splines "
+                    f"miss {edge:.2g} of its variance at the edges and {amid:.2g} on average. Fit "
+                    "again with kernel=kernel_, or give bounds on the lengthscale"
+                )
+    return notes

@@ -1,0 +1,273 @@
+"""Matérn kernels over several inputs jointly, against quadrature and dense Gaussian processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import pytest
+
+from asvgp import Matern, Matern12, Matern32
+from asvgp.basis import Grid
+from asvgp.kernels import JointMatern, Kernel
+from asvgp.likelihoods import Gaussian
+from asvgp.model.bound import lower_bound, upper_bound
+from asvgp.model.devices import Cpu, device_for
+from asvgp.model.grid import GridEngine
+from asvgp.model.joint import JointPrior, JointTables
+from asvgp.model.joint_axis import JointAxis, missed_share
+from asvgp.model.plan import Plan
+from asvgp.model.room import little_room, with_room
+from asvgp.posterior.grid import GridPosterior
+from asvgp.posterior.posterior import GridPoints
+from asvgp.statistics import Statistics
+
+NOISE = 0.05
+
+
+def prior_of(kernel: JointMatern, cells: int, degree: int, outer: int = 3) -> JointPrior:
+    """K on a unit square or cube."""
+    axes = [
+        JointAxis(along, Grid(0.0, 1.0, cells), degree, 0, degree, outer) for along in kernel.along
+    ]
+    return JointPrior(kernel, JointTables(axes, Cpu()))
+
+
+def functions(axis: JointAxis, x, order: int = 0) -> np.ndarray:
+    """All functions of an axis, or a derivative of them, at points."""
+    first, weights = axis.rows(x, order)
+    out = np.zeros((len(x), axis.count))
+    np.put_along_axis(out, axis.numbers[first], weights, axis=1)
+    return out
+
+
+def dense(prior: JointPrior) -> np.ndarray:
+    """K as the sum over leaves."""
+    tables, out = prior.tables, np.zeros((prior.count, prior.count))
+    blocks = tables.elements(prior.coefficients, 0, len(tables.tree.leaves))
+    for numbers, block in zip(tables.tree.leaf_index, blocks, strict=True):
+        there = numbers >= 0
+        out[np.ix_(numbers[there], numbers[there])] += block[np.ix_(there, there)]
+    return out
+
+
+@pytest.mark.parametrize(
+    ("kernel", "degree"),
+    [
+        (Matern(1, (0.3, 0.7), dim=(0, 1)), 2),
+        (Matern(1, (0.3, 0.7), dim=(0, 1), rotation=0.6), 3),
+        (Matern(2, 0.4, dim=(0, 1)), 3),
+        (Matern(2, (0.3, 0.7), dim=(0, 1), rotation=2.1), 4),
+        (Matern(0.5, (0.3, 0.7, 0.5), dim=(0, 1, 2)), 2),
+    ],
+)
+def test_k_is_the_norm_by_quadrature(kernel, degree):
+    """|L f|^2 with L = 1 - div A grad, and for alpha = 3 its gradient's norm in addition."""
+    prior = prior_of(kernel, 2 if kernel.inputs == 3 else 4, degree, outer=1)
+    metric, D = kernel.metric[0], kernel.inputs
+    nodes, weights = np.polynomial.legendre.leggauss(degree + 1)
+    points, scales = [], []
+    for axis in prior.axes:
+        knots = axis.knots * axis.grid.spacing + axis.grid.lower
+        half, middle = np.diff(knots) / 2, (knots[1:] + knots[:-1]) / 2
+        points.append((middle[:, None] + half[:, None] * nodes).ravel())
+        scales.append((half[:, None] * weights).ravel())
+
+    def derivative(orders) -> np.ndarray:
+        out = np.ones((1, 1))
+        for axis, x, order in zip(prior.axes, points, orders, strict=True):
+            out = np.kron(out, functions(axis, x, order))
+        return out
+
+    def applied(orders) -> np.ndarray:
+        """L f, differentiated."""
+        out = derivative(orders)
+        for d, e in product(range(D), repeat=2):
+            more = np.array(orders)
+            more[d] += 1
+            more[e] += 1
+            out = out - metric[d, e] * derivative(more)
+        return out
+
+    weight = np.ones(1)
+    for scale in scales:
+        weight = np.kron(weight, scale)
+    unit = np.eye(D, dtype=int)
+    value = applied(np.zeros(D, dtype=int))
+    expected = (value.T * weight) @ value
+    if kernel.alpha == 3:
+        slopes = [applied(unit[d]) for d in range(D)]
+        for d, e in product(range(D), repeat=2):
+            expected += metric[d, e] * (slopes[d].T * weight) @ slopes[e]
+    expected /= np.exp(kernel.log_density) * np.sqrt(np.linalg.det(metric))
+    np.testing.assert_allclose(dense(prior), expected, atol=1e-9 * np.abs(expected).max())
+
+
+def test_the_covariance_is_reproduced():
+    """On fine splines ``phi' K^-1 phi`` is the kernel itself, and never more than it."""
+    kernel, rng = Matern(2, (0.5, 0.8), dim=(0, 1), rotation=0.4), np.random.default_rng(0)
+    prior = prior_of(kernel, 16, 4, outer=5)
+    X = rng.uniform(-0.3, 1.3, (40, 2))
+    design = np.einsum("ni,nj->nij", *(functions(a, X[:, d]) for d, a in enumerate(prior.axes)))
+    design = design.reshape(len(X), -1)
+    found = design @ prior.solve(design.T)
+    np.testing.assert_allclose(found, kernel(X), atol=6e-3)  # wide cells far out
+    rows = [axis.rows(X[:, d]) for d, axis in enumerate(prior.axes)]
+    np.testing.assert_allclose(prior.captured(rows), np.diag(found), rtol=1e-9)
+    assert np.all(prior.captured(rows) <= 1.0 + 1e-12)
+
+
+def test_missed_share_is_that_in_the_middle():
+    kernel, rng = Matern(1, 0.3, dim=(0, 1)), np.random.default_rng(0)
+    prior = prior_of(kernel, 12, 3)
+    X = rng.uniform(5 / 12, 6 / 12, (4000, 2))  # over one cell
+    rows = [axis.rows(X[:, d]) for d, axis in enumerate(prior.axes)]
+    found = 1.0 - prior.captured(rows).mean()
+    along = kernel.along[0]
+    assert missed_share(along, along.decay * 12, 3) == pytest.approx(found, rel=0.05)
+
+
+@dataclass
+class Case:
+    """A kernel with its plan on a unit square or cube."""
+
+    kernel: Kernel
+    cells: tuple[int, ...]
+    degrees: tuple[tuple[int, ...], ...]
+    levels: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self):
+        rng = np.random.default_rng(3)
+        D = len(self.cells)
+        self.X = rng.uniform(0.0, 1.0, (150, D))
+        self.X[0], self.X[1] = 0.0, 1.0
+        self.w = rng.uniform(0.5, 2.0, 150)
+        self.y = np.sin(5 * self.X[:, 0]) * np.cos(4 * self.X[:, 1])
+        self.y = self.y + 0.2 * rng.standard_normal(150)
+
+    def engine(self, times: int = 1, device: str = "cpu") -> GridEngine:
+        grids = tuple(Grid(0.0, 1.0, times * n) for n in self.cells)
+        powers = tuple(map(max, zip(*self.degrees, strict=True)))
+        terms, inputs = tuple(range(len(self.degrees))), tuple(range(len(self.cells)))
+        plan = Plan(inputs, grids, powers, terms, self.degrees, self.levels)
+        plan = with_room(plan, self.kernel)
+        stats = Statistics.from_data(self.X, self.y, grids, powers, self.w)
+        return GridEngine(self.kernel, plan, stats, device_for(device))
+
+    @property
+    def noisy(self) -> np.ndarray:
+        return self.kernel(self.X) + np.diag(NOISE / self.w)
+
+    def evidence(self) -> float:
+        fit = self.y @ np.linalg.solve(self.noisy, self.y)
+        return float(-0.5 * fit - 0.5 * np.linalg.slogdet(2.0 * np.pi * self.noisy)[1])
+
+
+CASES = {
+    "isotropic": Case(Matern(1, 0.5, 1.3, dim=(0, 1)), (6, 6), ((3, 3),), ((0, 0),)),
+    "turned": Case(
+        Matern(2, (0.5, 0.3), 1.3, dim=(0, 1), rotation=0.6), (6, 7), ((4, 4),), ((0, 0),)
+    ),
+    "sum": Case(
+        Matern(2, (0.5, 0.3), 1.3, dim=(1, 0))
+        + Matern(1, 0.4, 0.6, dim=(0, 1))
+        + Matern32(0.4, 0.7, dim=1) * Matern12(0.5, dim=0)
+        + Matern32(0.6, 0.3, dim=1),
+        (6, 7),
+        ((4, 3), (2, 2), (1, 3), (0, 2)),
+        ((0, 1), (0, 0), (1, 0), (0, 1)),
+    ),
+    "with time": Case(
+        Matern(1, (0.6, 0.9), 1.3, dim=(2, 0)) * Matern32(0.6, dim=1),
+        (3, 4, 3),
+        ((2, 2, 2),),
+        ((0, 0, 0),),
+    ),
+    "three inputs": Case(
+        Matern(0.5, (0.8, 0.9, 1.2), 1.3, dim=(0, 1, 2)), (2, 3, 2), ((2, 2, 2),), ((0, 0, 0),)
+    ),
+    "smoother, three inputs": Case(
+        Matern(1.5, 0.9, 1.3, dim=(0, 1, 2)), (2, 2, 2), ((3, 3, 3),), ((0, 0, 0),)
+    ),
+}
+each = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+
+
+@each
+def test_bounds_hold_the_evidence_and_gradients_are_right(case):
+    engine, kernel = case.engine(), case.kernel
+    factored = engine.factor(kernel, Gaussian(NOISE))
+    bound = lower_bound(factored)
+    assert bound.elbo <= case.evidence() <= upper_bound(factored)
+    assert np.all(factored.missed(derivatives=False)[0] >= 0.0)
+    step, values = 1e-4, dict(zip(kernel.parameters, kernel.values.tolist(), strict=True))
+    for place, (name, value) in enumerate(values.items()):
+        ends = [
+            lower_bound(engine.factor(kernel.replace(**{name: value * np.exp(s)}), Gaussian(NOISE)))
+            for s in (-step, step)
+        ]
+        for part, slopes in (("elbo", bound.gradient), ("missed", bound.d_missed)):
+            slope = (getattr(ends[1], part) - getattr(ends[0], part)) / (2.0 * step)
+            assert slopes[place] == pytest.approx(slope, rel=1e-5, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["sum", "with time"])
+def test_torch_agrees(name):
+    pytest.importorskip("torch")
+    case = CASES[name]
+    bounds = [
+        lower_bound(case.engine(device=device).factor(case.kernel, Gaussian(NOISE)))
+        for device in ("cpu", "torch")
+    ]
+    assert bounds[1].elbo == pytest.approx(bounds[0].elbo, rel=1e-10)
+    np.testing.assert_allclose(bounds[1].gradient, bounds[0].gradient, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["isotropic", "turned", "sum"])
+def test_posteriors_converge_to_dense_ones(name):
+    """Also one lengthscale beyond the data, and far away."""
+    case, rng = CASES[name], np.random.default_rng(5)
+    X = np.concatenate([rng.uniform(0, 1, (30, 2)), rng.uniform(-0.4, 1.4, (30, 2)), [[9.0, -5.0]]])
+    cross = case.kernel(case.X, X)
+    solved = np.linalg.solve(case.noisy, cross)
+    covariance = case.kernel(X) - cross.T @ solved
+    off = []
+    for times in (1, 3):
+        engine = case.engine(times)
+        posterior = GridPosterior(case.kernel, NOISE, engine)
+        points = GridPoints(X, np.empty((len(X), 0)), np.empty((len(X), 0)))
+        mean, variance = posterior.predict(points)
+        found = posterior.covariance(points)
+        np.testing.assert_allclose(np.diag(found), variance, rtol=1e-9)
+        std = np.sqrt(np.diag(covariance))
+        parts = mean[0] - solved.T @ case.y, np.sqrt(variance) - std, found - covariance
+        off.append([np.abs(part).max() for part in parts])
+    assert np.all(np.array(off[1]) < 0.5 * np.array(off[0]))
+    assert name == "sum" or np.max(off[1]) < 0.06
+
+
+def test_room_beyond_the_data_leaves_little_missed_at_the_edges():
+    kernel, rng = Matern(2, 0.4, dim=(0, 1)), np.random.default_rng(0)
+    plan = Plan((0, 1), (Grid(0.0, 1.0, 16),) * 2, (4, 4), (0,), ((4, 4),), ((0, 0),))
+    roomy = with_room(plan, kernel).outer[0][0]
+    enough, more, little = (prior_of(kernel, 16, 4, outer) for outer in (roomy, roomy + 4, 1))
+    edge, amid = enough.missed_shares()
+    assert edge < 8.0 * amid
+    assert edge == pytest.approx(more.missed_shares()[0], rel=0.01)  # more would not help
+    assert little.missed_shares()[0] > 20.0 * edge
+    X = np.stack([np.zeros(2000), rng.uniform(0.0, 1.0, 2000)], axis=1)
+    for prior in (enough, little):
+        rows = [axis.rows(X[:, d]) for d, axis in enumerate(prior.axes)]
+        missed = 1.0 - prior.captured(rows)
+        assert np.all(missed > -1e-12)
+        assert prior.missed_shares()[0] == pytest.approx(missed.mean(), rel=0.2)
+
+
+def test_a_note_says_where_there_is_too_little_room():
+    case = CASES["isotropic"]
+    engine = case.engine(2)
+    assert not little_room(engine.prior(case.kernel))
+    longer = case.kernel.replace(lengthscale=6.0)
+    (note,) = little_room(engine.prior(longer))
+    assert "too little room beyond the data" in note
