@@ -136,9 +136,9 @@ class FieldPolicy:
     # [decay lengths] Of full cells beyond the data; the tails of the splines come on top. Measured:
     # two inputs, nu = 1, 2 and 3: from 2.5 on the variance missed at edges falls by less than 1e-5
     joint_room: float = 3.0
-    # [share missed on equal cells everywhere] At the edges of the data, beyond which there is too
-    # little room. Measured: nu = 2, 6 cells per lengthscale: 7 with enough of it, 400 with only half
-    # a decay length
+    # [share missed on equal cells everywhere] Missed at the edges of the data, a note from here on:
+    # there is too little room. Measured: nu = 2, 6 cells per lengthscale: 7 with enough of it, 400
+    # with half a decay length
     little_room: float = 30.0
     joint_growing: float = 1.5  # [lengthscale] There is room for one so much longer, in training.
     tolerated_loss: float = 2e-3  # [nats per datum] Of the bound, to one term along one input.
