@@ -448,10 +448,12 @@ class GridPosterior(Posterior[GridPoints]):
         for d, grid in enumerate(self.plan.grids):
             cell, _ = grid.locate(grid.inside(x[:, d]))
             inside = grid.holds(x[:, d])
-            cells = [
-                np.where(inside, cell + self.plan.pads[d], tree_cell(tree, number, d, along[d]))
+            cell = cell + self.plan.pads[d]
+            cells = [  # a term that is constant along the input is alive everywhere
+                np.where(inside, cell, tree_cell(tree, number, d, along[d]))
                 for number, along in rows.main
-            ]
+                if along[d].axis.process is not None
+            ] or [cell]
             together &= np.all(np.stack(cells) == cells[0], axis=0)
             places.append(cells[0])
         intervals = [
