@@ -115,24 +115,33 @@ class FieldSchedule:
             finer = self._engine(self._coarsening, state)
         # Where training goes back and forth between two resolutions, it ends on the finer one.
         visits = self._plans.count(finer.plan) - (finer.size > engine.size)
-        if visits > 0 or self._goes_back(engine, finer.plan, state):
+        if visits > 0 or self._goes_back(engine, finer, state):
             return None  # or training would go in circles, or end on cells that fit worse
         return finer
 
-    def _goes_back(self, engine: GridEngine, plan: Plan, state: State) -> bool:
+    def _goes_back(self, engine: GridEngine, wider: GridEngine, state: State) -> bool:
         """Return True if an automatic plan only has wider cells than an engine with enough digits.
 
         The prior alone predicts that digits of long lengths are lost; the data may leave them.
-        Under the evidence, cells are widened for the density of the data, too.
+        Under the evidence, cells are widened for the density of the data, too; those of a joint
+        kernel, of which rougher ones are not the kernel any more, only where the fit allows.
         """
-        if not self.auto or self.problem.objective == "evidence":
+        evidence = self.problem.objective == "evidence"
+        if not self.auto or (evidence and not wider.plan.outer):
             return False
         spacings = [
-            [axis.grid.spacing for axes in all_axes(each, state.kernel) for axis in axes]
-            for each in (engine.plan, plan)
+            [axis.grid.spacing for axes in all_axes(each.plan, state.kernel) for axis in axes]
+            for each in (engine, wider)
         ]
         if any(new < old for old, new in zip(*spacings, strict=True)):
             return False
+        if evidence:
+            with suppress(np.linalg.LinAlgError):
+                fits = [
+                    lower_bound(e.factor(*state), "evidence", False).fit for e in (wider, engine)
+                ]
+                return fits[0] < fits[1] - FIELD.coarsening_loss * self.stats.count
+            return True
         with suppress(np.linalg.LinAlgError):
             return bool(relative_errors(engine.factor(*state)).max() < VERDICT.few_digits)
         return False
