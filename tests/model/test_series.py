@@ -249,3 +249,10 @@ def test_terms_miss_little_and_never_less_than_nothing(kernel, part, size):
     assert 0.0 <= missed < 0.1 * len(X)
     assert slope.shape == (len(kernel.parameters),)
     assert slope[-1] == pytest.approx(missed)
+
+
+def test_cells_of_a_part_do_not_get_wider():
+    wide, narrow = Part(Along(3, 4), Around(3, 12, 8)), Part(Along(3, 2), Around(3, 24, 4))
+    assert wide.no_wider(narrow) == narrow.no_wider(wide) == narrow
+    wave = Part(Along(9, 1, wave=True))
+    assert wide.no_wider(wave) == wide  # functions of another kind

@@ -16,7 +16,7 @@ from math import nan
 import numpy as np
 
 from asvgp.basis import Array, Grid
-from asvgp.kernels import SHO, Kernel, Periodic, Sum
+from asvgp.kernels import SHO, Component, Kernel, Matern, Periodic, Product, Sum
 from asvgp.model.bound import Bound
 from asvgp.model.effects import without_centres
 from asvgp.model.exact import ExactEngine, distinct_inputs
@@ -123,7 +123,7 @@ class SeriesSchedule:
             held = np.count_nonzero(stretch.cell_weights)
             if held > inputs:  # in the fullest stretch there are more than on average
                 stretch = window(self._plain, round(cells * inputs / held))
-            schedule = self._on_stretch(stretch, 1 if state else SERIES.window_attempts)
+            schedule = self._on_stretch(stretch, state, 1 if state else SERIES.window_attempts)
             if state is None:
                 if signal_spread(stretch) <= SERIES.window_spread * signal_spread(self._plain):
                     break
@@ -132,9 +132,20 @@ class SeriesSchedule:
             state, report = self._learn(schedule, stretch, state, report)
         return state, report
 
-    def _on_stretch(self, stretch: Statistics, attempts: int) -> SeriesSchedule:
-        """Return the schedule of a stretch, without fixed effects."""
-        problem = replace(self.problem, kernel=Sum(self.problem.kernel.components), watch=None)
+    def _on_stretch(
+        self, stretch: Statistics, state: State | None, attempts: int
+    ) -> SeriesSchedule:
+        """Return the schedule of a stretch, without fixed effects.
+
+        Components whose lengthscale the user gave, and of which a stretch shows next to nothing,
+        are held there: else others would take their part.
+        """
+        begun = (state or self._starts[0]).kernel.components
+        parts = [
+            replace(first, fixed=first.parameters) if _beyond(given, first, stretch) else given
+            for given, first in zip(self.problem.kernel.components, begun, strict=True)
+        ]
+        problem = replace(self.problem, kernel=Sum(tuple(parts)), watch=None)
         return SeriesSchedule(problem, stretch, True, attempts)
 
     def _learn(
@@ -147,12 +158,13 @@ class SeriesSchedule:
             state = State(Sum(state.kernel.components), state.likelihood)
         engine, state, _ = schedule.begin(state, True)
         trained, report, _ = schedule.climb(engine, state, report)
-        reach = SERIES.window_share * (stretch.grid.upper - stretch.grid.lower)
         parts = []
-        pairs = zip(begun.kernel.components, trained.kernel.components, strict=True)
-        for first, part in pairs:
+        for given, first, part in zip(
+            *(k.components for k in (problem.kernel, begun.kernel, trained.kernel)), strict=True
+        ):
             periods = [f.period for f in part.factors if isinstance(f, Periodic | SHO)]
-            parts.append(first if any(period > reach for period in periods) else part)
+            beyond = any(period > _reach(stretch) for period in periods)
+            parts.append(first if beyond or _beyond(given, first, stretch) else part)
         if not isinstance(problem.kernel, Sum):
             return State(parts[0], trained.likelihood), report
         return State(Sum(tuple(parts), problem.kernel.effects), trained.likelihood), report
@@ -180,8 +192,18 @@ class SeriesSchedule:
             )
             size = SeriesTables(state.kernel, plan).size
             if size <= most or tolerance > 1.0 or not self.auto:
-                return plan
+                return self._no_wider(plan)
             tolerance *= 2.0
+
+    def _no_wider(self, plan: SeriesPlan) -> SeriesPlan:
+        """Return a plan without wider cells than the last: they would make scales grow on.
+
+        A longer scale would get wider cells, whose bound is higher for a longer scale still.
+        """
+        if not self._plans:
+            return plan
+        pairs = zip(plan.parts, self._plans[-1].parts, strict=True)
+        return replace(plan, parts=tuple(part.no_wider(last) for part, last in pairs))
 
     def _factored(self, state: State) -> AnyEngine | None:
         """Return the engine for a state; None where P cannot be factored on its cells."""
@@ -283,10 +305,10 @@ class SeriesSchedule:
 
     def finish(self, posterior: AnyPosterior, bound: Bound, report: Report, trained: bool) -> None:
         """Say which seasons the data cannot show, and which components they have no use for."""
-        kernel, noise = posterior.kernel, posterior.noise
+        kernel, noise, weight = posterior.kernel, posterior.noise, mean_weight(self.stats)
         report.notes += season_notes(kernel, self.stats)
         for number, part in enumerate(kernel.components, 1):
-            if trained and part.variance < SERIES.unused_variance * noise:
+            if trained and part.variance < SERIES.unused_variance * noise / weight:
                 report.notes.append(
                     f"component {number}, {part!r}, ended with next to no variance: the data do "
                     "not need it"
@@ -368,6 +390,16 @@ def _factors(engine: AnyEngine, state: State) -> bool:
     except np.linalg.LinAlgError:
         return False
     return True
+
+
+def _reach(stretch: Statistics) -> float:
+    """Return the longest scale that can be learnt from a stretch."""
+    return SERIES.window_share * (stretch.grid.upper - stretch.grid.lower)
+
+
+def _beyond(given: Component | Product, first: Component | Product, stretch: Statistics) -> bool:
+    """Return True for a Matérn whose lengthscale, as the user gave it, exceeds a stretch."""
+    return isinstance(first, Matern) and not given.unset and first.lengthscale > _reach(stretch)
 
 
 def _has_twins(kernel: Kernel) -> bool:

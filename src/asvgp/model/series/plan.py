@@ -57,6 +57,15 @@ class Part:
             spare.append((width & -width).bit_length() - 1)
         return max(0, min(spare, default=0))
 
+    def no_wider(self, other: Part) -> Part:
+        """Return this part, on the cells of another of the same kind where those are narrower."""
+        along, around = self.along, self.around
+        if along is not None and other.along is not None and along.wave == other.along.wave:
+            along = replace(along, level=min(along.level, other.along.level))
+        if around is not None and other.around is not None:
+            around = min(around, other.around, key=lambda one: one.width)
+        return Part(along, around)
+
     def coarsened(self, times: int) -> Part:
         """Return the same functions, counted in finest cells ``2**times`` times as wide."""
         along, around = self.along, self.around
