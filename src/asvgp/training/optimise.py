@@ -191,6 +191,9 @@ def _whole(
         found = _along(objective, theta, value, gradient, step)
         if found is None:
             if fresh:
+                # what is left to gain is rounding, or the curvature is of no use here
+                if 0.5 * float(gradient @ step) > max(settings.tolerance, objective.rounding()):
+                    _limited(objective, theta, settings, report)
                 break
             curvature, fresh = _regular(objective.curvature(theta)), True
             continue
