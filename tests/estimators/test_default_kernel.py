@@ -296,3 +296,19 @@ def test_merged_models_have_the_same_kernel():
     with pytest.raises(ValueError, match=r"chosen from their data, and differ: .* same kernel"):
         few.merge(model(10, 400))
     assert few.stats_.count == 10
+
+
+@pytest.mark.parametrize("change", ["transform", "stream"])
+def test_nothing_depends_on_the_scale_of_y_or_the_span_where_these_are_not_settled(change):
+    t = np.arange(600.0)
+    noise = 0.02 * np.random.default_rng(4).standard_normal(600)
+    y = np.exp(0.004 * t + 0.3 * np.sin(2 * np.pi * t / 24) + noise)
+    bent = GPRegressor().fit(t, y)
+    assert any(part.fixed for part in bent.kernel_.components)  # growth
+    if change == "transform":
+        gp, twin = GPRegressor(transform="auto").fit(t, y), GPRegressor(transform="log").fit(t, y)
+        last = [model.forecast(48)["std"].iloc[-1] for model in (gp, twin)]
+        assert last[0] == pytest.approx(last[1], rel=0.2)
+    else:
+        gp = GPRegressor().partial_fit(t, y)
+    assert not any(part.fixed for part in gp.kernel_.components)

@@ -24,8 +24,11 @@ PLAIN = Matern32() + Constant()
 _ROUNDING = 1e-20  # of the squares of y: a trend leaves no less, and this has periods of its own
 
 
-def default_kernel(table: Table, y) -> Kernel:
+def default_kernel(table: Table, y, bends: bool = True) -> Kernel:
     """Return the kernel for the columns of X and the targets.
+
+    Without ``bends`` a trend is a line at most: what bends it has a variance in the units of y, and
+    a scale that goes by the span of these rows.
 
     Examples
     --------
@@ -53,7 +56,9 @@ def default_kernel(table: Table, y) -> Kernel:
     kernel = kernel + seasons[0] * Matern32()
     order = np.argsort(x, kind="stable")
     rest = _without_seasons(x[order], targets[order], found)
-    return trend_of(x[order], rest, found[0]).added_to(kernel, float(np.ptp(x)), length)
+    trend = trend_of(x[order], rest, found[0])
+    trend = trend if bends else trend._replace(bend="")
+    return trend.added_to(kernel, float(np.ptp(x)), length)
 
 
 def periods(x: Array, y: Array, candidates: Sequence[float] | None = None) -> list[float]:

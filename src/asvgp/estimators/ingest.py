@@ -119,7 +119,7 @@ def absorb(
     stream = source.open()
     if settings.kernel is None:
         settings = settings.with_kernel(
-            _default_kernel(settings, stream.head) if data is None else data.layout.given
+            _default_kernel(settings, stream.head, growing) if data is None else data.layout.given
         )
     known = stream.whole or source.again or settings.domain_known
     if data is None and (known or not growing):
@@ -234,8 +234,12 @@ def _on_one_chain(settings: Settings, block: Chunk) -> bool:
     return not settings.automatic or settings.degree is not None or block.width is not None
 
 
-def _default_kernel(settings: Settings, head: Chunk) -> Kernel:
-    """Return the kernel for the first rows, with y as the model sees it if that is settled."""
+def _default_kernel(settings: Settings, head: Chunk, growing: bool) -> Kernel:
+    """Return the kernel for the first rows, with y as the model sees it if that is settled.
+
+    Where it is not, or where rows are still to come, nothing may depend on the scale of y or on
+    how long the series is.
+    """
     if _on_one_chain(settings, head):  # where seasons have no place
         return PLAIN
     table = Table(head.X)
@@ -247,7 +251,7 @@ def _default_kernel(settings: Settings, head: Chunk) -> Kernel:
         y = Rows.read(structure, table, y, transforms=settings.transforms[:1]).y
     except (TypeError, ValueError):  # which are raised again, of all rows, when these are read
         return PLAIN
-    return default_kernel(table, y)
+    return default_kernel(table, y, bends=not growing and len(settings.transforms) == 1)
 
 
 def _first_rows(values: Any) -> Any:
