@@ -268,3 +268,24 @@ def test_twins_part():
     first, second = (part.lengthscale for part in gp.kernel_.components)
     assert not 0.5 < first / second < 2.0
     assert gp.elbo_ > GPRegressor(Matern32()).fit(T, y).elbo_
+
+
+@pytest.mark.parametrize(("step", "start"), [(0.1, 0.0), (1 / 3, 0.0), (0.1, 1000.1)])
+def test_regular_inputs_are_told_apart_whatever_their_step(step, start):
+    """Inputs on knots would come two to a cell by rounding, and need splines then."""
+    gp = fixed(Matern32(8.0 * step) + Periodic(24.0 * step, 9.0 * step) + Constant())
+    gp.fit(start + step * np.arange(HOURS), Y)
+    assert isinstance(gp.posterior_, ExactPosterior)
+    assert gp.num_basis_ == HOURS
+
+
+def test_sums_of_materns_on_one_domain_merge_whatever_their_inputs():
+    rng = np.random.default_rng(3)
+    kernel = Matern32(5.0) + Matern52(60.0) + Constant()
+    x = np.concatenate([np.arange(200.0), rng.uniform(200, 400, 200)])
+    one, other = (fixed(kernel, domain=(0, 401)).fit(x[part], Y[part]) for part in HALVES)
+    whole = fixed(kernel, domain=(0, 401)).fit(x, Y)
+    assert one.merge(other).elbo_ == pytest.approx(whole.elbo_, abs=1e-6)
+
+
+HALVES = slice(0, 200), slice(200, 400)

@@ -161,7 +161,7 @@ def structure_of(
     """Return the structure of a kernel over the columns of X, with the units of its inputs.
 
     With ``chain``, components share the cells of one chain where that is possible. Sums of Matérn
-    kernels share them, too, unless the inputs are regular.
+    kernels share them, too, unless the inputs are regular and no domain is given.
 
     Times are counted from the beginning of the domain where that is given, so that models of
     different data on one domain agree; else from the first.
@@ -192,19 +192,20 @@ def structure_of(
     times = {number for number, axis in zip(layout.used, axes, strict=True) if axis is not None}
     check_units(layout.kernel, times, not trained)
     kinds = classes_of(layout)
-    chain = chain or (Line in kinds and not _in_steps(layout, table, axes))
+    chain = chain or (Line in kinds and not _own_cells(layout, table, axes, domain))
     return kinds[-1 if chain else 0](layout, tuple(axes))
 
 
-def _in_steps(layout: Layout, table: Table, axes: Sequence[TimeAxis | None]) -> bool:
+def _own_cells(layout: Layout, table: Table, axes: Sequence[TimeAxis | None], domain: Any) -> bool:
     """Return True where components have cells of their own.
 
     Oscillators always have. Matérn kernels have if the inputs are regular and not too many: then
-    cells as wide as the steps are narrow enough, and else a chain can have more of them.
+    cells as wide as the steps are narrow enough, and else a chain can have more of them. On a given
+    domain they have not: models of other data there are made to be merged.
     """
     if any(isinstance(f, SHO) for part in layout.kernel.components for f in part.factors):
         return True
-    if not 2 < len(table) <= SERIES.most_finest_cells:
+    if domain is not None or not 2 < len(table) <= SERIES.most_finest_cells:
         return False
     column, (axis,) = table.column(layout.input), axes
     try:

@@ -27,7 +27,7 @@ from asvgp.runtime.checks import non_negative_integer
 from asvgp.statistics import Statistics
 from asvgp.structures.field import Field
 from asvgp.structures.structure import Ends, Points
-from asvgp.training.finest_series import series_grid, wanted_cells
+from asvgp.training.finest_series import clear_of_knots, series_grid, wanted_cells
 from asvgp.training.fit import Fit, fit
 from asvgp.training.problem import Problem, State
 from asvgp.training.schedule_series import SeriesSchedule
@@ -85,6 +85,8 @@ class Series(Field):
         if wanted is None:
             wanted = wanted_cells(points.main[0], lower, upper, whole)
         grid = series_grid(periods, waves, lower, upper, wanted)
+        if whole and settings.domain is None:
+            grid = clear_of_knots(grid, points.main[0])
         return [grid], [highest_power(self.layout.kernel)]
 
     def extended(self, settings: Settings, points: Points, stats: Statistics) -> Statistics:

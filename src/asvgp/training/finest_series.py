@@ -84,6 +84,25 @@ def wanted_cells(x: Array, lower: float, upper: float, whole: bool) -> int:
     return int(np.clip(round(wanted), SERIES.fewest_finest_cells, SERIES.most_finest_cells))
 
 
+def clear_of_knots(grid: Grid, x: Array) -> Grid:
+    """Return a grid whose knots are not at the inputs: moved by half a cell where all of them are.
+
+    Rounding would put some inputs into the cell before their own, which then holds two.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp.basis import Grid
+    >>> clear_of_knots(Grid(0.0, 4.0, 4), np.arange(4.0))
+    Grid(lower=-0.5, upper=3.5, cells=4)
+    """
+    places = (x - grid.lower) / grid.spacing
+    if np.any(np.abs(places - np.rint(places)) > 1e-6):
+        return grid
+    half = 0.5 * grid.spacing
+    return Grid(grid.lower - half, grid.upper - half, grid.cells)
+
+
 def in_steps(gaps: Array) -> bool:
     """Return True if next to all distances between inputs are multiples of the typical one."""
     steps = gaps / np.median(gaps)
