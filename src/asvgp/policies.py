@@ -369,6 +369,8 @@ class DefaultPolicy:
     full_mean: float = 0.8  # [values of other means] Means of fewer are left out.
     level_lengths: tuple[float, ...] = (0.7, 1.5, 3.0, 6.0, 12.0, 25.0)  # [means] Of what returns,
     level_shares: tuple[float, ...] = (0.3, 0.6, 0.9, 0.99)  # [variance] and its part.
+    wave_share: float = 0.2  # [variance less seasons] A wave beside the seasons explains more,
+    wave_quality: float = 1000.0  # [quality] and begins with this: it lasts.
     first_level: float = 3.0  # [means] Training begins with this or more: apart from the Matérn.
     growth_period: float = 10.0  # [span] Of a wave: a tenth of it is a parabola but for 3 %.
     growth_quality: float = 1e5  # [quality] Of that wave: it keeps its shape.

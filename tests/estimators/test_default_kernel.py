@@ -312,3 +312,16 @@ def test_nothing_depends_on_the_scale_of_y_or_the_span_where_these_are_not_settl
     else:
         gp = GPRegressor().partial_fit(t, y)
     assert not any(part.fixed for part in gp.kernel_.components)
+
+
+@pytest.mark.parametrize("period", [36.0, 34.7, 100.0])
+def test_a_second_period_that_is_no_multiple_becomes_a_wave(period):
+    def signal(t):
+        return np.sin(2 * np.pi * t / 24) + np.sin(2 * np.pi * t / period)
+
+    t = np.arange(1000.0)
+    y = signal(t) + 0.2 * np.random.default_rng(5).standard_normal(1000)
+    gp = GPRegressor().fit(t, y)
+    later = np.arange(1000.0, 1100.0)
+    assert np.sqrt(np.mean((gp.predict(later) - signal(later)) ** 2)) < 0.1
+    assert "and a wave of period" in gp.summary().kernel_choice

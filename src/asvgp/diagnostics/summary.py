@@ -237,7 +237,10 @@ def _kernel_choice(gp) -> str:
     seasons = [part.period for part in gp.kernel_.components if isinstance(part, Periodic)]
     if seasons:
         periods = ", ".join(worded(period) for period in seasons)
-        return f"chosen from the data: period{'s' * (len(seasons) > 1)} {periods}" + _trend(gp)
+        found = f"chosen from the data: period{'s' * (len(seasons) > 1)} {periods}"
+        waves = [p for p in gp.kernel_.components if isinstance(p, SHO) and not p.fixed]
+        found += "".join(f", and a wave of period {worded(wave.period)}" for wave in waves)
+        return found + _trend(gp)
     if gp.n_features_in_ > 1:
         return "the default without seasons (for several inputs)"
     if gp.num_basis != "auto" or gp.degree is not None or gp.stats_.averaged:

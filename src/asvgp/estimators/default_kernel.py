@@ -15,7 +15,7 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.data.columns import Table
 from asvgp.estimators.default_trend import trend_of
-from asvgp.kernels import Constant, Kernel, Matern32, Periodic
+from asvgp.kernels import SHO, Constant, Kernel, Matern32, Periodic
 from asvgp.policies import DEFAULT
 from asvgp.times import Duration, TimeAxis, is_time
 
@@ -56,6 +56,9 @@ def default_kernel(table: Table, y, bends: bool = True) -> Kernel:
     kernel = kernel + seasons[0] * Matern32()
     order = np.argsort(x, kind="stable")
     rest = _without_seasons(x[order], targets[order], found)
+    wave = None if timed else _wave(x[order], rest, found)
+    if wave is not None:
+        kernel = kernel + SHO(period=wave, quality=DEFAULT.wave_quality)
     trend = trend_of(x[order], rest, found[0])
     trend = trend if bends else trend._replace(bend="")
     return trend.added_to(kernel, float(np.ptp(x)), length)
@@ -80,7 +83,7 @@ def periods(x: Array, y: Array, candidates: Sequence[float] | None = None) -> li
     if np.sum(left**2) <= _ROUNDING * np.sum(y**2):
         return []
     if candidates is None:
-        candidates = _peaks(x, y, gap, span)
+        candidates = _in_proportion(_peaks(x, y, gap, span))
     shortest, longest = DEFAULT.fewest_per_period * gap, span / DEFAULT.fewest_periods
     found: list[float] = []
     for period in sorted(candidates):
@@ -153,8 +156,34 @@ def _explained(x: Array, y: Array, period: float, gap: float) -> tuple[float, Ar
     return 1.0 - (rest / (rows - bins)) / (whole / (rows - 1)), left
 
 
-def _peaks(x: Array, y: Array, gap: float, span: float) -> list[float]:
-    """Return the periods of separate peaks of the periodogram, less a quadratic trend."""
+def _wave(x: Array, y: Array, found: Sequence[float]) -> float | None:
+    """Return the period of a wave beside the seasons; None where there is none.
+
+    It has a peak of its own in the periodogram of y less the seasons, is no multiple and no part of
+    them, and explains much of what they leave.
+    """
+    gap, span = float(np.median(np.diff(np.unique(x)))), float(x[-1] - x[0])
+    left = y - _smooth(x, y, span)
+    for period, _ in _peaks(x, left, gap, span):
+        related = [
+            pair for p in found for pair in _multiples(p, [period]) + _multiples(period, [p])
+        ]
+        near = any(abs(period / p - 1.0) < DEFAULT.peak_width for p in found)
+        if related or near or period < DEFAULT.fewest_per_period * gap:
+            continue
+        angle = 2.0 * np.pi * x / period
+        design = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        rest = left - design @ np.linalg.lstsq(design, left, rcond=None)[0]
+        if np.sum(rest**2) < (1.0 - DEFAULT.wave_share) * np.sum(left**2):
+            return period
+    return None
+
+
+def _peaks(x: Array, y: Array, gap: float, span: float) -> list[tuple[float, float]]:
+    """Return periods and heights of separate peaks of the periodogram, the highest first.
+
+    They are of y less a quadratic trend.
+    """
     cells = int(min(span / gap, DEFAULT.most_rows)) + 1
     place = np.minimum(((x - x[0]) / span * (cells - 1) + 0.5).astype(int), cells - 1)
     count = np.bincount(place, minlength=cells)
@@ -177,7 +206,7 @@ def _peaks(x: Array, y: Array, gap: float, span: float) -> list[float]:
             continue
         period = 1.0 / (centre + _vertex(spectrum, best) * frequency[1])
         found.append((_in_steps(period, x, gap, span), float(spectrum[best])))
-    return _in_proportion(found)
+    return found
 
 
 def _in_steps(period: float, x: Array, gap: float, span: float) -> float:
@@ -203,12 +232,16 @@ def _in_proportion(found: list[tuple[float, float]]) -> list[float]:
         strong = power > DEFAULT.own_peak * found[0][1]
         harmonics = DEFAULT.strong_harmonics if strong else DEFAULT.most_harmonics
         if not out or out[0] > harmonics * period:
-            out = [period, *(period * round(longer / period) for longer in out)]
+            out = [period, *(p * round(q / p) for p, q in _multiples(period, out))]
             continue
-        times = period / out[0]
-        if times > 1.5 and abs(times - round(times)) < DEFAULT.harmonic * times:
-            out.append(out[0] * round(times))
+        out += [p * round(q / p) for p, q in _multiples(out[0], [period])]
     return out
+
+
+def _multiples(period: float, others: Sequence[float]) -> list[tuple[float, float]]:
+    """Return pairs of a period and others, of those that are a whole number of it, nearly."""
+    pairs = [(period, other) for other in others if other > 1.5 * period]
+    return [(p, q) for p, q in pairs if abs(q / p - round(q / p)) < DEFAULT.harmonic * q / p]
 
 
 def _vertex(spectrum: Array, place: int) -> float:
