@@ -151,8 +151,8 @@ The MASE is the mean absolute error divided by that of the seasonal naive foreca
 the CRPS is that of the whole predictive distribution, from its quantiles, divided by the same. Of
 the values to come, 80 and 95 in a hundred should lie inside the bands. Each method runs in a
 process of its own, once on a few rows before its time is taken; it has two minutes for the origins
-of a series, and a "/" is one without a result. Two things to know: the default kernel was designed with
-these six series in view, none was kept aside for a last check; and the machine was doing other work
-during this run, so that seconds are more than they would be on an idle one.
+of a series, and a "/" is one without a result. Two things to know: the default kernel was designed
+with these six series in view, none was kept aside for a last check; and the machine was doing other
+work during this run, so that seconds are more than they would be on an idle one.
 """,
 }

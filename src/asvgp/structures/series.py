@@ -18,6 +18,7 @@ from asvgp.data.settings import Settings
 from asvgp.diagnostics.facts import Facts, series_facts
 from asvgp.kernels import SHO, Constant, Linear, Periodic
 from asvgp.model.series.levels import degree_of
+from asvgp.policies import SERIES
 from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.exact_paths import draw_paths as draw_exact_paths
 from asvgp.posterior.posterior import GridPoints
@@ -85,8 +86,10 @@ class Series(Field):
         if wanted is None:
             wanted = wanted_cells(points.main[0], lower, upper, whole)
         grid = series_grid(periods, waves, lower, upper, wanted)
-        if whole and settings.domain is None:
-            grid = clear_of_knots(grid, points.main[0])
+        x = points.main[0]
+        # more inputs need splines, which miss least of the prior variance at their knots
+        if whole and settings.domain is None and len(x) <= SERIES.regular_inputs:
+            grid = clear_of_knots(grid, x)
         return [grid], [highest_power(self.layout.kernel)]
 
     def extended(self, settings: Settings, points: Points, stats: Statistics) -> Statistics:
