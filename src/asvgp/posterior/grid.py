@@ -294,7 +294,7 @@ class GridPosterior(Posterior[GridPoints]):
         if variance:  # before there are threads
             nothing = points.take(slice(0, 0))
             none = Functionals(self.engine, self.prior, nothing, order, component)
-            self._quadratic(none), none.missed
+            _ = self._quadratic(none), none.missed
 
         def share(start: int, stop: int) -> None:
             for begin in range(start, stop, _CHUNK):
