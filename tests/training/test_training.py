@@ -343,6 +343,7 @@ def test_structure_that_only_fine_cells_show_is_not_missed():
     assert choice.state.noise < 0.05
 
 
+@pytest.mark.filterwarnings("ignore:Component 1, Matern12.*next to no variance")
 @pytest.mark.parametrize("kernel", [Matern12() + SHO(period=24.0), Matern32() + Matern32()])
 def test_sums_do_not_take_for_noise_what_coarse_cells_do_not_show(kernel):
     """A cycle far shorter than the first cells, in one of two terms."""

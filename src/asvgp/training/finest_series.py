@@ -94,7 +94,7 @@ def clear_of_knots(grid: Grid, x: Array) -> Grid:
     >>> import numpy as np
     >>> from asvgp.basis import Grid
     >>> clear_of_knots(Grid(0.0, 4.0, 4), np.arange(4.0))
-    Grid(lower=-0.5, upper=3.5, cells=4)
+    Grid(lower=-0.5, upper=3.5, cells=4, cyclic=False)
     """
     places = (x - grid.lower) / grid.spacing
     if np.any(np.abs(places - np.rint(places)) > 1e-6):
