@@ -36,8 +36,35 @@ def bessel(order: float, r: Array) -> Array:
     return np.where(r < _NEAR, 2.0 ** (order - 1.0) * gamma(order), value)
 
 
+class JointSmoothness:
+    """What the smoothness and the number of inputs of a joint kernel say of its splines."""
+
+    nu: float
+    inputs: int  # D, of the joint kernel
+
+    @property
+    def alpha(self) -> int:
+        """``nu + D / 2``: half the order of the differential operator."""
+        return round(self.nu + 0.5 * self.inputs)
+
+    @property
+    def order(self) -> int:
+        """The number of derivatives of the process."""
+        return ceil(self.nu) - 1
+
+    @property
+    def least_degree(self) -> int:
+        """Smallest degree of splines that have a norm."""
+        return self.alpha
+
+    @property
+    def default_degree(self) -> int:
+        """Spline degree that is used unless the user asks for another one."""
+        return self.alpha + 1
+
+
 @dataclass(frozen=True, repr=False)
-class JointMatern(Component):
+class JointMatern(JointSmoothness, Component):
     """A Matérn kernel over two or three inputs jointly, as `Matern` makes it.
 
     ``lengthscale`` is a number or has one entry per input, ``dim`` has one column per input, or is
@@ -146,30 +173,10 @@ class JointMatern(Component):
         return _inputs_of(self.nu) or 2
 
     @property
-    def alpha(self) -> int:
-        """``nu + D / 2``: half the order of the differential operator."""
-        return round(self.nu + 0.5 * self.inputs)
-
-    @property
     def lengths(self) -> tuple[float, ...]:
         """The lengthscale along every input."""
         length = self.lengthscale
         return length if isinstance(length, tuple) else (length,) * self.inputs
-
-    @property
-    def order(self) -> int:
-        """The number of derivatives of the process."""
-        return ceil(self.nu) - 1
-
-    @property
-    def least_degree(self) -> int:
-        """Smallest degree of splines that have a norm."""
-        return self.alpha
-
-    @property
-    def default_degree(self) -> int:
-        """Spline degree that is used unless the user asks for another one."""
-        return self.alpha + 1
 
     @property
     def resolved_length(self) -> float:
@@ -195,7 +202,7 @@ class JointMatern(Component):
                 nu=self.nu,
                 lengthscale=float(length),
                 dim=dim,
-                alpha=self.alpha,
+                inputs=self.inputs,
                 turned=turned,
                 reach=float(reach),
             )
@@ -361,14 +368,14 @@ class JointMatern(Component):
 
 
 @dataclass(frozen=True, repr=False)
-class AlongJoint(Component):
+class AlongJoint(JointSmoothness, Component):
     """A joint Matérn kernel along one of its inputs, the others at rest: of variance one."""
 
     nu: float
     lengthscale: float
     variance: float = 1.0
     dim: int | str | None = None
-    alpha: int = 2
+    inputs: int = 2  # of the joint kernel
     turned: bool = False  # True with a rotation
     reach: float = 0.0  # the longer of two turned lengthscales
 
@@ -379,21 +386,6 @@ class AlongJoint(Component):
     def written_name(self) -> str:
         """Name of the class, as users write it."""
         return "Matern"
-
-    @property
-    def order(self) -> int:
-        """The number of derivatives of the process."""
-        return ceil(self.nu) - 1
-
-    @property
-    def least_degree(self) -> int:
-        """Smallest degree of splines that have a norm."""
-        return self.alpha
-
-    @property
-    def default_degree(self) -> int:
-        """Spline degree that is used unless the user asks for another one."""
-        return self.alpha + 1
 
     @property
     def decay(self) -> float:

@@ -43,7 +43,7 @@ def missed_share(process: AlongJoint, decay: float, degree: int) -> float:
     >>> [float(f"{missed_share(along, decay, 3):.2g}") for decay in (2.0, 4.0, 8.0)]
     [0.024, 0.0061, 0.0016]
     """
-    D, alpha = round(2 * (process.alpha - process.nu)), process.alpha
+    D, alpha = process.inputs, process.alpha
     length = decay * sqrt(2.0 * process.nu)
     joint = JointMatern(nu=process.nu, lengthscale=length, dim=tuple(range(D)))
     coefficients, _ = joint.stencil((1.0,) * D)
@@ -148,8 +148,7 @@ class JointAxis(Axis):
     def matrix(self) -> sparse.csr_array:
         """A matrix about as stiff as K shared out among the inputs, for estimates of rounding."""
         process, decay = self.process, self.process.decay / self.grid.spacing
-        inputs = 2.0 * (process.alpha - process.nu)
-        power = 2.0 * process.alpha / inputs
+        power = 2.0 * process.alpha / process.inputs
         return self.matrices[0] / decay + self.matrices[-1] * decay ** (power - 1.0)
 
     @cached_property
