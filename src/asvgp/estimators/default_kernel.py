@@ -97,12 +97,17 @@ def periods(x: Array, y: Array, candidates: Sequence[float] | None = None) -> li
 
 def _without_seasons(x: Array, y: Array, found: Sequence[float]) -> Array:
     """Return y less means by the phases of periods, the level and the trend kept."""
-    gap, span = float(np.median(np.diff(np.unique(x)))), float(x[-1] - x[0])
+    gap, span = _gap(x), float(x[-1] - x[0])
     smooth = _smooth(x, y, span)
     left = y - smooth
     for period in found:
         left = _explained(x, left, period, gap)[1]
     return smooth + left
+
+
+def _gap(x: Array) -> float:
+    """Return the typical distance between inputs, of which some may be equal."""
+    return float(np.median(np.diff(np.unique(x))))
 
 
 def _repeats(x: Array, y: Array, period: float, gap: float) -> bool:
@@ -162,7 +167,7 @@ def _wave(x: Array, y: Array, found: Sequence[float]) -> float | None:
     It has a peak of its own in the periodogram of y less the seasons, is no multiple and no part of
     them, and explains much of what they leave.
     """
-    gap, span = float(np.median(np.diff(np.unique(x)))), float(x[-1] - x[0])
+    gap, span = _gap(x), float(x[-1] - x[0])
     left = y - _smooth(x, y, span)
     for period, _ in _peaks(x, left, gap, span):
         related = [
@@ -232,16 +237,16 @@ def _in_proportion(found: list[tuple[float, float]]) -> list[float]:
         strong = power > DEFAULT.own_peak * found[0][1]
         harmonics = DEFAULT.strong_harmonics if strong else DEFAULT.most_harmonics
         if not out or out[0] > harmonics * period:
-            out = [period, *(p * round(q / p) for p, q in _multiples(period, out))]
-            continue
-        out += [p * round(q / p) for p, q in _multiples(out[0], [period])]
+            out = [period, *_multiples(period, out)]
+        else:
+            out += _multiples(out[0], [period])
     return out
 
 
-def _multiples(period: float, others: Sequence[float]) -> list[tuple[float, float]]:
-    """Return pairs of a period and others, of those that are a whole number of it, nearly."""
-    pairs = [(period, other) for other in others if other > 1.5 * period]
-    return [(p, q) for p, q in pairs if abs(q / p - round(q / p)) < DEFAULT.harmonic * q / p]
+def _multiples(period: float, others: Sequence[float]) -> list[float]:
+    """Return whole multiples of a period, for those of the others that are nearly one."""
+    times = [other / period for other in others if other > 1.5 * period]
+    return [period * round(n) for n in times if abs(n - round(n)) < DEFAULT.harmonic * n]
 
 
 def _vertex(spectrum: Array, place: int) -> float:
