@@ -23,7 +23,7 @@ DAYS = 365.0
 GAPS = [(61.0, 64.0), (200.2, 203.4), (203.9, 204.1), (290.0, 291.5)]
 NOISE = 0.25
 KERNEL = Matern32() + SHO(1.0, quality=100.0) + Matern52(30.0)  # bursts, a daily wave and a drift
-AHEAD = 3.0  # days of the forecast
+LATER = np.linspace(DAYS, DAYS + 3.0, 500)  # of the forecast
 
 
 def truth(t: Array) -> Array:
@@ -89,9 +89,8 @@ def run(n: int = 2_000_000, picture: str | None = "demo.png", seed: int = 0) -> 
     mean, std = gp.predict(test_t, return_std=True, include_noise=True)
     numbers["predict held out (s)"] = lap()
     error = test_y - mean
-    later = np.linspace(DAYS, DAYS + AHEAD, 500)
-    forecast, spread = gp.predict(later, return_std=True)
-    missed = truth(later) - forecast
+    forecast, spread = gp.predict(LATER, return_std=True)
+    missed = truth(LATER) - forecast
     numbers |= {
         "observations": float(len(t)),
         "held out": float(len(test_t)),
@@ -122,7 +121,7 @@ def draw(gp: GPRegressor, t: Array, y: Array, path: str) -> None:
     views = [
         ("The whole year", 0.0, DAYS + 12.0),
         ("Twelve days about two gaps", 196.0, 208.0),
-        ("The end of the data, and the forecast", DAYS - 3.0, DAYS + AHEAD),
+        ("The end of the data, and the forecast", DAYS - 3.0, LATER[-1]),
     ]
     figure, axes = plt.subplots(3, 1, figsize=(10, 9), layout="constrained")
     for ax, (title, *interval) in zip(axes, views, strict=True):
@@ -132,8 +131,7 @@ def draw(gp: GPRegressor, t: Array, y: Array, path: str) -> None:
         ax.get_legend().remove()
     axes[0].set_ylim(top=1.3 * axes[0].get_ylim()[1])
     axes[0].legend(loc="upper right", ncols=4, frameon=False)
-    later = np.linspace(DAYS, DAYS + AHEAD, 500)
-    axes[-1].plot(later, truth(later), "k--", linewidth=1.0, label="truth, without noise")
+    axes[-1].plot(LATER, truth(LATER), "k--", linewidth=1.0, label="truth, without noise")
     axes[-1].legend(*(part[-1:] for part in axes[-1].get_legend_handles_labels()), frameon=False)
     axes[-1].annotate(
         "end of the data", (DAYS, axes[-1].get_ylim()[0]), (4, 4), textcoords="offset points"
