@@ -222,9 +222,10 @@ class SeriesSchedule:
         information = exact.information if exact else self._information
         objective = Objective(problem, [engine], self._limits(), information=information)
         objective.shown_size = engine.size
-        differing = [start for start in self._starts if not _has_twins(start.kernel)]
-        starts, attempts = [state] if state is not None else differing or self._starts, 1
+        starts, attempts = [] if state is None else [state], 1
         if state is None:
+            starts = [start for start in self._starts if not _has_twins(start.kernel)]
+            starts = starts or self._starts
             small = engine.size <= SERIES.cheap_functions
             cheap = exact.cheap if exact else small
             cheap = cheap and len(problem.kernel.components) > 1
