@@ -10,6 +10,7 @@ from asvgp import SHO, Constant, Matern12, Matern32
 from asvgp.basis import Grid
 from asvgp.kernels import Periodic
 from asvgp.model.exact import ExactEngine
+from asvgp.model.information import information, regular_information
 from asvgp.statistics import Statistics
 
 
@@ -48,3 +49,14 @@ def test_irregular_inputs_have_none():
     kernel = Matern12(5.0, 2.0)
     assert engine(kernel, np.array([0.0, 1.0, 2.3, 3.9, 7.0])).information(kernel, 1.0) is None
     assert engine(kernel, np.array([0.0, 1.0, 9.0])).information(kernel, 1.0) is None
+
+
+def test_outputs_add_and_the_level_tells_nothing_of_a_centred_series():
+    kernel, lags = Matern32(40.0, 2.0), np.arange(60.0)
+    one, two = (regular_information(kernel, 0.3, lags, 60, outputs) for outputs in (1, 2))
+    assert one is not None
+    np.testing.assert_allclose(two, 2.0 * one)
+    slopes = np.concatenate([kernel.slopes(lags)[-1:], kernel.slopes(lags)])
+    free, centred = (information(slopes, 0.3, 60, flag) for flag in (False, True))
+    # the level is one frequency, at which a long process has nearly all of its variance
+    assert free[1, 1] - centred[1, 1] == pytest.approx(0.5, rel=0.05)

@@ -11,7 +11,7 @@ from asvgp.likelihoods import Gaussian
 from asvgp.model.exact import ExactEngine
 from asvgp.statistics import Statistics
 from asvgp.training.objective import Objective
-from asvgp.training.optimise import LBFGS, maximise
+from asvgp.training.optimise import LBFGS, _regular, _updated, maximise
 from asvgp.training.problem import Problem, State
 
 KERNEL = Matern32(10.0) + SHO(12.0, 5.0) + Constant()
@@ -69,3 +69,22 @@ def test_the_number_of_iterations_is_limited(engine):
     _, report = climbed(engine, LBFGS(max_iterations=2), True)
     assert not report.converged
     assert "after 2 iterations" in report.message
+
+
+@pytest.mark.parametrize("along", [2.0, 1e-3, 0.0, -5.0])
+def test_an_updated_curvature_is_that_of_the_step_and_stays_positive(along):
+    """Along the step it is what the gradients show, unless that is too little or negative."""
+    rng = np.random.default_rng(1)
+    root, step = rng.standard_normal((4, 4)), rng.standard_normal(4)
+    before = root @ root.T + np.eye(4)
+    change = along * before @ step + 0.01 * rng.standard_normal(4)
+    after = _updated(before, step, change)
+    assert np.linalg.eigvalsh(after)[0] > 0.0
+    if along == 2.0:
+        np.testing.assert_allclose(after @ step, change, rtol=1e-9)
+    else:
+        assert step @ after @ step == pytest.approx(0.2 * step @ before @ step, rel=1e-9)
+
+
+def test_a_curvature_that_knows_nothing_of_a_direction_is_made_regular():
+    assert np.linalg.eigvalsh(_regular(np.zeros((3, 3)))).tolist() == [1.0, 1.0, 1.0]
