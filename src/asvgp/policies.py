@@ -380,7 +380,7 @@ class DefaultPolicy:
     line_gain: float = 1.5  # [nats] or a trend: one that is not there does more harm than a lack,
     # [nats] or that its slope grows. Measured: carbon dioxide at Mauna Loa, five years ahead
     growth_gain: float = 0.5
-    # [nats] or that it wanders: a parabola is simpler. Measured: Beijing's temperature, see above
+    # [nats] or that it wanders: a parabola is simpler. Measured: temperature, docs/forecasting.md
     wander_gain: float = 2.0
 
 

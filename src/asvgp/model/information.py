@@ -3,8 +3,8 @@
 At regular inputs the periodogram's ordinates are nearly independent, and each is exponential with
 a mean that the covariance gives: by the transform of the covariances at all lags, which are
 tapered as the pairs of inputs grow fewer. With S these means and S_p their derivatives, the
-information is ``sum S_p S_q / S^2`` over the frequencies. It is right to some percent, as good as
-the curvature of the bound that training begins with needs to be.
+information is half of ``sum S_p S_q / S^2`` over all frequencies. It is right to some percent, as
+good as the curvature of the bound that training begins with needs to be.
 """
 
 from __future__ import annotations

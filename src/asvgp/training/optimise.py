@@ -26,7 +26,7 @@ _SHORTENINGS = 12  # of a step that gains nothing, at most
 
 @dataclass(frozen=True)
 class LBFGS:
-    """Settings of the optimiser.
+    """Settings of the optimiser: L-BFGS, or BFGS where the data suggest a curvature.
 
     Parameters
     ----------
