@@ -311,3 +311,17 @@ def add_rows(total: DeviceArray, rows: DeviceArray, values: DeviceArray) -> None
         total.index_add_(0, rows, values)
     else:
         np.add.at(total, rows, values)
+
+
+def outer(parts, counts) -> tuple[np.ndarray, Array]:
+    """Return flat function numbers and weights of products of rows, (n, functions).
+
+    ``parts`` are the numbers along every input, of ``counts`` functions, and the weights.
+    """
+    n = len(parts[0][0])
+    index, weights = np.zeros((n, 1), dtype=np.int64), np.ones((n, 1))
+    for (place, factors), count in zip(parts, counts, strict=True):
+        shape = n, index.shape[1] * factors.shape[1]
+        index = (index[:, :, None] * count + place[:, None, :]).reshape(shape)
+        weights = (weights[:, :, None] * factors[:, None, :]).reshape(shape)
+    return index, weights

@@ -22,7 +22,7 @@ from asvgp.model.axis import Axis
 from asvgp.model.devices import Device, DeviceArray
 from asvgp.model.elements import permute
 from asvgp.model.grid_tables import GridTables
-from asvgp.model.joint import JointPrior
+from asvgp.model.joint import JointPrior, apply_along
 from asvgp.model.plan import Plan
 
 Window = tuple[Array, Array]  # a form summed over the cells of a spline, and at its first cell
@@ -130,7 +130,7 @@ class ComponentPrior:
             if isinstance(unit, JointPrior):
                 tensor = unit.apply(tensor, places)
             else:
-                tensor = _apply(unit, tensor, places[0])
+                tensor = apply_along(unit.matrix, tensor, places[0])
         return tensor
 
     def _of_unit(self, tables: Array, number: int) -> Array:
@@ -291,10 +291,3 @@ def pair_sums(left: Array, right: Array, axis: Axis) -> Window:
             total[i, j] = np.vdot(left[i : i + cells], right[j : j + cells])
             start[i, j] = np.vdot(left[i], right[j])
     return total, start
-
-
-def _apply(axis: Axis, tensor: Array, where: int) -> Array:
-    """Multiply one axis of a tensor by K of an input."""
-    moved = np.moveaxis(tensor, where, 0)
-    out = axis.matrix @ moved.reshape(axis.count, -1)
-    return np.moveaxis(out.reshape(moved.shape), 0, where)

@@ -21,7 +21,7 @@ from asvgp.linalg.cells.polynomial import bilinear
 from asvgp.linalg.multifrontal import Space, Tree, symbolic
 from asvgp.linalg.multifrontal.sandwich import selected_sandwich
 from asvgp.model.devices import Device, DeviceArray, Factor
-from asvgp.model.elements import Leaves
+from asvgp.model.elements import Leaves, outer
 from asvgp.model.joint_axis import JointAxis
 from asvgp.runtime.parallel import one_blas_thread
 
@@ -79,7 +79,7 @@ class JointTables:
             return moments
         tensor = self.device.back(moments)
         for d, matrix in enumerate(self.widenings):
-            tensor = tensor if matrix is None else _apply(matrix.T, tensor, d)
+            tensor = tensor if matrix is None else apply_along(matrix.T, tensor, d)
         return self.device.move(np.ascontiguousarray(tensor))
 
     def gram(self, moments: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
@@ -166,7 +166,7 @@ class JointPrior:
         """``phi' K^-1 phi`` on the finest cells of the data, interleaved powers, one axis each."""
         out = self.tables.device.back(self._squares)
         for d, matrix in enumerate(self.tables.widenings):
-            out = out if matrix is None else _apply(matrix, out, d)
+            out = out if matrix is None else apply_along(matrix, out, d)
         return out
 
     def missed_shares(self) -> tuple[float, float]:
@@ -223,7 +223,7 @@ class JointPrior:
         for power, matrix in enumerate(self.axes[done].matrices):
             if self.coefficients[(*powers, power)].any():
                 yield from self._products(
-                    _apply(matrix, tensor, axes[done]), axes, (*powers, power)
+                    apply_along(matrix, tensor, axes[done]), axes, (*powers, power)
                 )
 
     def table_forms(self, left: Array, right: Array, axes: Sequence[int]) -> Array:
@@ -251,37 +251,23 @@ class JointPrior:
         Along every input a row is a cell of the splines, and weights on the functions there.
         """
         tree, shapes = self.tables.tree, self.tables.leaves.shapes[0]
-        n = len(rows[0][0])
-        index, weights = np.zeros((n, 1), dtype=np.int64), np.ones((n, 1))
-        intervals = []
+        parts, intervals = [], []
         for d, (first, factors) in enumerate(rows):
             interval = np.searchsorted(tree.leaf_intervals[d], first, "right") - 1
             place = (first - tree.leaf_ranges[0][d].first[interval])[:, None]
-            place = place + np.arange(factors.shape[1])
-            shape = n, index.shape[1] * factors.shape[1]
-            index = (index[:, :, None] * shapes[d] + place[:, None, :]).reshape(shape)
-            weights = (weights[:, :, None] * factors[:, None, :]).reshape(shape)
+            parts.append((place + np.arange(factors.shape[1]), factors))
             intervals.append(interval)
-        out = np.empty(n)
-        blocks, leaf = self._host_inverse, self._leaf_numbers[tuple(intervals)]
-        index, weights = np.ascontiguousarray(index), np.ascontiguousarray(weights)
-        bilinear(blocks, leaf, index, weights, index, weights, out)
+        index, weights = map(np.ascontiguousarray, outer(parts, shapes))
+        out, leaf = np.empty(len(index)), tree.leaf_numbers[tuple(intervals)]
+        bilinear(self._host_inverse, leaf, index, weights, index, weights, out)
         return out
 
     @cached_property
     def _host_inverse(self) -> Array:
         return np.ascontiguousarray(self.tables.device.back(self._inverse))
 
-    @cached_property
-    def _leaf_numbers(self) -> np.ndarray:
-        """Leaves by their intervals along the inputs."""
-        tree = self.tables.tree
-        out = np.empty([len(edges) - 1 for edges in tree.leaf_intervals], dtype=np.int64)
-        out[tuple(tree.leaves.T)] = np.arange(len(tree.leaves))
-        return out
 
-
-def _apply(matrix: sparse.csr_array, tensor: Array, axis: int) -> Array:
+def apply_along(matrix: sparse.csr_array, tensor: Array, axis: int) -> Array:
     """Multiply one axis of a tensor by a sparse matrix."""
     moved = np.moveaxis(tensor, axis, 0)
     out = matrix @ moved.reshape(moved.shape[0], -1)

@@ -23,12 +23,13 @@ from asvgp.linalg.multifrontal import Tree
 from asvgp.model.axis import Axis
 from asvgp.model.bound import upper_bound
 from asvgp.model.devices import Cpu, Device, device_for
+from asvgp.model.elements import outer
 from asvgp.model.grid import GridEngine, GridFactored
 from asvgp.model.grid_inverse import CellInverse
 from asvgp.model.joint import JointPrior
 from asvgp.model.memory import joint_step
 from asvgp.posterior.boxes import BoxAverages
-from asvgp.posterior.grid_rows import Functionals, Rows, covariance, outer
+from asvgp.posterior.grid_rows import Functionals, Rows, covariance
 from asvgp.posterior.posterior import FittedValues, GridPoints, Posterior, lift_diagonal
 from asvgp.runtime.parallel import each_chunk, each_share, one_blas_thread
 
@@ -430,14 +431,6 @@ class GridPosterior(Posterior[GridPoints]):
         self.factored.solution.factor.selected_inverse(consume)
         return out
 
-    @cached_property
-    def _leaf_numbers(self) -> np.ndarray:
-        """Leaves by their intervals along the inputs."""
-        tree = self.engine.tables.tree
-        out = np.empty([len(edges) - 1 for edges in tree.leaf_intervals], dtype=np.int64)
-        out[tuple(tree.leaves.T)] = np.arange(len(tree.leaves))
-        return out
-
     def _on_leaves(self, rows: Functionals) -> tuple[np.ndarray, np.ndarray, Array]:
         """Return the leaf of every row, and its functions there with their weights, (n, w).
 
@@ -469,7 +462,7 @@ class GridPosterior(Posterior[GridPoints]):
             place, weight = outer(local, leaves.shapes[number])
             index.append(place + leaves.offsets[number])
             weights.append(weight)
-        leaf = np.where(together, self._leaf_numbers[tuple(intervals)], -1)
+        leaf = np.where(together, tree.leaf_numbers[tuple(intervals)], -1)
         return leaf, np.concatenate(index, axis=1), np.concatenate(weights, axis=1)
 
     def covariance(

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from asvgp.basis import Array, bspline_coefficients
 from asvgp.model.axis import Axis
+from asvgp.model.elements import outer
 from asvgp.model.grid import GridEngine
 from asvgp.model.grid_prior import GridPrior
 from asvgp.model.joint import JointPrior
@@ -161,20 +162,6 @@ class Functionals:
             else:
                 blocks.append(sparse.csr_array((len(self.points), size)))
         return sparse.csr_array(sparse.hstack([*blocks, self.columns], format="csr"))
-
-
-def outer(parts, counts) -> tuple[np.ndarray, Array]:
-    """Return flat function numbers and weights of products of rows, (n, functions).
-
-    ``parts`` are the numbers along every input, of ``counts`` functions, and the weights.
-    """
-    n = len(parts[0][0])
-    index, weights = np.zeros((n, 1), dtype=np.int64), np.ones((n, 1))
-    for (place, factors), count in zip(parts, counts, strict=True):
-        shape = n, index.shape[1] * factors.shape[1]
-        index = (index[:, :, None] * count + place[:, None, :]).reshape(shape)
-        weights = (weights[:, :, None] * factors[:, None, :]).reshape(shape)
-    return index, weights
 
 
 def _sparse(index: np.ndarray, weights: Array, columns: int) -> sparse.csr_array:

@@ -86,6 +86,13 @@ class Tree:
     leaf_index: Index
     levels: tuple[Level, ...]
 
+    @cached_property
+    def leaf_numbers(self) -> Index:
+        """Leaves by their intervals along the inputs."""
+        out = np.empty([len(edges) - 1 for edges in self.leaf_intervals], dtype=np.int32)
+        out[tuple(self.leaves.T)] = np.arange(len(self.leaves))
+        return out
+
     def cost(self, padded: bool = False) -> Cost:
         """Return operations and memory of the numeric phases, on padded fronts or on bare ones."""
         nonzeros = factor_flops = inverse_flops = 0.0
