@@ -15,7 +15,7 @@ import numpy as np
 from asvgp.basis import Array, Grid
 from asvgp.kernels import Kernel
 from asvgp.model.bound import Bound, lower_bound
-from asvgp.model.engine import Engine
+from asvgp.model.engine import Engine, Factored
 from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.training.problem import Problem, State
 
@@ -74,6 +74,7 @@ class Objective:
         self.trace: list[float] = []
         self.evaluated: dict[State, Bound] = {}
         self._values: dict[State, float] = {}  # of states without gradients
+        self._last: tuple[State, list[Factored]] | None = None
         self.best: tuple[float, State | None] = (-np.inf, None)
         self.failure: np.linalg.LinAlgError | None = None
         self.shown_size: int | None = None  # cells or functions, if evaluations are to be watched
@@ -111,12 +112,12 @@ class Objective:
             try:
                 name = self.problem.objective
                 flags = derivatives, self.price is not None
-                bound = total(lower_bound(e.factor(*state), name, *flags) for e in self.engines)
+                bound = total(lower_bound(f, name, *flags) for f in self._factored(state))
             except np.linalg.LinAlgError as error:
                 self.failure = error
                 bound = self._failed()
         value = self.value(bound)
-        if value == -np.inf:
+        if value == -np.inf or state in self._values:
             return bound
         self.trace.append(value)
         if value > self.best[0]:
@@ -124,6 +125,13 @@ class Objective:
         if self.shown_size is not None and self.problem.watch is not None:
             self.problem.watch(self.shown_size, self.evaluations, value)
         return bound
+
+    def _factored(self, state: State) -> list[Factored]:
+        """Return the engines' factorisations at a state: the gradient is often wanted next."""
+        if self._last is None or self._last[0] != state:
+            self._last = None  # its memory is needed for the next one
+            self._last = state, [engine.factor(*state) for engine in self.engines]
+        return self._last[1]
 
     def _failed(self) -> Bound:
         """Return a bound worse than all that are known, for a P that cannot be factored."""

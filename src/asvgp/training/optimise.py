@@ -223,9 +223,9 @@ def _along(
         expected = float(gradient @ (moved - theta))
         if not expected > 0.0:
             return None
-        reached, slope = objective.slope(moved)
+        reached = objective.value_at(objective.decode(moved))
         if reached >= value + 1e-4 * expected:
-            return moved, reached, slope
+            return moved, *objective.slope(moved)
         # the top of the parabola through both values
         step = step * np.clip(0.5 * expected / (expected + value - reached), 0.1, 0.5)
     return None

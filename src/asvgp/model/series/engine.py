@@ -156,6 +156,10 @@ class SeriesFactored(CoefficientFactored["SeriesEngine", SeriesPrior]):
 
     def missed(self, derivatives: bool = True) -> tuple[Array, Array]:
         """Return the variance that functions miss at the data per component, and derivatives."""
+        return self._missed
+
+    @cached_property
+    def _missed(self) -> tuple[Array, Array]:
         moments, weight, values = self.engine.moments, self.engine.statistics.weight, []
         gradient = np.zeros(len(self.kernel.parameters))
         for number, term in enumerate(self.prior.terms):
