@@ -234,7 +234,7 @@ class SeriesSchedule:
                 known = _factors(engine, self._explored)
                 starts = [self._explored] if known else [self._explored, *starts]
         before = report.evaluations
-        loose = replace(settings, tolerance=max(settings.tolerance, self._tolerance()))
+        loose = replace(settings, tolerance=max(settings.tolerance, self._tolerance(engine)))
         agreement = SERIES.agreement * self.stats.count * (not settings.restarts)
         best, report = climb(objective, starts, loose, attempts, report, state, agreement=agreement)
         for _ in range(SERIES.second_looks if state is None else 0):
@@ -256,9 +256,11 @@ class SeriesSchedule:
         noise = noise * inputs / stats.weight
         return regular_information(kernel, noise, lags, inputs, stats.outputs)
 
-    def _tolerance(self) -> float:
+    def _tolerance(self, engine: AnyEngine) -> float:
         """Return the gain in nats below which climbing on the present cells is a waste."""
-        last = self._exact is not None or self._stage >= len(SERIES.tolerances) - 1
+        last = isinstance(engine, ExactEngine) or (
+            self._stage >= len(SERIES.tolerances) - 1 and engine.flops <= SERIES.costly_flops
+        )
         return (SERIES.last_gain if last else SERIES.loose_gain) * self.stats.count
 
     def following(self, engine: AnyEngine, state: State, report: Report) -> AnyEngine | None:
