@@ -238,7 +238,7 @@ class SeriesSchedule:
         agreement = SERIES.agreement * self.stats.count * (not settings.restarts)
         best, report = climb(objective, starts, loose, attempts, report, state, agreement=agreement)
         for _ in range(SERIES.second_looks if state is None else 0):
-            others = other_qualities(objective, loose.tolerance)
+            others = other_qualities(objective, SERIES.loose_gain * self.stats.count)
             if not others or report.interrupted:
                 break
             best, report = climb(objective, others, loose, 1, report, best)
