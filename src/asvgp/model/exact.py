@@ -12,13 +12,22 @@ from functools import cached_property
 from math import log
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import solve_triangular
 
 from asvgp.basis import Array
 from asvgp.kernels import Kernel
 from asvgp.model.effects import Centring, column_precisions, without_centres
 from asvgp.model.engine import Forms, NoiseModel, Remembered
-from asvgp.model.exact_matrix import DenseMatrix, Lags, RegularMatrix, is_toeplitz, solved_matrix
+from asvgp.model.exact_matrix import (
+    DenseMatrix,
+    Lags,
+    RegularMatrix,
+    is_toeplitz,
+    over_root,
+    rooted,
+    solve_rooted,
+    solved_matrix,
+)
 from asvgp.model.information import regular_information
 from asvgp.statistics import Statistics
 
@@ -110,10 +119,9 @@ class ExactEngine:
         if self.effects:
             schur = self.effects_prior + self.within / noise + self.columns.T @ at_columns
             target = self._scatter / noise + self.columns.T @ at_y - self._pull
-            effects_root = np.linalg.cholesky(schur)
-            beta = cho_solve((effects_root, True), target)
+            effects_root, log_det = rooted(schur)
+            beta = solve_rooted(effects_root, target)
             explained = explained + np.sum(target * beta, axis=0) - self._constant
-            log_det = 2.0 * float(np.log(np.diag(effects_root)).sum())
             log_det -= float(np.log(self.precision).sum())
         log_det += matrix.log_det + self._log_weight - len(self.weight) * log(noise)
         residual = at_y - at_columns @ beta
@@ -178,7 +186,7 @@ class ExactFactored:
         solution = self.solution
         if not self.engine.effects:
             return np.empty((len(self.engine.x), 0))
-        return solution.columns @ np.linalg.inv(solution.effects_root).T
+        return over_root(solution.columns, solution.effects_root)
 
     @cached_property
     def _sums(self) -> tuple[Array, float]:
@@ -196,7 +204,7 @@ class ExactFactored:
         freedom = len(engine.x) - trace
         if engine.effects:
             energy += engine.centring.energy(engine.precision, solution.beta)
-            inside = cho_solve((solution.effects_root, True), engine.within)
+            inside = solve_rooted(solution.effects_root, engine.within)
             freedom += float(np.trace(inside)) / noise
         return Forms(freedom, energy, np.concatenate(slopes))
 
@@ -214,7 +222,7 @@ class ExactFactored:
         first, beta = rows[:n], rows[n:]
         if self.engine.effects:
             target = beta - self._moved.T @ first
-            beta = cho_solve((solution.effects_root, True), target)
+            beta = solve_rooted(solution.effects_root, target)
         scaled = self._noises * first
         values = scaled - self._noises * self.dense.solve(scaled)
         return np.concatenate([values - self._moved @ beta, beta])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, get_blas_funcs, get_lapack_funcs
+from scipy.linalg import LinAlgError, get_blas_funcs, get_lapack_funcs
 
 from asvgp.basis import Array
 from asvgp.linalg.toeplitz import Toeplitz, outer_sums
@@ -19,6 +19,27 @@ _POTRF, _POTRI, _POTRS = get_lapack_funcs(("potrf", "potri", "potrs"), dtype=np.
 (_TRSM,) = get_blas_funcs(("trsm",), dtype=np.float64)
 _REFINEMENTS = 3  # of a solution, at most
 _ROUNDING = 1e-12  # of the largest term: a smaller error is not worth a refinement
+
+
+# Of matrices as small as 1 x 1, the checks of SciPy's functions take longer than the work.
+
+
+def rooted(matrix: Array) -> tuple[Array, float]:
+    """Return the lower root of a symmetric matrix, rubbish above it, and the log determinant."""
+    root, failed = _POTRF(matrix, lower=1, clean=0)
+    if failed:
+        raise LinAlgError(f"A matrix of {len(matrix)} rows is not positive definite.")
+    return root, 2.0 * float(np.log(root.diagonal()).sum())
+
+
+def solve_rooted(root: Array, vectors: Array) -> Array:
+    """Return the inverse of a matrix times vectors, by its lower root."""
+    return _POTRS(root, vectors, lower=1)[0]
+
+
+def over_root(vectors: Array, root: Array) -> Array:
+    """Return rows, (n, m), times the inverse of the transposed lower root of m x m."""
+    return _TRSM(1.0, root, vectors, side=1, lower=1, trans_a=1)
 
 
 class Lags:
@@ -90,17 +111,17 @@ class DenseMatrix:
         self._lags = lags
         matrix = lags.matrix(values)
         np.einsum("ii->i", matrix)[...] += noise
-        self.root, failed = _POTRF(matrix, lower=1, overwrite_a=1)
-        if failed:
+        try:
+            self.root, self.log_det = rooted(matrix)
+        except LinAlgError as error:
             raise LinAlgError(
                 f"The covariance of y at {len(noise)} inputs, with variances down to "
                 f"{noise.min():.3g} for the noise, is not positive definite to working precision."
-            )
-        self.log_det = 2.0 * float(np.log(np.diag(self.root)).sum())
+            ) from error
 
     def solve(self, vectors: Array) -> Array:
         """Return ``A^-1`` times vectors."""
-        return cho_solve((self.root, True), vectors)
+        return solve_rooted(self.root, vectors)
 
     @cached_property
     def inverse(self) -> Array:
@@ -125,8 +146,8 @@ class RegularMatrix:
         self.log_det = self._whole.log_det
         if len(self._holes):
             self._at_holes = self._whole.inverse_rows(self._holes)
-            self._root = np.linalg.cholesky(self._at_holes[:, self._holes])
-            self.log_det += 2.0 * float(np.log(np.diag(self._root)).sum())
+            self._root, log_det = rooted(self._at_holes[:, self._holes])
+            self.log_det += log_det
 
     def solve(self, vectors: Array) -> Array:
         """Return ``A^-1`` times vectors, refined until that no longer gains.
@@ -154,8 +175,7 @@ class RegularMatrix:
         """Return ``A^-1`` times rows that are zero in the holes."""
         out = self._whole.solve(rows)
         if len(self._holes):
-            there, _ = _POTRS(self._root, out[:, self._holes].T, lower=1)
-            out -= there.T @ self._at_holes
+            out -= solve_rooted(self._root, out[:, self._holes].T).T @ self._at_holes
             out[:, self._holes] = 0.0
         return out
 
@@ -164,7 +184,7 @@ class RegularMatrix:
         rows = [self._lags.padded(less)]
         if len(self._holes):
             # the inverse's rows in the holes, times the inverse of a root
-            rows.append(_TRSM(1.0, self._root, self._at_holes.T, side=1, lower=1, trans_a=1).T)
+            rows.append(over_root(self._at_holes.T, self._root).T)
         sums = self._whole.inverse_sums(*rows)
         return sums, float(sums[0] * noise[0])
 

@@ -168,7 +168,11 @@ class Objective:
 
     def slope(self, theta: Array) -> tuple[float, Array]:
         """Return value and gradient at a point."""
-        bound = self.bound(self.decode(theta))
+        return self.slope_at(self.decode(theta))
+
+    def slope_at(self, state: State) -> tuple[float, Array]:
+        """Return value and gradient at a state."""
+        bound = self.bound(state)
         gradient = bound.gradient
         if self.price is not None:
             gradient = gradient - self.price.slope(bound)

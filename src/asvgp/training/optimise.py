@@ -223,9 +223,10 @@ def _along(
         expected = float(gradient @ (moved - theta))
         if not expected > 0.0:
             return None
-        reached = objective.value_at(objective.decode(moved))
+        state = objective.decode(moved)
+        reached = objective.value_at(state)
         if reached >= value + 1e-4 * expected:
-            return moved, *objective.slope(moved)
+            return moved, *objective.slope_at(state)
         # the top of the parabola through both values
         step = step * np.clip(0.5 * expected / (expected + value - reached), 0.1, 0.5)
     return None
