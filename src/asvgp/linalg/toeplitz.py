@@ -55,22 +55,26 @@ class Toeplitz:
             )
 
     @cached_property
-    def _spectra(self) -> tuple[Array, Array, Array]:
-        """Transforms of x and z, and of the circulant matrix that holds this one."""
-        x, whole = rfft(np.stack([self.first, self.column]), self._length)
-        return x, self._turn * (x - self.first[0]).conj(), 2.0 * whole.real - self.column[0]
+    def _spectra(self) -> tuple[Array, Array]:
+        """Transforms of x and z, (2, 1, frequencies), and of the circulant that holds A."""
+        rows = np.zeros((2, self._length))
+        rows[0, : self.size], rows[1, : self.size] = self.first, self.column
+        both = rfft(rows)[:, None]
+        circulant = 2.0 * both[1, 0].real - self.column[0]
+        np.multiply(self._turn, (both[0] - self.first[0]).conj(), out=both[1])
+        return both, circulant
 
     def multiply(self, rows: Array) -> Array:
         """Return ``A`` times every row of (rows, n)."""
-        spectra = self._spectra[2] * rfft(rows, self._length)
+        spectra = self._spectra[1] * rfft(rows, self._length)
         return irfft(spectra, self._length)[:, : self.size]
 
     def solve(self, rows: Array) -> Array:
         """Return ``A^-1`` times every row of (rows, n)."""
-        x, z, _ = self._spectra
-        both, given = np.stack([x, z])[:, None], rfft(rows, self._length)
-        half = irfft(both.conj() * given, self._length)[..., : self.size]
-        first, second = both * rfft(half, self._length)
+        both = self._spectra[0]
+        half = irfft(both.conj() * rfft(rows, self._length), self._length)
+        half[..., self.size :] = 0.0
+        first, second = both * rfft(half)
         return irfft(first - second, self._length)[:, : self.size] / self.first[0]
 
     def inverse_rows(self, numbers: Array) -> Array:
@@ -94,7 +98,7 @@ class Toeplitz:
             rows[first : first + len(vectors), :n] = vectors
             first += len(vectors)
         spectra = rfft(rows)
-        power = (2.0 / x[0]) * (spectra[0].conj() * self._spectra[0]).real
+        power = (2.0 / x[0]) * (spectra[0].conj() * self._spectra[0][0, 0]).real
         return _both_sides(power - _power(spectra[1:]), self._length, n)
 
 
