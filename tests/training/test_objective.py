@@ -118,6 +118,20 @@ class TestUnfactorable:
 
 
 @pytest.mark.parametrize("model", [line, field])
+def test_a_gradient_after_the_value_takes_no_other_factorisation(model, monkeypatch):
+    problem, engine, limits = model()
+    (state,) = states(problem.kernel, (0.2,))
+    expected = lower_bound(engine.factor(*state))
+    objective, factored = Objective(problem, [engine], limits), []
+    factor = engine.factor
+    monkeypatch.setattr(engine, "factor", lambda *at: (factored.append(at), factor(*at))[1])
+    value = objective.value_at(state)
+    np.testing.assert_allclose(objective.bound(state).gradient, expected.gradient)
+    assert value == pytest.approx(expected.elbo)
+    assert len(factored) == objective.evaluations == 1
+
+
+@pytest.mark.parametrize("model", [line, field])
 @pytest.mark.parametrize("kind", ["elbo", "evidence"])
 @pytest.mark.parametrize("parts", [1, 2])
 def test_the_slope_is_the_derivative(model, kind, parts):
