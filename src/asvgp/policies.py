@@ -311,7 +311,7 @@ class SeriesPolicy:
     stages: int = 5  # [plans] Training ends after so many, even if the next would differ,
     costly_flops: float = 5e9  # [operations] and after one whose bounds take more than these.
     # [nats per datum] An iteration gains more on all but the last plan, and on costly ones.
-    # Measured: 35,064 hours of traffic, patterns and a drift: 7 bounds in place of 12, 12 nats less
+    # Measured: 35,064 hours of traffic, patterns and a drift: half as many bounds, 12 nats less
     loose_gain: float = 1e-4
     last_gain: float = 3e-5  # [nats per datum] and more than this on the last.
     spline_handicap: float = 4.0  # [functions] Oscillators get splines if these are so many fewer.
