@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import asvgp
-from asvgp import SHO, GPRegressor, Linear, Matern32
+from asvgp import SHO, Constant, GPRegressor, Linear, Matern32
+from asvgp.data.columns import Table
+from asvgp.estimators.default_kernel import default_kernel
 from asvgp.estimators.default_trend import Trend, _Level, trend_of
 
 T = np.arange(1200.0)
@@ -80,3 +82,46 @@ def test_growth_goes_on(tmp_path):
     assert np.all(np.abs(error) < 4.0 * std)
     gp.save(tmp_path / "model.asvgp")
     np.testing.assert_array_equal(asvgp.load(tmp_path / "model.asvgp").predict(T[1000:]), mean)
+
+
+@pytest.mark.parametrize("spacing", ["regular", "irregular"])
+def test_trends_without_a_season(spacing):
+    rng = np.random.default_rng(3)
+    x = T[:300] if spacing == "regular" else np.sort(rng.uniform(0.0, 300.0, 300))
+    u, scatter = x[:, None] / 300.0, rng.standard_normal((300, 1))
+    assert trend_of(x, 5.0 + scatter) == Trend()
+    assert trend_of(x, 4.0 * u + scatter)[1:3] == (True, "")
+    assert trend_of(x, 30.0 * u**2 + scatter)[1:3] == (True, "growth")
+    assert trend_of(x, 30.0 * u**2).bend == ""  # rounding alone
+    assert trend_of(x[:11], 30.0 * u[:11]) == Trend()
+    weather = np.zeros(300)
+    for i in range(1, 300):
+        weather[i] = 0.9 * weather[i - 1] + scatter[i, 0]
+    assert not trend_of(x, weather[:, None]).line
+
+
+def test_a_trend_without_a_season_goes_on():
+    u = np.arange(240.0) / 200.0
+    scatter = np.random.default_rng(0).standard_normal(200)
+    for truth, words in ((10.0 * u, "; a line"), (20.0 * u**2, "; a line that bends steadily")):
+        gp = GPRegressor().fit(T[:200], truth[:200] + scatter)
+        assert gp.summary().kernel_choice.startswith(
+            f"chosen from the data: no period found{words}"
+        )
+        future = gp.forecast(40)
+        error = future["mean"].to_numpy() - truth[200:]
+        assert np.sqrt(np.mean(error**2)) < 0.7
+        assert np.mean(np.abs(error) < 2.0 * future["std"]) > 0.9
+
+
+def test_outputs_count_alike_whatever_their_units():
+    rng = np.random.default_rng(0)
+    y = np.stack([SEASON, 1e4 * rng.standard_normal(len(T))], axis=1)
+    y[:, 0] += 0.1 * rng.standard_normal(len(T))
+    kernel, twin = (default_kernel(Table(T), y * scale) for scale in ([1.0, 1.0], [1e3, 1e-3]))
+    assert repr(kernel).count("Periodic(period=24.0") == 2
+    assert kernel == twin
+    rising = np.stack([1e-3 * (3.0 * U + noise(1, 0.3)), 1e3 * noise(2)], axis=1)
+    assert default_kernel(Table(T), rising).effects == (Constant(), Linear())
+    same = np.stack([SEASON + noise(1, 0.1), np.full(len(T), 7.0)], axis=1)
+    assert repr(default_kernel(Table(T), same)).count("Periodic(period=24.0") == 2

@@ -245,7 +245,7 @@ def _kernel_choice(gp) -> str:
         return "the default without seasons (for several inputs)"
     if gp.num_basis != "auto" or gp.degree is not None or gp.stats_.averaged:
         return "the default without seasons (for num_basis, degree or width)"
-    return "chosen from the data: no period found"
+    return "chosen from the data: no period found" + _trend(gp)
 
 
 def _trend(gp) -> str:

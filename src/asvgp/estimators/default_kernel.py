@@ -2,8 +2,9 @@
 
 A series gets a Matérn, a constant, a season for every period that the data show, a drift of the
 shortest of them, and a lasting level and a trend, where there are any. Times are tried with the
-day, the week and the year; numbers with the periods of the peaks of their periodogram. Other data
-get one Matérn kernel over all inputs, and a constant.
+day, the week and the year; numbers with the periods of the peaks of their periodogram. Without a
+season there is a trend all the same, where the data show one. Several inputs get one Matérn kernel
+over all of them, and a constant.
 """
 
 from __future__ import annotations
@@ -44,24 +45,38 @@ def default_kernel(table: Table, y, bends: bool = True) -> Kernel:
     x = TimeAxis.from_values(column).to_seconds(column) if timed else np.asarray(column, float)
     targets = np.asarray(y, dtype=float).reshape(len(x), -1)
     good = np.isfinite(x) & np.isfinite(targets).all(axis=1)
-    x, targets = x[good], targets[good]
+    order = np.flatnonzero(good)[np.argsort(x[good], kind="stable")]
+    x, targets, scale = x[order], *_alike(targets[order])
+    length = Duration if timed else float
     found = periods(x, targets, list(_CALENDAR.values()) if timed else None)
     if not found:
-        return PLAIN
-    length = Duration if timed else float
+        trend = trend_of(x, targets).scaled(scale, bends)._replace(level=0.0)  # that of the Matérn
+        return trend.added_to(PLAIN, float(np.ptp(x)), length) if trend.line else PLAIN
     seasons = [Periodic(period=length(period), centred=True) for period in found]
     kernel: Kernel = PLAIN
     for season in seasons:
         kernel = kernel + season
     kernel = kernel + seasons[0] * Matern32()
-    order = np.argsort(x, kind="stable")
-    rest = _without_seasons(x[order], targets[order], found)
-    wave = None if timed else _wave(x[order], rest, found)
+    rest = _without_seasons(x, targets, found)
+    wave = None if timed else _wave(x, rest, found)
     if wave is not None:
         kernel = kernel + SHO(period=wave, quality=DEFAULT.wave_quality)
-    trend = trend_of(x[order], rest, found[0])
-    trend = trend if bends else trend._replace(bend="")
+    trend = trend_of(x, rest, found[0]).scaled(scale, bends)
     return trend.added_to(kernel, float(np.ptp(x)), length)
+
+
+def _alike(y: Array) -> tuple[Array, float]:
+    """Return outputs divided by their standard deviations, and the mean square of these.
+
+    The kernel is that of all outputs, in whatever units each of them is. What varies by its
+    rounding alone becomes zero.
+    """
+    if not len(y):
+        return y, 1.0
+    scale = y.std(axis=0)
+    scale = np.where(scale**2 > _ROUNDING * np.mean(y**2, axis=0), scale, np.inf)
+    known = scale[np.isfinite(scale)]
+    return y / scale, float(np.mean(known**2)) if len(known) else 1.0
 
 
 def periods(x: Array, y: Array, candidates: Sequence[float] | None = None) -> list[float]:

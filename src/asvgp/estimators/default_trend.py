@@ -1,9 +1,10 @@
 """The trend of the kernel that is used where the user gives none.
 
-Means over the shortest season tell what there is besides seasons: perhaps a level, which lasts
-longer than a season and returns, and perhaps a trend, which does not return: a line; *growth*, a
-line with a steady bend; or a line whose slope *wanders*. Whether there is one is decided by the
-evidence of small Gaussian processes of these means, over a grid of hyperparameters.
+Means over the shortest season, or where there is none over equal stretches, tell what there is
+besides seasons: perhaps a level, which lasts longer than a season and returns, and perhaps a trend,
+which does not return: a line; *growth*, a line with a steady bend; or a line whose slope *wanders*.
+Whether there is one is decided by the evidence of small Gaussian processes of these means, over a
+grid of hyperparameters.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ class Trend(NamedTuple):
     bend: str = ""  # of the line: "growth", "wander" or nothing
     variance: float = 0.0  # of the process that bends it, in the units of y squared
 
+    def scaled(self, square: float, bends: bool) -> Trend:
+        """Return the trend of values whose squares are so many times larger; straight at will."""
+        return self._replace(variance=self.variance * square, bend=self.bend if bends else "")
+
     def added_to(self, kernel: Kernel, span: float, length: Callable[[float], float]) -> Kernel:
         """Return a kernel with level and trend of data over a span; ``length`` makes durations.
 
@@ -54,8 +59,12 @@ class Trend(NamedTuple):
         return kernel + Linear() if self.line else kernel
 
 
-def trend_of(x: Array, y: Array, width: float) -> Trend:
-    """Return the trend of y (rows, outputs) less its seasons, from means over a width of x.
+def trend_of(x: Array, y: Array, width: float | None = None) -> Trend:
+    """Return the trend of y (rows, outputs) less its seasons, from means over a width of sorted x.
+
+    Without a season there is no width: stretches are then few, so that what returns is not taken
+    for a trend, and each counts however full it is. Values that their neighbours tell get a line
+    at most: a smooth curve without noise is the Matérn's.
 
     Examples
     --------
@@ -66,7 +75,14 @@ def trend_of(x: Array, y: Array, width: float) -> Trend:
     >>> trend_of(x, noise + 0.01 * x[:, None], 24.0).line
     True
     """
-    t, means, width = _means(x, y, width)
+    if len(x) < DEFAULT.fewest_means or x[0] == x[-1]:
+        return Trend()
+    smooth = width is None and _scatter(x, y) < DEFAULT.least_scatter
+    if width is None:
+        width = max(float(np.median(np.diff(x))), (x[-1] - x[0]) / DEFAULT.plain_means)
+        t, means, width = _means(x, y, width, 0.0)
+    else:
+        t, means, width = _means(x, y, width, DEFAULT.full_mean)
     if len(t) < DEFAULT.fewest_means:
         return Trend()
     means = means - means.mean(axis=0)
@@ -75,7 +91,18 @@ def trend_of(x: Array, y: Array, width: float) -> Trend:
         return Trend()
     with one_blas_thread:  # matrices are small
         found = _likeliest(t, means / scale**0.5)
+    found = found._replace(bend="") if smooth else found
     return found._replace(level=found.level * width, variance=found.variance * scale)
+
+
+def _scatter(x: Array, y: Array) -> float:
+    """Return the variance of y about lines through its neighbours, relative to that of y."""
+    gaps = np.diff(x)
+    both = gaps[:-1] + gaps[1:]
+    share = np.divide(gaps[:-1], both, out=np.full(len(both), 0.5), where=both > 0.0)[:, None]
+    errors = y[1:-1] - (1.0 - share) * y[:-2] - share * y[2:]
+    about = np.mean(errors**2 / (1.0 + share**2 + (1.0 - share) ** 2))
+    return float(about / max(np.mean((y - y.mean(axis=0)) ** 2), 1e-300))
 
 
 def _likeliest(t: Array, means: Array) -> Trend:
@@ -92,7 +119,8 @@ def _likeliest(t: Array, means: Array) -> Trend:
             DEFAULT.wander_gain,
         ),
     }
-    pairs = [(0.0, 0.0), *product(DEFAULT.level_lengths, DEFAULT.level_shares)]
+    lengths = [length for length in DEFAULT.level_lengths if length <= DEFAULT.longest_level * span]
+    pairs = [(0.0, 0.0), *product(lengths, DEFAULT.level_shares)]
     levels = [_Level(lag, means, *pair) for pair in pairs]
     none = _best([level.evidence([]) for level in levels])
     straight = _best([lv.evidence([(line, size)]) for lv in levels for size in _SIZES])
@@ -172,12 +200,15 @@ class _Level:
         return self._known[key][1]
 
 
-def _means(x: Array, y: Array, width: float) -> tuple[Array, Array, float]:
-    """Return numbers of stretches of a width or a multiple of it, means of y there, the width."""
+def _means(x: Array, y: Array, width: float, full: float) -> tuple[Array, Array, float]:
+    """Return numbers of stretches of a width or a multiple of it, means of y there, the width.
+
+    Those with fewer values than ``full`` times the median are left out.
+    """
     span = x[-1] - x[0]
     width = width * max(1.0, np.ceil(span / width / DEFAULT.most_means))
     place = np.floor((x[-1] - x) / width * (1.0 + 1e-9)).astype(int)
     count = np.bincount(place)
     sums = np.stack([np.bincount(place, column) for column in y.T], axis=1)
-    full = np.flatnonzero(count >= DEFAULT.full_mean * np.median(count[count > 0]))[::-1]
-    return -full.astype(float), sums[full] / count[full, None], float(width)
+    kept = np.flatnonzero((count > 0) & (count >= full * np.median(count[count > 0])))[::-1]
+    return -kept.astype(float), sums[kept] / count[kept, None], float(width)
