@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.dates import date2num
 
-from asvgp import Constant, GPRegressor, Linear, Matern32, plot
+from asvgp import Constant, GPRegressor, Linear, Matern32, Periodic, plot
 from tests.plot.pictures import field_model, line_model, named, noisy
 
 FIXED = {"num_basis": 60, "noise_variance": 0.01, "optimizer": None}
@@ -119,3 +119,26 @@ def test_what_cannot_be_drawn_is_said(regular):
     with pytest.raises(ValueError, match="X is given without y"):
         plot.forecast(line_model()[0], x, steps=3)
     assert not plt.get_fignums()
+
+
+def test_parts_of_one_season_are_shown_as_one():
+    t = np.arange(200.0)
+    y = 3.0 + np.sin(t / 4) + 0.1 * np.random.default_rng(0).standard_normal(200)
+    day = Periodic(8 * np.pi, centred=True)
+    tiny = Matern32(5.0, variance=1e-8)
+    kernel = tiny + Matern32(30.0) + day + day * Matern32(90.0) + Constant()
+    gp = GPRegressor(kernel, noise_variance=0.01, optimizer=None).fit(t, y)
+    table = gp.forecast(30, components=True)
+    _, each = gp.predict(table.index, components=True)
+    season = "season of 25.1327"
+    assert list(table)[6:] == ["matern32", season, "constant"]
+    np.testing.assert_allclose(table[season], each[2].mean + each[3].mean)
+    np.testing.assert_allclose(table.iloc[:, 6:].sum(axis=1), table["mean"])
+    names = ["Matern32, lengthscale 30", season]
+    panels = plot.forecast(gp, steps=30, components=True)[1:]
+    for axes in (panels, plot.components(gp, forecast=30.0)):
+        assert [ax.get_title(loc="left") for ax in axes] == names
+        x, shown = axes[1].lines[0].get_data()
+        _, each = gp.predict(x, components=True)
+        both = each[2].mean + each[3].mean
+        np.testing.assert_allclose(shown - shown.mean(), both - both.mean(), atol=1e-6)

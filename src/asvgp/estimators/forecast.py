@@ -16,6 +16,7 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.estimators.portable import label_of
 from asvgp.estimators.predict import PredictMixin
+from asvgp.estimators.summands import summands
 from asvgp.likelihoods.gaussian import band_factor
 from asvgp.statistics.ending import Ending, ending_of
 from asvgp.structures.fit_data import FitData
@@ -93,7 +94,9 @@ class ForecastMixin(PredictMixin):
             Probabilities of the intervals, each for a single value at every input. As much
             probability is below as above.
         components : bool
-            Also the mean of every component and of every fixed effect; they add up to ``mean``.
+            Also the means of components and of fixed effects; they add up to ``mean``. Components
+            of one period are one column, ``season of 1 day``, and those with practically no
+            variance are added to the first of the others; `predict` has each by itself.
             With a ``transform`` they are on its scale, and add up to the mean there; the frame's
             ``attrs["components"]`` names the scale.
         include_noise : bool
@@ -179,8 +182,7 @@ class ForecastMixin(PredictMixin):
             low, high = self._ends(rows, factor, mean, std, include_noise, noise_variance)
             columns |= {f"lower_{name}": low, f"upper_{name}": high}
         taken = dict.fromkeys(columns, 1)
-        for part in rest[0] if rest else ():
-            columns[label_of(part.kernel, taken, data.features.count > 1)] = part.mean
+        columns |= self._summed(rest[0], taken, data) if rest else {}
         if n_samples:
             noise = None
             if include_noise:
@@ -197,6 +199,16 @@ class ForecastMixin(PredictMixin):
         name = None if layout.names is None else layout.names[layout.input]
         x = np.asarray(data.points(rows).x, dtype=float)
         return Forecast(name, x, data.axis, outputs, str(self.transform_))
+
+    def _summed(self, parts, taken: dict[str, int], data: FitData) -> dict[str, Array]:
+        """Return the means of components, those that are shown as one added, and of effects."""
+        groups = [(group.name, group.shown[0], group.numbers) for group in summands(self)]
+        effects = range(len(self.kernel_.components), len(parts))
+        columns = {}
+        for name, first, numbers in [*groups, *(("", i, (i,)) for i in effects)]:
+            label = name or label_of(parts[first].kernel, taken, data.features.count > 1)
+            columns[label] = np.sum([parts[number].mean for number in numbers], axis=0)
+        return columns
 
     def _rows_to_come(self, data: FitData, steps, until, X) -> Any:
         """Return the rows to forecast, as `predict` takes them."""

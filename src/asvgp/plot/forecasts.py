@@ -9,10 +9,11 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.estimators.forecast import band_factors
+from asvgp.estimators.summands import summands
 from asvgp.kernels import Linear
 from asvgp.plot.inputs import Input
 from asvgp.plot.style import legend_above, palette, panels, tint, titled
-from asvgp.plot.terms import intercept_text
+from asvgp.plot.terms import intercept_text, together
 from asvgp.plot.traces import Cloud, Curve, follow
 from asvgp.plot.view import View, drawn, term_name
 from asvgp.statistics.ending import ending_of
@@ -58,8 +59,9 @@ def forecast(
         a duration ("7 days") where X holds times.
     components : bool
         Also a panel for each component and for each linear effect, with the widest of the bands,
-        of f and without noise. Beside an intercept, components are shown less their mean over
-        the data, as in `asvgp.plot.components`.
+        of f and without noise. Parts of one period are one panel, without a band; components with
+        practically no variance are left out. Beside an intercept, components are shown less their
+        mean over the data, as in `asvgp.plot.components`.
     output : int, optional
         Which of several outputs.
     ax : Axes, or array of them with ``components``, optional
@@ -103,7 +105,7 @@ def forecast(
         widest = max(factors, key=lambda name: factors[name], default="0")
         factor = factors.get(widest, 0.0)
         if not view.layout.linear:
-            past = partial(_at, view, {}, None)
+            past = partial(_mean, view)
             names = "fitted mean", None if rows else f"{widest} % band of f", view.transform
             half = 0.0 if rows else factor
             traces.append(Past(top, place, past, half, colours.ink, *names, end=end))
@@ -115,14 +117,14 @@ def forecast(
             ends = [float(view.moments({place.column: np.array([end])})[0][0]), values["mean"][0]]
             top.plot(place.shown([end, after]), ends, color=colours.model, lw=1.4, zorder=3)
         top.set_ylabel(view.target_label(y))
-        for number, (panel, (part, evaluate)) in enumerate(zip(axes[1:], terms, strict=True)):
+        for number, (panel, (name, evaluate)) in enumerate(zip(axes[1:], terms, strict=True)):
             colour = colours.terms[1 + number % (len(colours.terms) - 1)]
             if isinstance(evaluate, int):
                 _covariate(panel, view, evaluate, [rows and rows[0], ahead], colour, factor)
                 place.dress(panel.xaxis)
             else:
                 follow(panel, place, start, stop, [Curve(panel, place, evaluate, factor, colour)])
-            titled(panel, term_name(part))
+            titled(panel, name)
         if terms and not view.transform.identity:
             axes[1].set_ylabel(f"of {view.transform}")
         if terms:
@@ -148,23 +150,28 @@ class Past(Curve):
             super().draw(start, min(stop, self.end))
 
 
-def _at(view: View, held: Mapping[int, float], component: int | None, x: Array):
-    """Return mean and standard deviation of f, or of a component as pictures show it."""
-    columns = {**held, view.line.column: x}
-    return view.predict(columns) if component is None else view.part(columns, component)
+def _mean(view: View, x: Array):
+    """Return mean and standard deviation of f."""
+    return view.predict({view.line.column: x})
 
 
 def _terms(view: View) -> list[tuple]:
-    """Return components and slopes, each with its function; of other columns, the number."""
+    """Return names of components and slopes, and their functions; of other columns, the number."""
     kernel, named, out = view.layout.kernel, view.gp.kernel_, []
     held = view.typical((view.line.column,))
-    for number, part in enumerate(named.components):
-        out.append((part, partial(_at, view, held, number)))
+    for group in summands(view.gp):
+        name = group.name or term_name(named.components[group.shown[0]])
+        out.append((name, partial(_component, view, held, group.shown)))
     for number, (own, effect) in enumerate(zip(kernel.effects, named.effects, strict=True)):
         if isinstance(own, Linear):
             along = own.dim in (None, view.line.column)
-            out.append((effect, partial(view.effect, number) if along else number))
+            out.append((term_name(effect), partial(view.effect, number) if along else number))
     return out
+
+
+def _component(view: View, held: Mapping[int, float], components: tuple[int, ...], x: Array):
+    """Return mean and standard deviation of components as pictures show them."""
+    return together(view, components, {**held, view.line.column: x})
 
 
 def _fan(

@@ -6,6 +6,8 @@ from functools import partial
 
 import numpy as np
 
+from asvgp.basis import Array
+from asvgp.estimators.summands import summands
 from asvgp.kernels import Linear
 from asvgp.likelihoods.gaussian import band_factor
 from asvgp.plot.inputs import Input
@@ -22,7 +24,8 @@ def components(
 
     Terms over one input are curves, of which those of a model of one input share their x axis;
     products over two inputs are maps of their mean. An intercept is written into the first
-    panel.
+    panel. In a model of one input, parts of one period are one panel, without a band, and
+    components with practically no variance are left out.
 
     In a model of several inputs a constant can be moved from one term to another, or to the
     intercept, without a change of their sum. A smooth over one input is therefore shown less its
@@ -74,7 +77,7 @@ def components(
         for spare in axes[count:]:
             spare.remove()
         axes = axes[:count]
-        for panel, (number, part, over) in zip(axes, parts, strict=True):
+        for panel, (number, name, over) in zip(axes, parts, strict=True):
             where = ""
             label = "contribution" if view.transform.identity else f"part of {view.transform}"
             if isinstance(over, Input):
@@ -83,7 +86,7 @@ def components(
                 curve = Curve(panel, over, evaluated, factor, palette(panel).model)
                 follow(panel, over, *(span or (over.lower, over.upper)), [curve])
                 _rug(panel, over, columns)
-                if number >= 0 and view.is_centred(number):
+                if isinstance(number, tuple) or (number >= 0 and view.is_centred(number)):
                     label = f"{label}, centred"
             elif isinstance(over, tuple):
                 right, up = over
@@ -97,10 +100,10 @@ def components(
                 if others := [f.dim for f in view.layout.kernel.components[number].along[2:]]:
                     where = f" at {view.in_words({dim: held[dim] for dim in others})}"
             else:
-                _effect(panel, view, part, over, columns, factor)
+                _effect(panel, view, over, columns, factor)
             if isinstance(over, Input | int):
                 panel.set_ylabel(label)
-            titled(panel, term_name(part) + where)
+            titled(panel, name + where)
             if shared:
                 panel.label_outer()
         if intercept_text(view):
@@ -109,34 +112,54 @@ def components(
 
 
 def terms(view: View, columns) -> list[tuple]:
-    """Return number, term, and its inputs: one input, a pair, or the number of a column."""
+    """Return number, name, and inputs of terms: one input, a pair, or the number of a column.
+
+    The numbers of components that are shown as one are a tuple.
+    """
     kernel, named, out = view.layout.kernel, view.gp.kernel_, []
-    for number, (own, part) in enumerate(zip(kernel.components, named.components, strict=True)):
+    if view.is_line:
+        for name, shown, _ in summands(view.gp):
+            name = name or term_name(named.components[shown[0]])
+            out.append((shown if len(shown) > 1 else shown[0], name, view.line))
+    for number, own in enumerate(kernel.components[: 0 if view.is_line else None]):
+        name = term_name(named.components[number])
         dims = list(dict.fromkeys(process.dim for process in own.along))
         if len(dims) == 1:
             dim = view.layout.input if dims[0] is None else dims[0]
-            out.append((number, part, view.inputs[dim]))
+            out.append((number, name, view.inputs[dim]))
         else:
-            out.append((number, part, (view.inputs[dims[0]], view.inputs[dims[1]])))
+            out.append((number, name, (view.inputs[dims[0]], view.inputs[dims[1]])))
     for number, (own, part) in enumerate(zip(kernel.effects, named.effects, strict=True)):
         if not isinstance(own, Linear):
             continue
         column = view.layout.input if own.dim is None else own.dim
         if column in view.inputs:
-            out.append((-1 - number, part, view.inputs[column]))
+            out.append((-1 - number, term_name(part), view.inputs[column]))
         elif columns is not None:
-            out.append((number, part, column))
+            out.append((number, term_name(part), column))
     return out
 
 
-def _of_term(view: View, number: int, over: Input, held, x):
-    """Return mean and standard deviation of a component, or (counted from -1 down) of an effect."""
+def together(view: View, components: tuple[int, ...], columns) -> tuple[Array, Array]:
+    """Return mean and standard deviation of a component; of several together, no deviation.
+
+    That of a sum is not that of any of its parts: the data know the sum better.
+    """
+    found = [view.part(columns, component) for component in components]
+    mean = np.sum([mean for mean, _ in found], axis=0)
+    return mean, found[0][1] if len(found) == 1 else np.zeros_like(mean)
+
+
+def _of_term(view: View, number: int | tuple[int, ...], over: Input, held, x):
+    """Return mean and standard deviation of components, or (counted from -1 down) of an effect."""
+    if isinstance(number, tuple):
+        return together(view, number, {**held, over.column: x})
     if number < 0:
         return view.effect(-1 - number, x)
     return view.part({**held, over.column: x}, number)
 
 
-def _effect(ax, view: View, part, column: int, columns, factor: float) -> None:
+def _effect(ax, view: View, column: int, columns, factor: float) -> None:
     """Draw a linear effect over the range of its column in the data."""
     values = columns[column]
     x = np.linspace(float(np.min(values)), float(np.max(values)), 101)

@@ -1,0 +1,55 @@
+"""Components as people read them: parts of one season together, and without those of no size."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from asvgp.kernels import Kernel, Periodic
+from asvgp.policies import SERIES
+from asvgp.times import Duration
+from asvgp.training.starts import mean_weight
+
+
+class Summand(NamedTuple):
+    """Components of a kernel that are shown as one."""
+
+    name: str  # empty where there is one component, whose own name tells more
+    shown: tuple[int, ...]  # by their numbers
+    hidden: tuple[int, ...] = ()  # others that have practically no variance, and go with it
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """All components that are added."""
+        return self.shown + self.hidden
+
+
+def summands(gp) -> list[Summand]:
+    """Return the components of a fitted model as they are shown.
+
+    A season that stays and one that drifts, of one period, are one. Components with practically no
+    variance are left to the first that has some.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp import GPRegressor, Matern32, Periodic
+    >>> kernel = Matern32(9.0) + Periodic(4.0) + Periodic(4.0) * Matern32(20.0)
+    >>> gp = GPRegressor(kernel, optimizer=None, noise_variance=0.1)
+    >>> summands(gp.fit(np.arange(30.0), np.sin(np.arange(30.0) * np.pi / 2)))
+    [Summand(name='', shown=(0,), hidden=()), Summand(name='season of 4', shown=(1, 2), hidden=())]
+    """
+    kernel: Kernel = gp.kernel_
+    least = SERIES.unused_variance * gp.noise_variance_ / mean_weight(gp.stats_)
+    groups: dict[object, list[int]] = {}
+    for number, part in enumerate(kernel.components):
+        periods = [f.period for f in part.factors if isinstance(f, Periodic) and f.dim is None]
+        groups.setdefault(periods[0] if periods else f"{number}", []).append(number)
+    sizes = {number: part.variance for number, part in enumerate(kernel.components)}
+    clear = [key for key, group in groups.items() if max(sizes[i] for i in group) >= least]
+    out, rest = [], [i for key, group in groups.items() if key not in clear for i in group]
+    for key in clear or list(groups):
+        group, hidden = groups[key], [] if out or not clear else rest
+        several = len(group) > 1 and not isinstance(key, str)
+        word = str(key) if isinstance(key, Duration) else f"{key:g}" if several else ""
+        out.append(Summand(f"season of {word}" if several else "", tuple(group), tuple(hidden)))
+    return out
