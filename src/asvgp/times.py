@@ -120,7 +120,7 @@ def is_time(values) -> bool:
     for item in column if kind == "O" else ():
         if isinstance(item, list | tuple | np.ndarray):
             return is_time(item)
-        if item is not None and not (isinstance(item, float) and item != item):
+        if not _is_absent(item):
             return isinstance(item, date | np.datetime64)
     return kind == "M"
 
@@ -275,18 +275,24 @@ def _in_zone(tz: str | None) -> str:
 
 
 def is_text(values) -> bool:
-    """Return True if an array, list or series holds text.
+    """Return True if an array, list or series holds text, missing values aside.
 
     Examples
     --------
     >>> from asvgp.times import is_text
-    >>> is_text(["2024-03-31"]), is_text([0.0])
-    (True, False)
+    >>> is_text(["2024-03-31"]), is_text([None, "2024-03-31"]), is_text([0.0])
+    (True, True, False)
     """
     column = _look(values)[0]
-    if np.ndim(column) == 0:
+    if np.ndim(column) == 0 or getattr(getattr(column, "dtype", None), "kind", "O") in "fiubcmM":
         return False
-    return any(isinstance(item, str) for item in np.asarray(column[:1], dtype=object).ravel())
+    items = np.asarray(column, dtype=object).ravel()
+    return isinstance(next((item for item in items if not _is_absent(item)), None), str)
+
+
+def _is_absent(item: object) -> bool:
+    """Return True for what stands for a missing value: None and NaN."""
+    return item is None or (isinstance(item, float) and item != item)
 
 
 def _read_text(values, name: str) -> list[datetime]:

@@ -332,3 +332,19 @@ def test_merging_other_zones_or_kinds_is_refused():
         plain.merge(zoned)
     with pytest.raises(ValueError, match="of numbers"):
         plain.merge(numbers)
+
+
+def test_text_is_read_as_times_where_the_model_is_of_times():
+    t = np.datetime64("2024-01-01") + np.arange(40)
+    y = np.sin(np.arange(40.0) / 5)
+    settings = {"num_basis": 30, "noise_variance": 0.01, "optimizer": None}
+    gp, twin = (GPRegressor(Matern32("5 days"), **settings).fit(t[:30], y[:30]) for _ in range(2))
+    gp.partial_fit([str(day) for day in t[30:]], y[30:])
+    twin.partial_fit(t[30:], y[30:])
+    np.testing.assert_array_equal(gp.predict(t), twin.predict(t))
+    gp.forget([str(day) for day in t[:5]], y[:5])
+    assert gp.stats_.count == 35
+    with pytest.raises(ValueError, match="row 0 is None"):
+        gp.partial_fit([None, "2024-01-09"], y[:2])
+    with pytest.raises(TypeError, match=r"holds text|this model was fitted to numbers"):
+        GPRegressor(Matern32(), **settings).fit(y, y).partial_fit(["2024-01-09"], y[:1])

@@ -193,7 +193,10 @@ def prepare(
     table = Table(block.X) if data is None else data.table(block.X)
     widest = table if extent is None else Table(extent)
     chain = _on_one_chain(settings, block)
-    structure = structure_of(settings.chosen, widest, settings.trained, settings.domain, chain)
+    known = () if data is None else data.structure.axes
+    structure = structure_of(
+        settings.chosen, widest, settings.trained, settings.domain, chain, known
+    )
     if data is not None:
         if structure.columns != data.structure.columns:
             raise ValueError(

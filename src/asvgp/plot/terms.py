@@ -120,9 +120,12 @@ def terms(view: View, columns) -> list[tuple]:
     if view.is_line:
         for name, shown, _ in summands(view.gp):
             name = name or term_name(named.components[shown[0]])
-            out.append((shown if len(shown) > 1 else shown[0], name, view.line))
-    for number, own in enumerate(kernel.components[: 0 if view.is_line else None]):
-        name = term_name(named.components[number])
+            out.append((shown[0] if len(shown) == 1 else shown, name, view.line))
+    parts = zip(kernel.components, named.components, strict=True)
+    for number, (own, part) in enumerate(parts):
+        if view.is_line:
+            continue
+        name = term_name(part)
         dims = list(dict.fromkeys(process.dim for process in own.along))
         if len(dims) == 1:
             dim = view.layout.input if dims[0] is None else dims[0]

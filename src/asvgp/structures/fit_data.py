@@ -156,7 +156,12 @@ class FitData:
 
 
 def structure_of(
-    kernel: Kernel, table: Table, trained: bool = True, domain=None, chain: bool = False
+    kernel: Kernel,
+    table: Table,
+    trained: bool = True,
+    domain=None,
+    chain: bool = False,
+    known: Sequence[TimeAxis | None] = (),
 ) -> Structure[Any]:
     """Return the structure of a kernel over the columns of X, with the units of its inputs.
 
@@ -164,7 +169,8 @@ def structure_of(
     kernels share them, too, unless the inputs are regular and no domain is given.
 
     Times are counted from the beginning of the domain where that is given, so that models of
-    different data on one domain agree; else from the first.
+    different data on one domain agree; else from the first. Axes that are ``known`` from earlier
+    data are kept, and read text as times.
 
     Examples
     --------
@@ -178,15 +184,16 @@ def structure_of(
     layout = match(kernel, table)
     given = domain if isinstance(domain, Sequence) else ()  # one pair per input, for a field
     pairs = {layout.input: domain} if layout.single else dict(zip(layout.over, given, strict=False))
+    kept = dict(zip(layout.used, known, strict=True)) if len(known) == len(layout.used) else {}
     axes = []
     for number in layout.used:
-        column, axis = table.column(number), None
-        if is_time(column):
+        column, axis = table.column(number), kept.get(number)
+        if axis is None and number not in kept and is_time(column):
             axis = TimeAxis.from_values(column, name=table.column_name(number))
             with suppress(TypeError, ValueError):  # which are raised where the domain is used
                 if pairs.get(number) is not None:
                     axis = replace(axis, origin=TimeAxis.from_values(pairs[number]).origin)
-        elif not isinstance(column, np.ndarray) or column.dtype.kind in "OU":
+        elif axis is None and (not isinstance(column, np.ndarray) or column.dtype.kind in "OU"):
             refuse_text(column, table.column_name(number))
         axes.append(axis)
     times = {number for number, axis in zip(layout.used, axes, strict=True) if axis is not None}
