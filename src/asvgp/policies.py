@@ -33,6 +33,9 @@ class DataPolicy:
     largest_power: float = 1e150  # [weighted mean square of y] Of more, squares of pivots overflow.
     constant_rounding: float = 1e-13  # [mean square of y] Rounding leaves this of variance zero.
     constant_suspected: float = 1e-9  # [mean square of y] With less variance, y itself is read.
+    # [nats per datum] A warning if rounding beside linear effects costs more. Measured: 400 rows, a
+    # slope of 1e6 standard deviations of the noise: 6e-5 of the bound are wrong; 1e8: 0.6
+    lost_bound: float = 1e-3
     distant_mean: float = 1e4  # [variances of y] Squared mean beyond which a warning is given.
 
 

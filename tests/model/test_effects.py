@@ -447,3 +447,19 @@ def test_several_outputs_have_effects_of_their_own():
     design = Design.of(kernel, both)
     assert design is not None
     assert estimate(design, first.chain, NOISE).outputs == 2
+
+
+def test_a_slope_far_above_the_noise_is_said_to_cost_digits():
+    x = np.arange(100.0)
+    noise = np.random.default_rng(0).standard_normal(100)
+    kernel = Matern32(9.0) + Constant() + Linear()
+
+    def model(slope):
+        gp = GPRegressor(kernel, num_basis=30, noise_variance=1.0, optimizer=None)
+        return gp.fit(x, slope * (x / 99.0 - 0.5) + noise)
+
+    steep = model(1e6)  # whose prior is wider, and nothing else differs
+    line = steep.predict(x) - model(0.0).predict(x)
+    np.testing.assert_allclose(line, 1e6 * (x / 99.0 - 0.5), atol=1e-3)
+    with pytest.warns(UserWarning, match=r"2\.9e\+07 times .* about 0\.\d+ nats per datum"):
+        model(1e8)

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.kernels import Kernel
+from asvgp.kernels import Kernel, Linear
 from asvgp.policies import DATA
 from asvgp.statistics import Statistics
 
@@ -83,6 +83,27 @@ def mean_square(stats: Statistics) -> float:
     means = stats.sums / weight
     power = float(np.max(stats.squares / weight + 2.0 * stats.centre * means - stats.centre**2))
     return max(power, float(np.max(means**2))) or 1.0
+
+
+def lost_digits(kernel: Kernel, stats: Statistics, noise: float) -> str:
+    """Say how much of the bound is rounding beside linear effects; nothing if that is little.
+
+    The sum of squares of y holds what the effects explain, which is subtracted again: its rounding
+    is divided by the noise.
+    """
+    slopes = [effect.name for effect in kernel.effects if isinstance(effect, Linear)]
+    rows = max(1.0, float(stats.count * len(stats.squares)))
+    square = float(np.sum(stats.squares)) / noise / rows
+    nats = float(np.finfo(float).eps) * square
+    if not slopes or nats < DATA.lost_bound:
+        return ""
+    return (
+        f"y varies by {square**0.5:.2g} times the standard deviation of the noise "
+        f"({(noise / max(stats.weight / max(stats.count, 1), 1e-300)) ** 0.5:.2g}), and its sums "
+        f"of squares keep 16 digits: the bound, and so the hyperparameters, are known to about "
+        f"{nats:.1g} nats per datum only. Subtract a line near {' and '.join(slopes)} from y "
+        "before the fit, and add it to the predictions"
+    )
 
 
 def prior_precisions(

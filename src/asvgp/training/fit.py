@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Likelihood
 from asvgp.model.bound import Bound, lower_bound
+from asvgp.model.effects import lost_digits
 from asvgp.model.engine import Engine
 from asvgp.posterior.posterior import AnyPosterior
 from asvgp.runtime.interrupts import plain_interrupts
@@ -128,6 +129,8 @@ def fit(
     if posterior is None:  # interrupted, but what is left is short
         posterior = schedule.posterior(engine, state)
     schedule.finish(posterior, bound, report, trained)
+    if lost := lost_digits(state.kernel, schedule.stats, posterior.noise):
+        report.notes.append(lost)
     timings = {"training": middle - begin, "posterior": time.perf_counter() - middle}
     return Fit(
         *state,
