@@ -92,7 +92,7 @@ def test_what_is_refused(files, tmp_path):
     assert "until=2024-01-05 leaves nothing to forecast: the last input is 2024-01-21T19:30" in said
     assert "not a time" in refused(tmp_path, "forecast", model, "--until", "soon")
     assert "must hold times" in refused(tmp_path, "forecast", model, "--until", "12")
-    assert "per cents" in refused(
+    assert "in per cent, such as 95, got '80;95'" in refused(
         tmp_path, "forecast", model, "--steps", 3, "--level", "80;95", code=2
     )
     said = refused(tmp_path, "forecast", files / "field.asvgp", "--steps", 3)

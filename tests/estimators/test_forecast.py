@@ -66,8 +66,11 @@ def test_levels_and_noise_are_chosen():
     assert list(found) == ["mean", "std", "lower_97.5", "upper_97.5"]
     assert_array_equal(found["std"], gp.predict(found.index.to_numpy(), return_std=True)[1])
     assert list(gp.forecast(3, level=())) == ["mean", "std"]
-    with pytest.raises(ValueError, match="level must be between 0 and 1"):
-        gp.forecast(3, level=80)
+    twin = gp.forecast(3, level=97.5, include_noise=False)
+    assert_array_equal(twin, found)
+    for level in (0.0, 1.0, 1.5, 100.0, "high"):
+        with pytest.raises(ValueError, match=r"level must be a probability .* got"):
+            gp.forecast(3, level=level)
 
 
 def test_until_is_inclusive():

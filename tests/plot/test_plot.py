@@ -301,7 +301,7 @@ class TestSeries:
             ({"X": [1.0]}, ValueError, "X is given without y"),
             ({"y": [1.0]}, ValueError, "y is given without X"),
             ({"X": [1.0], "y": [1.0, 2.0]}, ValueError, "inconsistent numbers of samples: 1 and 2"),
-            ({"level": 95}, ValueError, "between 0 and 1, such as 0.95, got 95"),
+            ({"level": 950}, ValueError, "between 0 and 1, such as 0.95, .* got 950"),
             ({"level": "high"}, ValueError, "between 0 and 1"),
             ({"interval": (3.0, 1.0)}, ValueError, "increasing order"),
             ({"interval": 3.0}, ValueError, "pair"),

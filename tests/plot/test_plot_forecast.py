@@ -142,3 +142,12 @@ def test_parts_of_one_season_are_shown_as_one():
         _, each = gp.predict(x, components=True)
         both = each[2].mean + each[3].mean
         np.testing.assert_allclose(shown - shown.mean(), both - both.mean(), atol=1e-6)
+
+
+def test_levels_may_be_in_per_cent(regular):
+    labels = [
+        [text.get_text() for text in plot.series(regular[0], level=level).get_legend().get_texts()]
+        for level in (0.9, 90)
+    ]
+    assert labels[0] == labels[1]
+    assert any("90 % band" in label for label in labels[1])

@@ -11,25 +11,18 @@ from asvgp.cli.data import data_argument, output_option, source_of, spare_inputs
 from asvgp.cli.info import inputs_of
 from asvgp.cli.predict import TABLES, in_zone
 from asvgp.cli.session import Session, common, examples
-from asvgp.cli.values import Parsed
+from asvgp.cli.values import Parsed, level
 
 
 def levels(text: str) -> list[float]:
-    """Return probabilities, written in per cent or as shares.
+    """Return probabilities, written in per cent or as such, with commas between them.
 
     Examples
     --------
     >>> levels("80,95"), levels("0.9")
     ([0.8, 0.95], [0.9])
     """
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        numbers = [0.0]
-    shares = [number / 100.0 if number >= 1.0 else number for number in numbers]
-    if not all(0.0 < share < 1.0 for share in shares):
-        raise ValueError(f"{text!r} is not a list of per cents: write 95, or 80,95.")
-    return shares
+    return [level(part.strip()) for part in text.split(",")]
 
 
 def number_or_text(text: str) -> float | str:
@@ -62,7 +55,7 @@ def number_or_text(text: str) -> float | str:
     type=Parsed("percents", levels),
     default="80,95",
     show_default=True,
-    help="Per cent of the intervals, with commas between them.",
+    help="Probabilities of the intervals, in per cent or as 0.8, with commas between them.",
 )
 @click.option("--components", is_flag=True, help="Also the mean of every component and effect.")
 @click.option(

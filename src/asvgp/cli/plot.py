@@ -11,7 +11,7 @@ import click
 from asvgp.cli.data import column_options, data_argument, output_option, source_of, spare_inputs
 from asvgp.cli.info import inputs_of
 from asvgp.cli.session import Session, common, examples
-from asvgp.cli.values import NUMBER_OR_DURATION, SPAN, ColumnName
+from asvgp.cli.values import LEVEL, NUMBER_OR_DURATION, SPAN, ColumnName
 
 NEED_DATA = ("check", "residuals", "calibration")
 KINDS = ("auto", "series", "map", "components", *NEED_DATA, "resolution", "bound")
@@ -45,9 +45,7 @@ KINDS = ("auto", "series", "map", "components", *NEED_DATA, "resolution", "bound
     help="How far to go beyond the end of the data, for series and components: 7d. With "
     "--interval, whichever ends later.",
 )
-@click.option(
-    "--level", type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True), default=0.95
-)
+@click.option("--level", type=LEVEL, default=0.95)
 @click.option("--include-noise", is_flag=True, help="Draw the band of new observations (series).")
 @click.option(
     "--held-out",

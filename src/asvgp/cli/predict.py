@@ -12,7 +12,7 @@ import click
 from asvgp.cli.data import data_argument, output_option, source_of, spare_inputs
 from asvgp.cli.info import inputs_of
 from asvgp.cli.session import Session, common, examples
-from asvgp.cli.values import ColumnName
+from asvgp.cli.values import LEVEL, ColumnName
 
 TABLES = ("-", ".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".feather", ".arrow")
 
@@ -61,7 +61,7 @@ class Portion(NamedTuple):
 )
 @click.option(
     "--level",
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    type=LEVEL,
     help="Also lower and upper ends of the central band of this probability.",
 )
 @click.option("--include-noise", is_flag=True, help="Predict new observations instead of f.")

@@ -27,6 +27,16 @@ class Parsed(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
+def level(text: str) -> float:
+    """Return the probability of a band, written as such or in per cent."""
+    from asvgp.likelihoods.gaussian import probability
+
+    return probability(text)
+
+
+LEVEL = Parsed("probability", level)
+
+
 class KernelText(Parsed):
     """A kernel as text: ``matern32 + sho(period=1d)``."""
 

@@ -17,7 +17,7 @@ from asvgp.basis import Array
 from asvgp.estimators.portable import label_of
 from asvgp.estimators.predict import PredictMixin
 from asvgp.estimators.summands import summands
-from asvgp.likelihoods.gaussian import band_factor
+from asvgp.likelihoods.gaussian import band_factor, probability
 from asvgp.statistics.ending import Ending, ending_of
 from asvgp.structures.fit_data import FitData
 from asvgp.times import Duration, TimeAxis, Zoned
@@ -91,8 +91,8 @@ class ForecastMixin(PredictMixin):
             Instead of both: rows to forecast, as in `predict`. Where other columns have linear
             effects, they are needed, with the columns' future values.
         level : float or sequence of float
-            Probabilities of the intervals, each for a single value at every input. As much
-            probability is below as above.
+            Probabilities of the intervals, 0.95 or in per cent 95, each for a single value at
+            every input. As much probability is below as above.
         components : bool
             Also the means of components and of fixed effects; they add up to ``mean``. Components
             of one period are one column, ``season of 1 day``, and those with practically no
@@ -283,12 +283,11 @@ def band_factors(level: float | Sequence[float]) -> dict[str, float]:
 
     Examples
     --------
-    >>> {name: round(factor, 2) for name, factor in band_factors((0.8, 0.975)).items()}
+    >>> {name: round(factor, 2) for name, factor in band_factors((80, 0.975)).items()}
     {'80': 1.28, '97.5': 2.24}
     """
-    levels: list[float] = np.atleast_1d(np.asarray(level)).tolist()
-    factors = [band_factor(share) for share in levels]
-    return {f"{100.0 * share:.6g}": f for share, f in zip(levels, factors, strict=True)}
+    levels = [probability(each) for each in np.atleast_1d(np.asarray(level)).tolist()]
+    return {f"{100.0 * share:.6g}": band_factor(share) for share in levels}
 
 
 def _whole(steps) -> int:

@@ -77,12 +77,27 @@ def likelihood_of(given: Likelihood | float) -> Likelihood:
     return Gaussian(float(given)) if isinstance(given, int | float) else given
 
 
-def band_factor(level) -> float:
-    """Return the half width, in standard deviations, of the band that holds a probability."""
+def probability(level) -> float:
+    """Return the probability of a band, which is written as such or in per cent, from two on.
+
+    Examples
+    --------
+    >>> probability(0.95), probability(95), probability("80")
+    (0.95, 0.95, 0.8)
+    """
     try:
         share = float(level)
     except (TypeError, ValueError):
         share = nan
+    share = share / 100.0 if share >= 2.0 else share
     if not 0.0 < share < 1.0:
-        raise ValueError(f"level must be between 0 and 1, such as 0.95, got {level!r}.")
-    return float(ndtri(0.5 + 0.5 * share))
+        raise ValueError(
+            "level must be a probability between 0 and 1, such as 0.95, or in per cent, such as "
+            f"95, got {level!r}."
+        )
+    return share
+
+
+def band_factor(level) -> float:
+    """Return the half width, in standard deviations, of the band that holds a probability."""
+    return float(ndtri(0.5 + 0.5 * probability(level)))

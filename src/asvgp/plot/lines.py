@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from asvgp.likelihoods.gaussian import band_factor
+from asvgp.likelihoods.gaussian import band_factor, probability
 from asvgp.plot.style import legend, palette, panels, percent, titled
 from asvgp.plot.traces import Cloud, Curve, follow
 from asvgp.plot.view import drawn, term_name
@@ -116,7 +116,7 @@ def series(
                 mean = partial(evaluate, component=number)
                 traces.append(Curve(ax, place, mean, 0.0, colour, term_name(part)))
         what = "new observations" if include_noise else "f"
-        band = f"{percent(level)} band of {what}"
+        band = f"{percent(probability(level))} band of {what}"
         named = colours.model, "posterior mean", band, view.transform
         traces.append(Curve(ax, place, evaluate, factor, *named))
         follow(ax, place, start, stop, traces)
