@@ -264,13 +264,25 @@ def test_weekly_data_go_on_by_weeks():
     assert gp.forecast(3).index.tz is None
 
 
-def test_months_are_pointed_to():
-    at = pd.date_range("2015-01-01", periods=100, freq="MS")
+@pytest.mark.parametrize("freq", ["MS", "ME", "QS"])
+@pytest.mark.parametrize("tz", [None, "Europe/Berlin"])
+def test_months_go_on_by_the_calendar(freq, tz):
+    at = pd.date_range("2015-01-01", periods=140, freq=freq, tz=tz)
+    gp = timed(at[:37].delete([20, 30]), Matern32("60 days"))
+    assert (gp.forecast(100).index == at[37:137]).all()
+    assert (gp.forecast(until=at[136]).index == at[37:137]).all()
+    with pytest.raises(ValueError, match=r"leaves nothing to forecast: .* by the calendar"):
+        gp.forecast(until=at[37] - pd.Timedelta("1 hour"))
+
+
+def test_months_are_pointed_to_where_days_differ():
+    at = pd.date_range("2015-01-01", periods=100, freq="MS") + pd.Timedelta("14 days")
     gp = timed(at, Matern32("60 days"))
     with pytest.warns(UserWarning, match="steps of 31 days, .* Give X for the months to come"):
         gp.forecast(3)
-    months = pd.date_range("2015-01-01", periods=103, freq="MS")[100:]
-    assert (gp.forecast(X=months).index == months).all()
+    at = at[:90].append(pd.DatetimeIndex(["2023-05-01"]))  # a month start by chance
+    with pytest.warns(UserWarning, match="steps of 31 days"):
+        timed(at, Matern32("60 days"), num_basis="auto").forecast(3)
 
 
 @pytest.mark.parametrize("tz", [None, "Europe/Berlin"])

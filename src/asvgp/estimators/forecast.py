@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.estimators.months import months_of
 from asvgp.estimators.portable import label_of
 from asvgp.estimators.predict import PredictMixin
 from asvgp.estimators.summands import summands
@@ -76,8 +77,9 @@ class ForecastMixin(PredictMixin):
 
         For models of one input. The inputs of the forecast follow the last one in steps of the
         data's typical spacing, the median of the recent ones; where the data are not evenly
-        spaced, a warning says which spacing was taken. Steps are of time that passes: for
-        calendar months, or days by a clock that changes, give ``X``.
+        spaced, a warning says which spacing was taken. Series of month starts, or of month ends,
+        go on by the calendar. Other steps are of time that passes: for days by a clock that
+        changes, give ``X``.
 
         Parameters
         ----------
@@ -239,9 +241,13 @@ class ForecastMixin(PredictMixin):
             raise ValueError("The data have one distinct input, so no spacing: give X.")
         last, step = end.last, end.step
         spacing = f"{step:g}" if axis is None else str(Duration(step))
+        months = months_of(data.stats, end, axis)
+        if months is not None:
+            steps = months.until(_place(until, axis)) if number is None else number
+            return written(months.after(np.arange(1, steps + 1)), axis)
         if not end.regular:
-            months = axis is not None and 27.9 < step / 86_400.0 < 31.1
-            remedy = "the months to come, as pandas.date_range makes them" if months else "others"
+            monthly = axis is not None and 27.9 < step / 86_400.0 < 31.1
+            remedy = "the months to come, as pandas.date_range makes them" if monthly else "others"
             warnings.warn(
                 f"The data are not evenly spaced: the forecast takes steps of {spacing}, the "
                 f"median of the recent ones. Give X for {remedy}.",
@@ -305,15 +311,7 @@ def _steps_until(until, end: Ending, axis: TimeAxis | None, spacing: str) -> int
     """Return the number of steps to a place, which must lie beyond the last input."""
     assert end.last is not None
     assert end.step is not None
-    if axis is None:
-        try:
-            place = float(until)
-        except (TypeError, ValueError):
-            place = np.nan
-        if not np.isfinite(place):
-            raise TypeError(f"until must be a finite number, as X holds numbers, got {until!r}.")
-    else:
-        place = float(axis.to_seconds([_time(until, axis)], name="until")[0])
+    place = _place(until, axis)
     number = floor((place - end.last) / end.step * (1.0 + 1e-12) + 1e-9)
     if number < 1:
         shown = "{:g}".format if axis is None else axis.shown
@@ -322,6 +320,19 @@ def _steps_until(until, end: Ending, axis: TimeAxis | None, spacing: str) -> int
             f"{shown(end.last)}, and the next, {spacing} later, {shown(end.last + end.step)}."
         )
     return number
+
+
+def _place(until, axis: TimeAxis | None) -> float:
+    """Return the end of a forecast as a number."""
+    if axis is not None:
+        return float(axis.to_seconds([_time(until, axis)], name="until")[0])
+    try:
+        place = float(until)
+    except (TypeError, ValueError):
+        place = np.nan
+    if not np.isfinite(place):
+        raise TypeError(f"until must be a finite number, as X holds numbers, got {until!r}.")
+    return place
 
 
 def _time(until, axis: TimeAxis) -> Any:
