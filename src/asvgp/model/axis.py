@@ -131,6 +131,52 @@ class Axis:
         return sparse.csr_array((entries, indices, pointer), shape=(self.count, self.count))
 
     @cached_property
+    def root(self) -> sparse.csr_array:
+        """A square root of K: ``K = root.T @ root``.
+
+        What it makes of a smooth function is good to rounding times the square root of K's
+        condition number; what K makes of it only to rounding times all of it.
+        """
+        if self.process is None:
+            return sparse.csr_array(np.ones((1, 1)))
+        k, cells, prior = self.degree, self.grid.cells, self.prior
+        basis = bspline_coefficients(k)
+        scale = np.sqrt(np.diag(prior.start))
+        start = np.linalg.cholesky(prior.start / np.outer(scale, scale)).T * scale
+        values = np.concatenate([start @ basis[:, :k].T, prior.innovation_rows @ basis.T])
+        first = np.append(np.zeros(k, dtype=np.int64), np.arange(cells))
+        indices = (first[:, None] + np.arange(k + 1)).ravel()
+        pointer = np.arange(self.count + 1) * (k + 1)
+        return sparse.csr_array((values.ravel(), indices, pointer), shape=(self.count,) * 2)
+
+    def energies(self, left: Array, right: Array) -> tuple[float, Array]:
+        """Return ``tr(left' K right)`` of values (count, n), and its derivatives as `d_form`.
+
+        Values are differentiated before they are multiplied, which keeps the digits of smooth
+        functions.
+        """
+        if self.process is None:
+            return float(np.vdot(left, right)), np.empty(0)
+        k, cells = self.degree, self.grid.cells
+        basis = bspline_coefficients(k).T
+        first, second = (
+            [
+                np.tensordot(column, [each[i : i + cells] for i in range(k + 1)], 1)
+                for column in basis
+            ]
+            for each in (left, right)
+        )
+        total, start = np.empty((k + 1, k + 1)), np.empty((k, k))
+        for i in range(k + 1):
+            for j in range(k + 1):
+                total[i, j] = np.vdot(first[i], second[j])
+                if max(i, j) < k:
+                    start[i, j] = np.vdot(first[i][0], second[j][0])
+        prior = self.prior
+        energy = float(np.sum(prior.element * total) + np.sum(prior.boundary * start))
+        return energy, prior.d_form(total, start)[:-1]
+
+    @cached_property
     def _factored(self) -> SuperLU:
         return splu(self.matrix.tocsc())
 

@@ -118,6 +118,17 @@ class CircleAxis:
         return _matrix(self._circulant(self.d_element[0]) + self._centring[1] / self.count)[None]
 
     @property
+    def root(self) -> Array:
+        """The symmetric square root of K."""
+        return _matrix(np.fft.ifft(np.sqrt(self._spectrum)).real)
+
+    def energies(self, left: Array, right: Array) -> tuple[float, Array]:
+        """Return ``tr(left' K right)`` of values (count, n), and its derivatives."""
+        first, second = (np.fft.fft(each, axis=0) for each in (left, right))
+        powers = np.sum(first.conj() * second, axis=1).real / self.count
+        return float(self._spectrum @ powers), np.array([self._d_spectrum @ powers])
+
+    @property
     def log_det(self) -> float:
         """``log|K|``."""
         return float(np.log(self._spectrum).sum())

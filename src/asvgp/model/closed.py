@@ -67,6 +67,15 @@ class ClosedAxis(Axis):
         where = rows.ravel(), columns.ravel()
         return sparse.coo_array((values.ravel(), where), shape=(self.count,) * 2).tocsr()
 
+    @cached_property
+    def root(self) -> sparse.csr_array:
+        """A square root of K."""
+        return sparse.csr_array(self.circle.root)
+
+    def energies(self, left: Array, right: Array) -> tuple[float, Array]:
+        """Return ``tr(left' K right)`` of values (count, n), and its derivatives."""
+        return self.circle.energies(left, right)
+
     def solve(self, right: Array) -> Array:
         """Return ``K^-1`` times right-hand sides, (count, n)."""
         return self.circle.inverse @ right

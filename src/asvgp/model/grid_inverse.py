@@ -23,6 +23,7 @@ class InverseSums(NamedTuple):
     terms: list[list[Window | None]]  # by term and input, P^-1 times K along all other inputs
     tables: list[Array]  # by term, P^-1 times products of tables: joint kernels only
     columns: Array  # P^-1 of the global columns
+    data: Array  # traces of P^-1 G: those of the terms, then by column
 
 
 class CellInverse(NamedTuple):
@@ -33,24 +34,28 @@ class CellInverse(NamedTuple):
     columns: Array  # P^-1 of the global columns
 
 
-def inverse_sums(tables: GridTables, prior: GridPrior, factor: Factor) -> InverseSums:
-    """Contract P^-1 with K, by one selected inversion."""
+def inverse_sums(
+    tables: GridTables, prior: GridPrior, gram: DeviceArray, factor: Factor
+) -> InverseSums:
+    """Contract P^-1 with K and with G of the leaves, by one selected inversion."""
     leaves, device, columns = tables.leaves, tables.device, tables.plan.columns
     stiffness = leaves.stiffness(prior.axes)
     coefficients = [device.move(term.coefficients) for term in prior.terms]
     sums = [[device.zeros((len(table), table.shape[2])) for table in term] for term in stiffness]
     forms = [device.zeros(tuple(table.shape[1] for table in term)) for term in stiffness]
-    of_columns = np.zeros((columns, columns))
+    of_columns, by_place = np.zeros((columns, columns)), np.zeros(leaves.block)
     lock = Lock()  # leaves come from several threads
 
     def consume(start: int, stop: int, blocks: DeviceArray) -> None:
         parts = leaves.contract(blocks, stiffness, coefficients, start, stop)
+        own = device.back((blocks * gram[start:stop]).sum((0, 2)))
         joint = {
             i: leaves.tables_form(blocks, stiffness[i], i, start, stop)
             for i, term in enumerate(prior.terms)
             if term.joint
         }
         with lock:
+            by_place[:] += own
             for total, part in zip(sums, parts, strict=True):
                 for d in range(leaves.inputs):
                     if part[d] is not None:
@@ -68,7 +73,11 @@ def inverse_sums(tables: GridTables, prior: GridPrior, factor: Factor) -> Invers
         ]
         for i, term in enumerate(sums)
     ]
-    return InverseSums(windows, [device.back(form) for form in forms], of_columns)
+    of_terms = np.add.reduceat(by_place, leaves.offsets[:-1])
+    data = np.append(of_terms, by_place[leaves.offsets[-1] :])
+    if columns:  # the last term's sum has run on
+        data[len(of_terms) - 1] -= by_place[leaves.offsets[-1] :].sum()
+    return InverseSums(windows, [device.back(form) for form in forms], of_columns, data)
 
 
 def _window(tables: GridTables, number: int, d: int, sums: Array) -> Window:

@@ -83,6 +83,34 @@ class ComponentPrior:
         along = sum(self.size / unit.count * unit.log_det for unit in self.units)
         return along - self.size * log(self.variance)
 
+    def apply(self, mean: Array) -> tuple[Array, Array]:
+        """Return K times coefficients (n_1, ..., n_D, outputs), and ``mean' K mean`` by output.
+
+        By square roots along inputs, so that K makes of smooth functions what it should. K of a
+        joint unit has no square roots: its tables are applied, which loses digits as K does.
+        """
+        rooted = self._rooted(mean)
+        applied = self._by_joint(rooted)
+        energy = np.sum(rooted * applied, axis=tuple(range(rooted.ndim - 1))) / self.variance
+        for unit, (d, *_) in zip(self.units, self.places, strict=True):
+            if not isinstance(unit, JointPrior):
+                applied = apply_along(unit.root.T, applied, d)
+        return applied / self.variance, energy
+
+    def _rooted(self, mean: Array, but: int | None = None) -> Array:
+        """Multiply coefficients by square roots of K of units that have them, but for one."""
+        for number, (unit, (d, *_)) in enumerate(zip(self.units, self.places, strict=True)):
+            if number != but and not isinstance(unit, JointPrior):
+                mean = apply_along(unit.root, mean, d)
+        return mean
+
+    def _by_joint(self, values: Array, but: int | None = None) -> Array:
+        """Multiply values by K of the joint units, but for one."""
+        for number, (unit, places) in enumerate(zip(self.units, self.places, strict=True)):
+            if number != but and isinstance(unit, JointPrior):
+                values = unit.apply(values, places)
+        return values
+
     def forms(
         self, mean: Array, inverse: Sequence[Window | None], tables: Array, outputs: int
     ) -> TermForms:
@@ -95,43 +123,32 @@ class ComponentPrior:
         trace = energy = 0.0
         slopes = []
         for number, (unit, places) in enumerate(zip(self.units, self.places, strict=True)):
-            applied = self._applied(mean, number)
+            rooted = self._rooted(mean, number)
+            applied = self._by_joint(rooted, number)
             if isinstance(unit, JointPrior):
                 of_inverse = self._of_unit(tables, number)
-                of_mean = unit.table_forms(mean, applied, places)
-                own = float(np.sum(unit.coefficients * of_inverse))
-                own_energy = float(np.sum(unit.coefficients * of_mean))
-                form = unit.combined(outputs * of_inverse + of_mean)
+                of_mean = unit.table_forms(rooted, applied, places)
+                own, d_own = (f(of_inverse) for f in (unit.form, unit.combined))
+                along, d_along = (f(of_mean) for f in (unit.form, unit.combined))
             else:
                 (d,) = places
-                total, start = inverse[d] or (np.empty(0), np.empty(0))
-                left, right = (
-                    np.moveaxis(each, d, 0).reshape(unit.count, -1) for each in (mean, applied)
-                )
-                mean_total, mean_start = pair_sums(left, right, unit)
-                own = unit.form(total, start)
-                own_energy = unit.form(mean_total, mean_start)
-                form = np.empty(0)
+                window = inverse[d]
+                assert window is not None
+                own, d_own = unit.form(*window), np.empty(0)
                 if unit.process is not None:
-                    form = unit.d_form(outputs * total + mean_total, outputs * start + mean_start)
+                    d_own = unit.d_form(*window)
+                left, right = (
+                    np.moveaxis(each, d, 0).reshape(unit.count, -1) for each in (rooted, applied)
+                )
+                along, d_along = unit.energies(left, right)
             if number == 0:
-                trace, energy = scale * own, scale * own_energy
+                trace, energy = scale * own, scale * along
             if unit.process is not None:
+                form = outputs * d_own + d_along
                 d_log_det = self.size / unit.count * unit.d_log_det
                 slopes.append(0.5 * (outputs * d_log_det - scale * form))
         slopes.append(np.array([0.5 * (outputs * (trace - self.size) + energy)]))
         return TermForms(trace, energy, np.concatenate(slopes))
-
-    def _applied(self, tensor: Array, number: int) -> Array:
-        """Multiply a tensor by K of all units but one."""
-        for other, (unit, places) in enumerate(zip(self.units, self.places, strict=True)):
-            if other == number:
-                continue
-            if isinstance(unit, JointPrior):
-                tensor = unit.apply(tensor, places)
-            else:
-                tensor = apply_along(unit.matrix, tensor, places[0])
-        return tensor
 
     def _of_unit(self, tables: Array, number: int) -> Array:
         """Return forms of the tables of one joint unit, those of others being combined."""
@@ -274,20 +291,3 @@ def _term(
             units.append(axis)
             places.append((d,))
     return TermPrior(axes, component.variance, units, places)
-
-
-def pair_sums(left: Array, right: Array, axis: Axis) -> Window:
-    """Return sums over a spline's cells of products of neighbouring coefficients.
-
-    ``left`` and ``right`` are (functions, rest).
-    """
-    size, cells = axis.degree + 1, axis.grid.cells
-    if axis.process is None:
-        return np.zeros((1, 1)), np.array([[float(np.sum(left * right))]])
-    left, right = axis.unfolded(left), axis.unfolded(right)
-    total, start = np.empty((size, size)), np.empty((size, size))
-    for i in range(size):
-        for j in range(size):
-            total[i, j] = np.vdot(left[i : i + cells], right[j : j + cells])
-            start[i, j] = np.vdot(left[i], right[j])
-    return total, start

@@ -17,7 +17,7 @@ from asvgp.basis import Array
 from asvgp.kernels import JointMatern, Kernel
 from asvgp.linalg.multifrontal import Tree
 from asvgp.model.devices import Cpu, Device, DeviceArray
-from asvgp.model.elements import Leaves, permute
+from asvgp.model.elements import Leaves, add_rows, permute
 from asvgp.model.joint import JointTables
 from asvgp.model.memory import Need, plan_need
 from asvgp.model.plan import Plan
@@ -106,6 +106,21 @@ class GridTables:
             a, b = leaves.offsets[i], leaves.offsets[i + 1]
             out[:, leaves.block - columns :, a:b] += value
             out[:, a:b, leaves.block - columns :] += permute(value, [0, 2, 1])
+
+    @cached_property
+    def _places(self) -> DeviceArray:
+        """Numbers of the functions alive on each leaf; ``size`` where there is none."""
+        index = self.tree.leaf_index
+        return self.device.move(np.where(index < 0, self.size, index))
+
+    def multiply(self, blocks: DeviceArray, values: Array) -> Array:
+        """Multiply the sum of the leaves' blocks, (leaves, s, s), by values, (size, n)."""
+        device, places = self.device, self._places
+        padded = device.move(np.append(values, np.zeros((1, values.shape[1])), axis=0))
+        local = (blocks @ padded[places]).reshape(-1, values.shape[1])
+        total = device.zeros((self.size + 1, values.shape[1]))
+        add_rows(total, places.reshape(-1), local)
+        return device.back(total)[:-1]
 
     def right(self, statistics: Statistics) -> Array:
         """Return ``Phi' W y``, (size, outputs)."""

@@ -142,8 +142,12 @@ class JointPrior:
         """Derivatives of ``log|K|``."""
         return self.combined(self._forms(self._inverse))
 
+    def form(self, forms: Array) -> float:
+        """Return the sum of forms of the tables that is K's."""
+        return float(np.sum(self.coefficients * forms))
+
     def combined(self, forms: Array) -> Array:
-        """Return derivatives of sums of forms of the tables."""
+        """Return the derivatives of `form`."""
         axes = tuple(range(1, self.d_coefficients.ndim))
         return np.sum(self.d_coefficients * forms, axis=axes)
 

@@ -87,6 +87,16 @@ class Prior:
         root[:size, :size] = np.linalg.inv(np.linalg.cholesky(self._unit)) * self._taylor
         return root
 
+    @property
+    def innovation_rows(self) -> Array:
+        """Rows, one a cell, whose squares on its coefficients add up to K but for the first state.
+
+        What K is on the first state is ``start``.
+        """
+        row = np.maximum(np.arange(len(self.rho)), self.first)
+        gain = np.append(self.gain[row], np.ones((len(row), 1)), axis=1)
+        return gain * np.sqrt(self.rho[row])[:, None]
+
     def _factor(self) -> None:
         n, k, parameters = self.grid.cells, self.degree, len(self.kernel.parameters)
         self.gain, self.rho = np.empty((n, k)), np.empty(n)
@@ -96,6 +106,7 @@ class Prior:
         state = carried, d_carried, np.empty(k)
         self.first = chain.factor(self.markers, self.element, self.d_element, *out, *state)
         start = self.boundary + carried
+        self.start = start  # the form left on the first state
         d_start = self.d_boundary + d_carried
         self.start_covariance, log_det = inverse_and_log_det(start)
         self.d_start_covariance = -self.start_covariance @ d_start @ self.start_covariance
