@@ -9,8 +9,8 @@ code that they belong to.
 Examples
 --------
 >>> from asvgp.policies import FIELD
->>> FIELD.longest_condition
-100000000000.0
+>>> FIELD.accepted_gradient
+0.1
 """
 
 from __future__ import annotations
@@ -128,10 +128,16 @@ class FieldPolicy:
     shortest_length: float = 4.0  # [cells per lengthscale] On fewer, splines are not the process.
     shortest_length_on_finest: float = 2.0  # [cells] The same under the evidence, on the finest.
     visible_length: float = 2.0  # [cells] A length that neighbours suggest shows on cells so wide.
-    # [condition number] A term's K has about the product over inputs of (lengthscale in cells)**(2
-    # order + 2), of any degree; beyond, too few of 16 digits are left. Measured: docs/fields.md:
-    # about 8 cells per lengthscale for two Matern52, 24 for two Matern32
-    longest_condition: float = 1e11
+    # [nats per function or datum, whichever are fewer] Error of log|P|, and so of the bound, beyond
+    # which P is factored by square roots. Measured: Matern32(0.5) * Matern52(0.7), 600 points,
+    # noise 0.01, 100 cells along each input: 0.001 nats in all
+    accepted_defect: float = 1e-4
+    # [functions per function or datum, whichever are fewer] Error of tr(P^-1 P), beyond which
+    # training takes a state for a bad one; gradients err by a hundredth of it or so, in nats.
+    # Measured: as above, with 60, 80, 100, 120 and 150 cells 5e-6, 5e-4, 0.02, 0.2 and 9 in all;
+    # slopes along both lengthscales differ by 0.003 and 0.04 between the last and 100
+    accepted_gradient: float = 0.1
+    almost_polynomial: float = 4.0  # [domain] With a longer lengthscale, advice is to shorten it.
     # [width of the cell before] Of cells beyond the data, where joint kernels have splines too.
     # Measured: nu = 2, 6 cells per lengthscale: missed at the edges 2.9e-4, with 2.0 2.0e-3; in the
     # middle 1.7e-4 with either
@@ -178,6 +184,10 @@ class FieldPolicy:
     # [nats per datum] A limited training has converged if the last quarter of its evaluations
     # gained less. Measured: commit 754a284 adds this judgement; no figures
     late_gain: float = 1e-3
+    # [nats per datum and log-hyperparameter] Training that ends where the bound still rises more
+    # steeply was stopped by lost digits, if any were lost.
+    blocked_slope: float = 1e-4
+    worthwhile_gain: float = 1e-5  # [nats per datum] What wider cells of a term must gain.
     warm_step: float = 0.2  # [log-hyperparameter] First step from a good state, on dear bounds.
 
     # The grids that training goes through
@@ -278,8 +288,7 @@ class VerdictPolicy:
     deciding_part: float = 0.1  # [penalty] An input with a smaller part of it does not decide.
     worthwhile: float = 0.1  # [penalty] Finer splines are advised if they regain more.
     advised_margin: float = 0.95  # [cells that digits allow] Advice keeps below: lengths may grow.
-    few_digits: float = 1e-3  # [relative error] A note from here on. Measured: commit 1979beb
-    no_digits: float = 0.1  # [relative error] An error from here on. Measured: commit 1979beb
+    few_digits: float = 1e-4  # [as `FIELD.accepted_defect`] A note from here on.
     wide_deviations: float = 0.5  # [scatter + noise] A note if the splines miss more variance.
     clear_errors: float = 4.0  # [standard errors] Calibration errors are reported beyond these,
     clear_moment: float = 0.05  # [mean, variance or correlation of residuals] and beyond this,

@@ -2,7 +2,7 @@
 
 What splines miss along one input falls with a power of the cells' width. With one input there
 is no end to that; with several, a lengthscale may have only as many cells as rounding can bear
-(`asvgp.model.levels`).
+(`asvgp.model.conditioning`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from asvgp.basis import Grid
 from asvgp.kernels import AlongJoint, Component, Kernel
 from asvgp.model.axis import Axis
 from asvgp.model.conditioning import rougher
-from asvgp.model.levels import levels_by_digits, longest_in_cells, marginal_moments, scale_of
+from asvgp.model.levels import marginal_moments
 from asvgp.model.plan import Plan
 from asvgp.model.prior import ChainPrior, data_variance
-from asvgp.policies import VERDICT
+from asvgp.policies import FIELD, VERDICT
 from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.grid import GridPosterior
 from asvgp.posterior.series import SeriesPosterior
@@ -233,9 +233,8 @@ def _sides(posterior: GridPosterior) -> tuple[list[Side], float]:
     moments, sides = marginal_moments(stats), []
     unit = 2.0 * posterior.noise * stats.count
 
-    def side(place: int, axis: Axis, lost: float, finest: float) -> Side:
+    def side(place: int, axis: Axis, lost: float, room: float) -> Side:
         assert axis.process is not None
-        room = finest * axis.grid.spacing / scale_of(axis.process)
         return Side(axis.process, axis.degree, axis.grid, float(lost / unit), place, room)
 
     for term, axes, lost in zip(plan.terms, plan.axes(kernel), missed, strict=False):
@@ -245,15 +244,25 @@ def _sides(posterior: GridPosterior) -> tuple[list[Side], float]:
         parts = (
             np.array(alone) / sum(alone) if sum(alone) > 0.0 else [1.0 / len(along)] * len(along)
         )
-        finest = longest_in_cells(kernel.components[term].factors)
+        room = _room(posterior, term)
         sides += [
-            side(d, axis, part * lost, finest) for (d, axis), part in zip(along, parts, strict=True)
+            side(d, axis, part * lost, room) for (d, axis), part in zip(along, parts, strict=True)
         ]
     columns = zip(plan.smooths, plan.smooth_axes(kernel), missed[len(plan.terms) :], strict=True)
     for number, (term, axis, lost) in enumerate(columns, start=len(plan.inputs)):
-        finest = longest_in_cells(kernel.components[term].factors)
-        sides.append(side(number, axis, lost, finest))
+        sides.append(side(number, axis, lost, _room(posterior, term)))
     return sides, float(missed.sum())
+
+
+def _room(posterior: GridPosterior, term: int) -> float:
+    """Estimate how many times as fine a term's cells can be for the digits that are left.
+
+    Of these, as many are lost as K's condition number grows by.
+    """
+    factors = posterior.kernel.components[term].factors
+    power = sum(2.0 * factor.order + 3.0 for factor in factors)
+    left = FIELD.accepted_gradient / max(posterior.factored.forms().defect, 1e-15)
+    return max(left, 1.0) ** (1.0 / power)
 
 
 def _deciding(sides: Sequence[Side]) -> list[Side]:
@@ -265,8 +274,7 @@ def _deciding(sides: Sequence[Side]) -> list[Side]:
 def _finer(posterior: GridPosterior, sides: Sequence[Side], times: float) -> Plan:
     """Return the plan on cells so many times as fine, where these sides need and can have them.
 
-    The levels of its splines are those that a fit with that ``num_basis`` would choose at these
-    hyperparameters.
+    All terms are on them.
     """
     plan, kernel, main = posterior.plan, posterior.kernel, len(posterior.plan.inputs)
     grids = []
@@ -278,5 +286,4 @@ def _finer(posterior: GridPosterior, sides: Sequence[Side], times: float) -> Pla
         share = max(wanted, default=1.0)
         grids.append(replace(grid, cells=ceil(share * max(cells))))
     flat = tuple((0,) * main for _ in plan.terms)
-    finer = replace(plan, grids=tuple(grids[:main]), levels=flat, smooth_grids=tuple(grids[main:]))
-    return replace(finer, levels=levels_by_digits(kernel, finer))
+    return replace(plan, grids=tuple(grids[:main]), levels=flat, smooth_grids=tuple(grids[main:]))

@@ -108,6 +108,14 @@ class Axis:
         start = basis[:, : self.degree]
         return basis @ self.prior.element @ basis.T, start @ self.prior.boundary @ start.T
 
+    @property
+    def root_blocks(self) -> tuple[Array, Array]:
+        """Square roots of `blocks`: rows over the functions of a cell."""
+        if self.process is None:
+            return np.zeros((0, 1)), np.ones((1, 1))
+        basis, prior = bspline_coefficients(self.degree), self.prior
+        return prior.element_root @ basis.T, prior.boundary_root @ basis[:, : self.degree].T
+
     @cached_property
     def elements(self) -> Array:
         """K by cells of its own, (1, cells, k + 1, k + 1); joint kernels have several tables."""
@@ -188,6 +196,11 @@ class Axis:
         """Return ``tr(element total) + tr(boundary start)``, ``total`` being summed over cells."""
         element, boundary = self.blocks
         return float(np.sum(element * total) + np.sum(boundary * start))
+
+    @property
+    def growth(self) -> Array:
+        """Powers of the parameters, as in `d_form`, that the stiffest part of K grows with."""
+        return self.prior.growth[:-1]
 
     def d_form(self, total: Array, start: Array) -> Array:
         """Return the derivatives of `form`, but for that of the variance, which is the term's."""

@@ -36,6 +36,7 @@ class Bound:
     missed: float  # t, the prior variance that the splines miss, summed over the data
     gradient: Array  # of ``elbo`` or of ``fit``, whichever is the objective
     d_missed: Array
+    defect: float = 0.0  # error of the gradient, in nats per datum, as far as it is known
 
 
 def lower_bound(
@@ -75,7 +76,7 @@ def lower_bound(
     if objective == "elbo":
         gradient -= 0.5 * outputs * slopes / noise
         gradient[-1] += 0.5 * outputs * missed / noise
-    return Bound(elbo, fit, missed, gradient, slopes)
+    return Bound(elbo, fit, missed, gradient, slopes, forms.defect)
 
 
 def upper_bound(factored: Factored) -> float:

@@ -8,24 +8,32 @@ from asvgp.kernels import Kernel
 from asvgp.kernels.algebra import renamed
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.model.axis import Axis
-from asvgp.model.levels import longest_in_cells
+from asvgp.model.levels import stiffness
 from asvgp.model.plan import Plan
+from asvgp.policies import FIELD
 
 
-def not_positive_definite(
-    plan: Plan, kernel: Kernel, noise: float, error: NotPositiveDefinite
+def no_digits(
+    plan: Plan, kernel: Kernel, noise: float, failure: NotPositiveDefinite | float
 ) -> np.linalg.LinAlgError:
-    """Return an error that names the term that failed, its resolution, and what to change."""
-    failed = error.failed
-    if failed is None and len(error.pivots):
-        failed = error.pivots[0]
-    edges = np.cumsum([0, *plan.counts(kernel), *plan.smooth_counts])
-    terms = place = len(edges) - 1
-    if failed is not None:
-        place = int(np.searchsorted(edges, failed, "right")) - 1
+    """Return an error that says how many digits are missing, of which term, and what to change.
+
+    ``failure`` is what broke the elimination, or the error of log|P|.
+    """
+    axes = all_axes(plan, kernel)
+    if isinstance(failure, NotPositiveDefinite):
+        what = "The posterior precision is not positive definite to rounding"
+        failed = failure.failed
+        if failed is None and len(failure.pivots):
+            failed = failure.pivots[0]
+        edges = np.cumsum([0, *plan.counts(kernel), *plan.smooth_counts])
+        place = len(axes) if failed is None else int(np.searchsorted(edges, failed, "right")) - 1
+    else:
+        what = f"Rounding leaves too few digits: the bound is only known to {failure:.2g} nats"
+        place = int(np.argmax([stiffness(each) for each in axes]))
+    terms = [place] if place < len(axes) else list(range(len(axes)))
     return np.linalg.LinAlgError(
-        f"The posterior precision is not positive definite to rounding, at noise variance "
-        f"{noise:.4g}. " + advice(plan, kernel, [place] if place < terms else list(range(terms)))
+        f"{what}, at noise variance {noise:.4g}. " + advice(plan, kernel, terms)
     )
 
 
@@ -39,7 +47,6 @@ def advice(plan: Plan, kernel: Kernel, numbers: list[int]) -> str:
     for number in numbers:
         sides = []
         component = kernel.components[components[number]]
-        longest = longest_in_cells(component.factors)
         for axis in axes[number]:
             if axis.process is None:
                 continue
@@ -49,7 +56,7 @@ def advice(plan: Plan, kernel: Kernel, numbers: list[int]) -> str:
                 f"{axis.count} splines of degree {axis.degree} along input {column!r}, "
                 f"{name} {value:.4g} = {value / axis.grid.spacing:.3g} cells"
             )
-            limit = 0.5 * longest * (axis.fine.upper - axis.fine.lower)
+            limit = FIELD.almost_polynomial * (axis.fine.upper - axis.fine.lower)
             if value > limit:
                 shorter.append(f"{limit:.3g} along input {column!r}")
         label = repr(renamed(component, plan.names))

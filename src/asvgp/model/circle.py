@@ -12,7 +12,7 @@ from math import comb, exp
 
 import numpy as np
 
-from asvgp.basis import Array, Grid, bspline_coefficients, operator_gram
+from asvgp.basis import Array, Grid, bspline_coefficients, operator_gram, operator_nodes
 from asvgp.kernels import Periodic
 from asvgp.model.moments import CellMoments
 
@@ -43,6 +43,18 @@ class CircleAxis:
     def element(self) -> Array:
         """K of the functions of a cell, but for what centring adds."""
         return self._element(self._form.operator, self._form.operator)
+
+    @property
+    def growth(self) -> Array:
+        """The power of the lengthscale that K grows with, but for lower derivatives."""
+        return -self._form.d_log_density[:1]
+
+    @property
+    def element_root(self) -> Array:
+        """Rows whose Gram matrix is ``element``: the operator at the Gauss nodes of a cell."""
+        nodes = operator_nodes(len(self._form.operator) - 1, self.degree)
+        root = np.tensordot(nodes, self._form.operator, axes=(1, 0))
+        return exp(-0.5 * self._form.log_density) * root @ bspline_coefficients(self.degree).T
 
     def _element(self, left: Array, right: Array) -> Array:
         gram = operator_gram(len(left) - 1, self.degree)

@@ -59,6 +59,11 @@ class ClosedAxis(Axis):
         """K as a block over the functions of every cell; there is no more at the first."""
         return self.circle.element, np.zeros_like(self.circle.element)
 
+    @property
+    def root_blocks(self) -> tuple[Array, Array]:
+        """Square roots of `blocks`: rows over the functions of a cell."""
+        return self.circle.element_root, np.zeros((0, self.degree + 1))
+
     @cached_property
     def matrix(self) -> sparse.csr_array:
         """K as a sparse matrix."""
@@ -79,6 +84,11 @@ class ClosedAxis(Axis):
     def solve(self, right: Array) -> Array:
         """Return ``K^-1`` times right-hand sides, (count, n)."""
         return self.circle.inverse @ right
+
+    @property
+    def growth(self) -> Array:
+        """Powers of the parameters that the stiffest part of K grows with."""
+        return self.circle.growth
 
     def d_form(self, total: Array, start: Array) -> Array:
         """Return the derivatives of `form`."""

@@ -25,6 +25,7 @@ class Solution:
     factor: Factor
     mean: Array
     explained: Array
+    defect: float = 0.0  # error of log|P|, as far as it is known
 
 
 class HasEffects(Protocol):

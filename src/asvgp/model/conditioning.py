@@ -1,67 +1,40 @@
-"""How many digits an elimination leaves, and notes where they are too few.
+"""Notes on digits, measured where P is factored, and on what splines miss.
 
-The squared norm of a long process is stiffer along rough functions than along smooth ones, by
-about the product over inputs of (lengthscale in cells)**(2 nu), if nu is its smoothness. P has
-to hold both, so that smooth directions are known to rounding times that ratio, and bounds and
-predictions are no better.
+Rough functions of a long process are stiffer than smooth ones by a high power of the lengthscale
+in cells. P has to hold both, so that an elimination knows smooth directions only to rounding
+times that ratio. How much is lost depends on the data, too, and is measured by two identities:
+
+- with L the factor, v' P v = z' z for v = L^-T z. What is too much or too little is about the
+  error of log|P|, and so of the bound (`Solution.defect`). Where it is too large, P is factored
+  by square roots, which lose half as many digits (`asvgp.model.grid_roots`);
+- tr(P^-1 P) is the number of functions, term by term (`TermForms.defect`). The gradient sums P^-1
+  against derivatives of K, as this does against K, and is wrong by as much or less. Training takes
+  a state where that is too much for a bad one.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from asvgp.basis import Array
 from asvgp.kernels import PROCESSES, Component, Matern
 from asvgp.kernels.algebra import renamed
 from asvgp.model.axis import Axis
 from asvgp.model.breakdown import advice, all_axes
 from asvgp.model.grid import GridFactored
-from asvgp.model.levels import longest_in_cells, marginal_moments
+from asvgp.model.levels import marginal_moments, stiffness
 from asvgp.model.plan import Plan
 from asvgp.policies import VERDICT
 
-_EPS = float(np.finfo(float).eps)
 
-
-def relative_errors(factored: GridFactored) -> Array:
-    """Estimate the relative errors of the coefficients of every term, due to rounding.
-
-    The estimate takes one more solution, for a random right-hand side: it has a part along the
-    softest direction. Terms of the main block come first, then the smooths.
-    """
-    engine, plan, prior = factored.engine, factored.engine.plan, factored.prior
-    right = np.random.default_rng(0).choice([-1.0, 1.0], (engine.size, 1))
-    right[engine.size - plan.effects :] = 0.0
-    solved = factored.solve(right)[:, 0]
-    parts = (*prior.terms, *prior.smooths)
-    out, first = np.empty(len(parts)), 0
-    for i, part in enumerate(parts):
-        stiffest = np.prod([float(np.abs(axis.matrix.data).max()) for axis in part.axes])
-        softest = np.sqrt(np.mean(solved[first : first + part.size] ** 2))
-        out[i] = _EPS * stiffest * softest / part.variance
-        first += part.size
-    return out
-
-
-def check_digits(factored: GridFactored, refuse: bool) -> list[str]:
-    """Return notes on terms with few digits left.
-
-    With ``refuse``, raise where none are left.
-    """
-    plan, kernel = factored.engine.plan, factored.kernel
-    errors = relative_errors(factored)
-    worst = int(np.argmax(errors))
-    if errors[worst] > VERDICT.no_digits and refuse:
-        raise np.linalg.LinAlgError(
-            f"Rounding leaves no digit of the posterior, at noise variance {factored.noise:.4g}. "
-            + advice(plan, kernel, [worst])
-        )
-    if errors[worst] > VERDICT.few_digits:
-        return [
-            f"bounds and predictions are good to about {errors[worst]:.0e} only. "
-            + advice(plan, kernel, [worst]).rstrip(".")
-        ]
-    return []
+def few_digits(factored: GridFactored) -> list[str]:
+    """Return a note if few digits are left."""
+    stats, defect = factored.engine.statistics, factored.solution.defect
+    if defect <= VERDICT.few_digits * min(factored.engine.size, stats.count):
+        return []
+    terms = all_axes(factored.engine.plan, factored.kernel)
+    worst = max(range(len(terms)), key=lambda number: stiffness(terms[number]))
+    return [
+        f"rounding: the bound is good to about {defect:.1g} nats only. "
+        + advice(factored.engine.plan, factored.kernel, [worst]).rstrip(".")
+    ]
 
 
 def fewer_than_requested(requested: Plan, factored: GridFactored) -> list[str]:
@@ -88,12 +61,10 @@ def fewer_than_requested(requested: Plan, factored: GridFactored) -> list[str]:
             sides.append(_side(plan, axis, full.count))
         if sides:
             label = repr(renamed(kernel.components[component], plan.names))
-            longest = longest_in_cells(kernel.components[component].factors)
             notes.append(
                 f"term {component + 1} ({label}) has fewer splines than num_basis asks for: "
-                f"{'; '.join(sides)}. With more than about {longest:.2g} cells per lengthscale, "
-                "rounding leaves too few digits of such a term; this costs the bound "
-                f"{lost:.2g} nats per datum"
+                f"{'; '.join(sides)}. With twice as many cells, rounding was measured to leave too "
+                f"few digits of such a term; this costs the bound {lost:.2g} nats per datum"
                 + (f", and a rougher kernel, {other}, can have them" if other else "")
             )
     return notes

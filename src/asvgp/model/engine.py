@@ -48,6 +48,7 @@ class Forms(NamedTuple):
     freedom: float  # tr(P^-1 G) / noise, the effective degrees of freedom of one output
     energy: float  # alpha' K alpha, summed over outputs
     gradient: Array
+    defect: float = 0.0  # error of the gradient, in nats per datum, as far as it is known
 
 
 class Engine(Protocol):

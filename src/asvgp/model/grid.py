@@ -8,28 +8,32 @@ dense matrix.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.linalg import block_diag
 
 from asvgp.basis import Array
 from asvgp.kernels import Kernel
+from asvgp.linalg.multifrontal.bordered import root_of
 from asvgp.linalg.multifrontal.dense import DenseFactor
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
-from asvgp.model.breakdown import not_positive_definite
+from asvgp.model.breakdown import no_digits
 from asvgp.model.coefficients import CoefficientFactored, Solution
-from asvgp.model.devices import Device, DeviceArray, Factor
+from asvgp.model.devices import Cpu, Device, DeviceArray, Factor
 from asvgp.model.effects import Centring, column_precisions, without_centres
-from asvgp.model.engine import NoiseModel, Remembered
+from asvgp.model.engine import Forms, NoiseModel, Remembered
 from asvgp.model.grid_inverse import CellInverse, InverseSums, cell_inverse, inverse_sums
 from asvgp.model.grid_prior import GridPrior, TermForms
+from asvgp.model.grid_roots import root_factor
 from asvgp.model.grid_tables import GridTables, interleave
 from asvgp.model.plan import Plan
+from asvgp.policies import FIELD
 from asvgp.statistics import Statistics
 
 _REFINEMENTS = 3  # of the mean, at most
 _SETTLED = 1e-12  # share of what is explained that a refinement adds where it is the last
+_PROBES = 4  # vectors that a factor is tried on
 
 
 class GridEngine:
@@ -74,6 +78,12 @@ class GridEngine:
         return self.tables.gram(self.moments, self.statistics)
 
     @cached_property
+    def gram_roots(self) -> Array:
+        """Square roots of G of every leaf, but for the global columns."""
+        own = self.tables.leaves.block - self.plan.columns
+        return root_of(self.gram[:, :own, :own])
+
+    @cached_property
     def right(self) -> Array:
         """``Phi' W y``, (size, outputs)."""
         return self.tables.right(self.statistics)
@@ -97,28 +107,47 @@ class GridEngine:
         return GridFactored(self, prior, likelihood, solution)
 
     def _solution(self, prior: GridPrior, noise: float) -> Solution:
-        try:
-            factor = self._factor(prior, noise)
-        except NotPositiveDefinite as error:
-            raise not_positive_definite(self.plan, prior.kernel, noise, error) from error
+        """Factor P by elimination, or where that loses too many digits, by square roots."""
+        accepted = FIELD.accepted_defect * max(min(self.size, self.statistics.count), 1)
+        failure: NotPositiveDefinite | float = 0.0
+        for path in (self._factor, partial(root_factor, self)):
+            try:
+                solution = self._solved(prior, noise, path(prior, noise))
+            except NotPositiveDefinite as error:
+                failure = error
+            else:
+                if solution.defect <= accepted:
+                    return solution
+                if not isinstance(failure, NotPositiveDefinite):
+                    failure = solution.defect
+            if not isinstance(self.device, Cpu) or any(term.joint for term in prior.terms):
+                break  # square roots are for the CPU, and joint kernels have none
+        raise no_digits(self.plan, prior.kernel, noise, failure)
+
+    def _solved(self, prior: GridPrior, noise: float, factor: Factor) -> Solution:
+        """Return the mean by a factor of P, and how wrong the factor is."""
         right = self.right / noise
         right[self.size - self.plan.effects :] -= self._effects_pull
-        mean = self.solve(factor, right)
-        explained = np.empty(self.outputs)
+        mean, explained = self.solve(factor, right), np.empty(self.outputs)
         for _ in range(_REFINEMENTS):
             # The mean is refined by residuals that know K by its square roots, and what it
             # explains is read off a maximum: both lose half of the digits that P loses.
-            applied, form = self._multiply(prior, noise, mean)
+            applied, form = self.multiply(prior, noise, mean)
             residual = right - applied
             step = self.solve(factor, residual)
             gained = np.sum(residual * step, axis=0)
             explained = 2.0 * np.sum(right * mean, axis=0) - form + gained
             mean = mean + step
-            if np.all(gained <= _SETTLED * np.abs(explained)):
+            if np.all(np.abs(gained) <= _SETTLED * np.abs(explained)):
                 break
-        return Solution(factor, mean, explained - self._constant)
+        # With v = L^-T z, v' P v is z' z but for the error of L L', whose trace with P^-1 is
+        # that of log|P|.
+        normals = np.random.default_rng(0).choice([-1.0, 1.0], (self.size, _PROBES))
+        forms = self.multiply(prior, noise, self.draw(factor, normals))[1]
+        defect = float(np.abs(forms - self.size).mean())
+        return Solution(factor, mean, explained - self._constant, defect)
 
-    def _multiply(self, prior: GridPrior, noise: float, mean: Array) -> tuple[Array, Array]:
+    def multiply(self, prior: GridPrior, noise: float, mean: Array) -> tuple[Array, Array]:
         """Return P times coefficients, (size, outputs), and ``mean' P mean`` by output."""
         if self.inputs:
             applied = self.tables.multiply(self.gram, mean) / noise
@@ -171,6 +200,12 @@ class GridEngine:
             return factor.solve(right)
         return self.device.back(factor.solve(self.device.move(right)))
 
+    def draw(self, factor: Factor, normals: Array) -> Array:
+        """Return draws with covariance ``P^-1`` from standard normals, (size, n)."""
+        if not self.inputs:
+            return factor.sample(normals)
+        return self.device.back(factor.sample(self.device.move(normals)))
+
     def missed(self, prior: GridPrior, derivatives: bool = True) -> tuple[Array, Array]:
         """Return the prior variance that the splines miss at the data, and its derivatives.
 
@@ -201,16 +236,18 @@ class GridFactored(CoefficientFactored["GridEngine", GridPrior]):
 
     def _forms_by_component(self) -> dict[int, TermForms]:
         engine, prior, sums = self.engine, self.prior, self._inverse_sums
+        plan, outputs, first = engine.plan, engine.outputs, len(prior.terms)
         terms, columns = engine.tables.split(self.mean)
-        out = {}
-        main = zip(engine.plan.terms, prior.terms, terms, sums.terms, sums.tables, strict=True)
-        for number, part, mean, inverse, tables in main:
-            out[number] = part.forms(mean, inverse, tables, engine.outputs)
-        for number, part, where in zip(
-            engine.plan.smooths, prior.smooths, prior.columns, strict=True
-        ):
+        freedoms, out = sums.data / self.noise, {}
+        main = zip(
+            plan.terms, prior.terms, terms, sums.terms, sums.tables, freedoms[:first], strict=True
+        )
+        for number, part, mean, inverse, tables, freedom in main:
+            out[number] = part.forms(mean, inverse, tables, outputs, float(freedom))
+        for number, part, where in zip(plan.smooths, prior.smooths, prior.columns, strict=True):
             inverse = [part.windows(sums.columns[where, where])]
-            out[number] = part.forms(columns[where], inverse, np.empty(0), engine.outputs)
+            freedom = float(freedoms[first:][where].sum())
+            out[number] = part.forms(columns[where], inverse, np.empty(0), outputs, freedom)
         return out
 
     @property
@@ -227,18 +264,11 @@ class GridFactored(CoefficientFactored["GridEngine", GridPrior]):
             return InverseSums([], [], inverse, data)
         return inverse_sums(self.engine.tables, self.prior, self.engine.gram, factor)
 
-    @cached_property
-    def defects(self) -> Array:
-        """Return by how much ``tr(P^-1 P)`` of every component differs from its functions.
-
-        It is zero in exact arithmetic. Terms of the main block come first, then the smooths.
-        """
-        plan, prior, data = self.engine.plan, self.prior, self._inverse_sums.data / self.noise
-        first = len(prior.terms)
-        own = [*data[:first], *(data[first:][where].sum() for where in prior.columns)]
-        forms = self._component_forms
-        parts = zip((*plan.terms, *plan.smooths), (*prior.terms, *prior.smooths), own, strict=True)
-        return np.array([forms[number].trace + of - part.size for number, part, of in parts])
+    def forms(self) -> Forms:
+        """Return what the gradient of the bound needs, and how wrong that may be."""
+        worst = max((abs(part.defect) for part in self._component_forms.values()), default=0.0)
+        fewest = max(min(self.engine.size, self.engine.statistics.count), 1)
+        return super().forms()._replace(defect=worst / fewest)
 
     def component_freedoms(self) -> Array:
         """Return the effective degrees of freedom of every component."""
@@ -262,7 +292,4 @@ class GridFactored(CoefficientFactored["GridEngine", GridPrior]):
 
     def draw(self, normals: Array) -> Array:
         """Return draws of the coefficients, made from standard normals, (size, n)."""
-        factor, device = self.solution.factor, self.engine.device
-        if not self.engine.inputs:
-            return factor.sample(normals)
-        return device.back(factor.sample(device.move(normals)))
+        return self.engine.draw(self.solution.factor, normals)

@@ -34,6 +34,7 @@ class TermForms(NamedTuple):
     trace: float  # tr(P^-1 K)
     energy: float  # alpha' K alpha, summed over outputs
     gradient: Array  # of the fit, with respect to the logarithms of the component's parameters
+    defect: float = 0.0  # of the trace, where it is known otherwise than by summing P^-1 against K
 
 
 class ComponentPrior:
@@ -112,15 +113,24 @@ class ComponentPrior:
         return values
 
     def forms(
-        self, mean: Array, inverse: Sequence[Window | None], tables: Array, outputs: int
+        self,
+        mean: Array,
+        inverse: Sequence[Window | None],
+        tables: Array,
+        outputs: int,
+        freedom: float,
     ) -> TermForms:
         """Return the forms of K with P^-1 and with the mean.
 
         ``mean`` is (n_1, ..., n_D, outputs). ``inverse`` is P^-1 against K of all inputs but one,
         for that one each; ``tables`` is P^-1 against products of the tables of joint units.
+        ``freedom`` is the trace of P^-1 G over the noise, which leaves the number of functions
+        less that for the trace of P^-1 K: a sum of P^-1 against K has fewer digits, and so have
+        sums against derivatives of K. What is wrong with the former is wrong with the part of the
+        latter that is proportional to it.
         """
-        scale = 1.0 / self.variance
-        trace = energy = 0.0
+        scale, trace = 1.0 / self.variance, self.size - freedom
+        energy = defect = 0.0
         slopes = []
         for number, (unit, places) in enumerate(zip(self.units, self.places, strict=True)):
             rooted = self._rooted(mean, number)
@@ -128,8 +138,8 @@ class ComponentPrior:
             if isinstance(unit, JointPrior):
                 of_inverse = self._of_unit(tables, number)
                 of_mean = unit.table_forms(rooted, applied, places)
-                own, d_own = (f(of_inverse) for f in (unit.form, unit.combined))
-                along, d_along = (f(of_mean) for f in (unit.form, unit.combined))
+                own, d_own = unit.form(of_inverse), unit.combined(of_inverse)
+                along, d_along = unit.form(of_mean), unit.combined(of_mean)
             else:
                 (d,) = places
                 window = inverse[d]
@@ -141,14 +151,15 @@ class ComponentPrior:
                     np.moveaxis(each, d, 0).reshape(unit.count, -1) for each in (rooted, applied)
                 )
                 along, d_along = unit.energies(left, right)
+            wrong = own - trace * self.variance
             if number == 0:
-                trace, energy = scale * own, scale * along
+                energy, defect = scale * along, scale * wrong
             if unit.process is not None:
-                form = outputs * d_own + d_along
+                form = outputs * (d_own - wrong * unit.growth) + d_along
                 d_log_det = self.size / unit.count * unit.d_log_det
                 slopes.append(0.5 * (outputs * d_log_det - scale * form))
         slopes.append(np.array([0.5 * (outputs * (trace - self.size) + energy)]))
-        return TermForms(trace, energy, np.concatenate(slopes))
+        return TermForms(trace, energy, np.concatenate(slopes), defect)
 
     def _of_unit(self, tables: Array, number: int) -> Array:
         """Return forms of the tables of one joint unit, those of others being combined."""

@@ -49,6 +49,13 @@ class GridTables:
         return self.plan.tree(self.kernel)
 
     @cached_property
+    def main_tree(self) -> Tree:
+        """The symbolic elimination of the main block alone."""
+        if not self.plan.columns:
+            return self.tree
+        return self.plan.tree(self.kernel, columns=False)
+
+    @cached_property
     def leaves(self) -> Leaves:
         """Tables of the leaves of the tree."""
         return Leaves(self.tree, self.axes, self.device.move)

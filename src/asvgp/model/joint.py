@@ -152,6 +152,19 @@ class JointPrior:
         return np.sum(self.d_coefficients * forms, axis=axes)
 
     @cached_property
+    def growth(self) -> Array:
+        """Powers of the parameters, as in `combined`, that the stiffest part of K grows with.
+
+        That part is its highest derivatives, each as stiff as it is on a single function.
+        """
+        largest = np.indices(self.coefficients.shape).sum(axis=0) == len(self.coefficients) - 1
+        stiff = np.where(largest, 1.0, 0.0)
+        for d, axis in enumerate(self.axes):
+            alone = np.array([matrix.diagonal().max() for matrix in axis.matrices])
+            stiff = stiff * alone.reshape([-1 if e == d else 1 for e in range(stiff.ndim)])
+        return self.combined(stiff) / self.form(stiff)
+
+    @cached_property
     def _squares(self) -> DeviceArray:
         """``phi' K^-1 phi`` on the splines' cells of the data, interleaved powers."""
         leaves, device, own = self.tables.leaves, self.tables.device, self.tables.own

@@ -145,13 +145,6 @@ class JointAxis(Axis):
         return weight * (1.0 - missed), np.zeros(1)
 
     @cached_property
-    def matrix(self) -> sparse.csr_array:
-        """A matrix about as stiff as K shared out among the inputs, for estimates of rounding."""
-        process, decay = self.process, self.process.decay / self.grid.spacing
-        power = 2.0 * process.alpha / process.inputs
-        return self.matrices[0] / decay + self.matrices[-1] * decay ** (power - 1.0)
-
-    @cached_property
     def matrices(self) -> list[sparse.csr_array]:
         """The tables as sparse matrices."""
         numbers = self.numbers

@@ -3,14 +3,14 @@
 The *level* of a term along an input says how often its cells are the grid's cells doubled. Along
 one input the share of its variance that a process loses on splines depends on that input alone,
 so that the marginal moments tell, at any width of the cells, what a term's splines miss. There are
-three answers to "which level?":
+two answers to "which level?":
 
 - `levels_by_tolerance`: cells as wide as a tolerance on the missed variance allows, with at
   least `FIELD.shortest_length` of them per lengthscale, fewer being no longer the process;
-- `levels_by_digits`: cells as fine as can be factored. K's condition number grows like the
-  product over inputs of (lengthscale in cells)**(2 order + 2), if order is the number of a
-  process's derivatives, whatever the degree, and is kept below `FIELD.longest_condition`;
 - `levels_by_data`: cells as fine as the data are dense.
+
+Whether so many cells leave enough digits is measured where P is factored
+(`asvgp.model.conditioning`); where they do not, `widest_side` says which cells to double.
 
 The tolerance depends on the objective. The bound pays for missed variance in units of the noise.
 The evidence of the spline field does not pay, but predictions add what is missed to their
@@ -21,14 +21,14 @@ input (`first_coarsening`, `next_coarsening`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import ceil, log2, prod
+from math import ceil, log, log2, prod
 
 import numpy as np
 
 from asvgp.basis import Array, Grid
-from asvgp.kernels import Component, Kernel
+from asvgp.kernels import AlongJoint, Component, Kernel
 from asvgp.model.axis import Axis
 from asvgp.model.closed import axis_of
 from asvgp.model.plan import Plan
@@ -49,18 +49,6 @@ def marginal_moments(stats: Statistics) -> list[Array]:
 def scale_of(process: Component) -> float:
     """Return the length that cells must resolve."""
     return process.resolved_length
-
-
-def longest_in_cells(processes: Iterable[Component]) -> float:
-    """Return the longest lengthscale in cells that digits allow the product of some processes."""
-    power = sum(process.least_degree for process in processes)
-    return max(FIELD.longest_condition ** (0.5 / power), FIELD.shortest_length)
-
-
-def _terms(kernel: Kernel, plan: Plan) -> Iterator[tuple[list[Axis], float]]:
-    """Yield the axes of every term, and its longest lengthscale in cells."""
-    for term, axes in zip(plan.terms, plan.axes(kernel), strict=True):
-        yield axes, longest_in_cells(kernel.components[term].factors)
 
 
 def most_doublings(grid: Grid) -> int:
@@ -89,7 +77,7 @@ def circle_widths(grid: Grid, base: int = 1) -> list[int]:
     return [n for n in widths if base == 1 or base ** round(log2(n) / log2(base)) == n]
 
 
-def _widest_level(axis: Axis, moments: Array, tolerated: float, longest: float) -> int:
+def _widest_level(axis: Axis, moments: Array, tolerated: float) -> int:
     """Return how often the cells of an axis may be doubled.
 
     ``tolerated`` is the share of its variance that may be missed; ``moments`` are the marginal
@@ -104,41 +92,7 @@ def _widest_level(axis: Axis, moments: Array, tolerated: float, longest: float) 
         if 1.0 - wide.trace(moments)[0] / weight <= tolerated:
             break
         level -= 1
-    return max(level, _level_by_digits(axis, longest))
-
-
-def _level_by_digits(axis: Axis, longest: float) -> int:
-    """Return the least level at which a lengthscale has at most ``longest`` cells, if two can."""
-    if axis.process is None:
-        return 0
-    least = ceil(log2(scale_of(axis.process) / axis.fine.spacing / longest))
-    return int(np.clip(least, 0, most_doublings(axis.fine)))
-
-
-def levels_by_digits(kernel: Kernel, plan: Plan) -> tuple[tuple[int, ...], ...]:
-    """Return levels as fine as the plan's grids, but for what could not be factored."""
-    return tuple(
-        tuple(_level_by_digits(axis, longest) for axis in axes)
-        for axes, longest in _terms(kernel, plan)
-    )
-
-
-def widths_by_digits(kernel: Kernel, plan: Plan) -> tuple[int, ...]:
-    """Return the widths of `levels_by_digits` for a single term, in cells of the grids.
-
-    They are whole numbers, and need not be powers of two.
-    """
-    ((axes, longest),) = _terms(kernel, plan)
-    widths = []
-    for axis in axes:
-        assert axis.process is not None
-        width = ceil(scale_of(axis.process) / axis.fine.spacing / longest)
-        if axis.fine.cyclic:
-            among = circle_widths(axis.fine)
-            widths.append(next((w for w in among if w >= width), among[-1]))
-        else:
-            widths.append(int(np.clip(width, 1, max(axis.fine.cells // 2, 1))))
-    return tuple(widths)
+    return level
 
 
 def levels_by_tolerance(
@@ -160,14 +114,14 @@ def levels_by_tolerance(
         least = levels_by_data(kernel, plan, moments, count)
         tolerated = FIELD.tolerated_scatter * max(scatter, noise)
     levels = []
-    for term, (axes, longest) in zip(plan.terms, _terms(kernel, plan), strict=True):
+    for term, axes in zip(plan.terms, plan.axes(kernel), strict=True):
         along = []
         for axis, marginal, lowest in zip(axes, moments, least, strict=True):
             level = 0
             if axis.process is not None:
                 share = float(marginal[:, 0].sum()) / count
                 variance = kernel.components[term].variance * share
-                level = max(_widest_level(axis, marginal, tolerated / variance, longest), lowest)
+                level = max(_widest_level(axis, marginal, tolerated / variance), lowest)
             along.append(level)
         levels.append(tuple(along))
     return tuple(levels)
@@ -208,6 +162,42 @@ def levels_by_data(
 def _doublings_by_data(grid: Grid) -> int:
     """Return how often cells may be doubled for want of data: a line's until two are left."""
     return most_doublings(grid) if grid.cyclic else ceil(log2(max(grid.cells / 2, 1)))
+
+
+def stiffness(axes: Sequence[Axis]) -> float:
+    """Return by how much rough functions of a term are stiffer than smooth ones, in logarithms.
+
+    That is about the product over inputs of (lengthscale in cells)**(2 order + 2). The highest
+    power of a joint kernel is one for all of its inputs, here shared out among them.
+    """
+    total = 0.0
+    for axis in axes:
+        if axis.process is None:
+            continue
+        power = 2.0 * (axis.process.order + 1.0)
+        if isinstance(axis.process, AlongJoint):
+            power = axis.process.alpha / (axis.process.alpha - axis.process.nu)
+        total += power * log(max(_in_cells(axis), 1.0))
+    return total
+
+
+def _in_cells(axis: Axis) -> float:
+    """Return the lengthscale in cells; zero for a constant."""
+    return 0.0 if axis.process is None else scale_of(axis.process) / axis.grid.spacing
+
+
+def widest_side(terms: Sequence[Sequence[Axis]]) -> tuple[int, int] | None:
+    """Return the term, and its input, whose cells to double first to regain digits.
+
+    ``terms`` are the axes of all of them. Of the stiffest that can have wider cells, it is the
+    input with the longest lengthscale in cells. None if all have two.
+    """
+    wide = [[_in_cells(a) if most_doublings(a.grid) else 0.0 for a in axes] for axes in terms]
+    able = [number for number, along in enumerate(wide) if max(along) > 0.0]
+    if not able:
+        return None
+    worst = max(able, key=lambda number: stiffness(terms[number]))
+    return worst, int(np.argmax(wide[worst]))
 
 
 def coarsened_plan(plan: Plan, coarsening: tuple[int, ...]) -> Plan:

@@ -130,11 +130,11 @@ class Plan:
             for axes in self.axes(kernel)
         )
 
-    def tree(self, kernel: Kernel) -> Tree:
-        """Return the symbolic elimination."""
+    def tree(self, kernel: Kernel, columns: bool = True) -> Tree:
+        """Return the symbolic elimination, with or without the global columns."""
         pairs = zip(self.grids, self.pads, strict=True)
         cells = tuple(grid.cells + 2 * pad for grid, pad in pairs)
-        return symbolic(cells, self.spaces(kernel), self.columns)
+        return symbolic(cells, self.spaces(kernel), self.columns if columns else 0)
 
     def counts(self, kernel: Kernel) -> list[int]:
         """Return the number of functions of each term of the main block."""

@@ -88,6 +88,11 @@ class Prior:
         return root
 
     @property
+    def growth(self) -> Array:
+        """Powers of the parameters that K grows with, but for lower derivatives."""
+        return -self._process.d_log_density
+
+    @property
     def innovation_rows(self) -> Array:
         """Rows, one a cell, whose squares on its coefficients add up to K but for the first state.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -15,7 +14,6 @@ from asvgp.data.inputs import read_columns
 from asvgp.data.settings import Settings
 from asvgp.diagnostics.facts import Facts, field_facts
 from asvgp.diagnostics.verdict import stopped_short
-from asvgp.model.levels import levels_by_digits
 from asvgp.model.plan import Plan
 from asvgp.model.room import with_room
 from asvgp.policies import FIELD
@@ -101,8 +99,6 @@ class Field(Structure[GridPosterior]):
         if settings.automatic:
             return
         kernel = self.layout.kernel
-        if not settings.trained and len(kernel.components) > 1:
-            plan = replace(plan, levels=levels_by_digits(kernel, plan))
         memory_for(settings).check(with_room(plan, kernel), kernel)
 
     def extended(self, settings: Settings, points: Points, stats: Statistics) -> Statistics:
@@ -145,7 +141,10 @@ class Field(Structure[GridPosterior]):
         """Train on statistics."""
         schedule = self.schedule(settings, problem, stats)
         auto, memory = settings.automatic, schedule.room
-        fitted = fit(schedule, trained=settings.trained, warm=warm)
+        try:
+            fitted = fit(schedule, trained=settings.trained, warm=warm)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(str(error)) from error
         if auto and self._cut_short(stats, fitted.posterior.plan.grids):
             memory.stopped()
             notes = [note for note in memory.notes if note not in fitted.report.notes]

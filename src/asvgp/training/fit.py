@@ -37,8 +37,8 @@ class Schedule(Protocol[AnyEngine, AnyPosterior]):
 
     def climb(
         self, engine: AnyEngine, state: State | None, report: Report
-    ) -> tuple[State, Report, Bound]:
-        """Train on one resolution."""
+    ) -> tuple[AnyEngine, State, Report, Bound]:
+        """Train on one resolution; return its engine, or one that it had to be replaced with."""
         ...
 
     def record(self, engine: AnyEngine, state: State, bound: Bound) -> None:
@@ -149,7 +149,7 @@ def first_bound(schedule: Schedule[AnyEngine, AnyPosterior]) -> tuple[State, flo
 
     It is for comparing models before one of them is fitted. Ctrl-C ends it with an error.
     """
-    state, report, bound = schedule.climb(*schedule.begin(None, True))
+    _, state, report, bound = schedule.climb(*schedule.begin(None, True))
     if report.interrupted:
         raise KeyboardInterrupt
     return state, bound.elbo if schedule.problem.objective == "elbo" else bound.fit
@@ -170,7 +170,7 @@ def train(
         bound, following = None, None
         if trained and not report.interrupted:
             with keeping(state, report):
-                state, report, bound = schedule.climb(engine, state, report)
+                engine, state, report, bound = schedule.climb(engine, state, report)
         assert state is not None
         if bound is None:
             bound = lower_bound(engine.factor(*state), problem.objective)

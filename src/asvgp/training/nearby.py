@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
 
 import numpy as np
 
 from asvgp.basis import Grid
 from asvgp.kernels import Component, Kernel
-from asvgp.model.levels import levels_by_data, longest_in_cells, marginal_moments
+from asvgp.model.levels import levels_by_data, marginal_moments
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
 from asvgp.statistics import Statistics
@@ -82,9 +81,8 @@ def field_limits(problem: Problem, plan: Plan, stats: Statistics, scatter: float
         least = max(least_noise, FIELD.least_noise_of_scatter * scatter)
         least_noise = min(least, most_noise)
         shortest = _shortest(kernel, plan)
-    longest = _longest(kernel, plan, grids)
     noise = least_noise, most_noise
-    return log_limits(problem, grids, power, power, noise, shortest, longest)
+    return log_limits(problem, grids, power, power, noise, shortest, {})
 
 
 def _lengths(kernel: Kernel, term: int) -> Iterator[tuple[str, Component]]:
@@ -105,14 +103,3 @@ def _shortest(kernel: Kernel, plan: Plan) -> dict[str, float]:
             length = cells * plan.grids[d].spacing * 2**level
             shortest[name] = max(shortest.get(name, 0.0), length)  # one may be along several
     return shortest
-
-
-def _longest(kernel: Kernel, plan: Plan, grids: Grids) -> dict[str, float]:
-    """Return the longest lengths that two cells over the domain can express."""
-    longest = {}
-    for term in (*plan.terms, *plan.smooths):
-        cells = longest_in_cells(kernel.components[term].factors)
-        for name, process in _lengths(kernel, term):
-            span = grids[process.dim].upper - grids[process.dim].lower
-            longest[name] = min(longest.get(name, inf), 0.5 * cells * span)
-    return longest

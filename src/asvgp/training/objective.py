@@ -16,6 +16,7 @@ from asvgp.basis import Array, Grid
 from asvgp.kernels import Kernel
 from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.engine import Engine, Factored
+from asvgp.policies import FIELD
 from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.training.problem import Problem, State
 
@@ -113,6 +114,11 @@ class Objective:
                 name = self.problem.objective
                 flags = derivatives, self.price is not None
                 bound = total(lower_bound(f, name, *flags) for f in self._factored(state))
+                if not bound.defect <= FIELD.accepted_gradient:
+                    raise np.linalg.LinAlgError(
+                        "Rounding leaves too few digits of the gradient: an error of "
+                        f"{bound.defect:.2g} nats per datum, for a length of many cells."
+                    )
             except np.linalg.LinAlgError as error:
                 self.failure = error
                 bound = self._failed()
@@ -178,6 +184,17 @@ class Objective:
             gradient = gradient - self.price.slope(bound)
         return self.value(bound), self.step * gradient[self._trained]
 
+    def blocked(self, state: State) -> bool:
+        """Return True if what could not be factored kept a climb from going on from a state."""
+        if self.failure is None:
+            return False
+        low, high = np.array(self.limits).T
+        theta = self.encode(state)
+        slope = self.slope(theta)[1] / self.step
+        free = np.where(slope > 0.0, high - theta, theta - low) > 1e-6
+        steepest = np.abs(slope[free]).max(initial=0.0)
+        return bool(steepest > FIELD.blocked_slope * self.engines[0].statistics.count)
+
 
 def total(bounds: Iterable[Bound]) -> Bound:
     """Return the sum of bounds of the same hyperparameters."""
@@ -189,6 +206,7 @@ def total(bounds: Iterable[Bound]) -> Bound:
             first.missed + bound.missed,
             first.gradient + bound.gradient,
             first.d_missed + bound.d_missed,
+            max(first.defect, bound.defect),
         )
     return first
 

@@ -18,12 +18,7 @@ from asvgp.kernels import Kernel, Sum
 from asvgp.kernels.algebra import renamed
 from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.breakdown import all_axes
-from asvgp.model.conditioning import (
-    check_digits,
-    fewer_than_requested,
-    relative_errors,
-    wide_deviations,
-)
+from asvgp.model.conditioning import few_digits, fewer_than_requested, wide_deviations
 from asvgp.model.devices import Cpu, Device
 from asvgp.model.effects import without_centres
 from asvgp.model.grid import GridEngine
@@ -31,19 +26,17 @@ from asvgp.model.levels import (
     coarsened_plan,
     first_coarsening,
     levels_by_data,
-    levels_by_digits,
     levels_by_tolerance,
-    longest_in_cells,
     marginal_moments,
     most_doublings,
     next_coarsening,
     scale_of,
-    widths_by_digits,
+    widest_side,
 )
 from asvgp.model.memory import MemoryBudget
 from asvgp.model.plan import Plan
 from asvgp.model.room import has_room, little_room, with_room
-from asvgp.policies import FIELD, VERDICT
+from asvgp.policies import FIELD
 from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
 from asvgp.training.boxes import boxes
@@ -86,7 +79,8 @@ class FieldSchedule:
         self._smooth_widths: list[int] | None = None  # of the stage before
         self._coarsening: Coarsening = ()  # of the present stage
         self._explored = False  # True if boxes have told the levels
-        self._plans: list[Plan] = []  # of the stages so far
+        self._plans: list[Plan] = []  # of the stages so far, and those that lost digits
+        self._blocked = False  # True if digits were lost somewhere on the last climb
 
     # ------------------------------------------------------------ the stages
 
@@ -101,7 +95,10 @@ class FieldSchedule:
                 return engine, state, report
         else:
             report = Report()
-        return self._engine(self._coarsening, state), state, report
+        engine = self._engine(self._coarsening, state)
+        if self.auto and not trained and state is not None:
+            engine = self._factorable(engine, state)
+        return engine, state, report
 
     def following(self, engine: GridEngine, state: State, report: Report) -> GridEngine | None:
         """Return the engine of the next stage; None where the present one is fine enough."""
@@ -120,10 +117,9 @@ class FieldSchedule:
         return finer
 
     def _goes_back(self, engine: GridEngine, wider: GridEngine, state: State) -> bool:
-        """Return True if an automatic plan only has wider cells than an engine with enough digits.
+        """Return True if an automatic plan only has wider cells than an engine that is trained.
 
-        The prior alone predicts that digits of long lengths are lost; the data may leave them.
-        Under the evidence, cells are widened for the density of the data, too; those of a joint
+        Under the evidence, cells are widened for the density of the data; those of a joint
         kernel, of which rougher ones are not the kernel any more, only where the fit allows.
         """
         evidence = self.problem.objective == "evidence"
@@ -141,10 +137,7 @@ class FieldSchedule:
                     lower_bound(e.factor(*state), "evidence", False).fit for e in (wider, engine)
                 ]
                 return fits[0] < fits[1] - FIELD.coarsening_loss * self.stats.count
-            return True
-        with suppress(np.linalg.LinAlgError):
-            return bool(relative_errors(engine.factor(*state)).max() < VERDICT.few_digits)
-        return False
+        return True
 
     def final(self, engine: GridEngine) -> GridEngine:
         """Return the engine that training ended on."""
@@ -216,9 +209,9 @@ class FieldSchedule:
     def _plan(self, coarsening: Coarsening, state: State | None) -> Plan:
         """Return the plan of a stage."""
         plan = coarsened_plan(self.plan, self._widths(coarsening, state))
-        if state is not None and len(plan.terms) > 1:
+        if state is not None and self.auto and len(plan.terms) > 1:
             doubled = [int(log2(width)) for width in coarsening]
-            plan = replace(plan, levels=_less(self._wanted(state), doubled))
+            plan = replace(plan, levels=_less(self._suitable(state), doubled))
         return self._with_room(plan, state)
 
     def _with_room(self, plan: Plan, state: State | None) -> Plan:
@@ -245,20 +238,12 @@ class FieldSchedule:
             self.nearby.scatter,
         )
 
-    def _wanted(self, state: State) -> Levels:
-        """Return the levels of every term: automatic, or as given but for what digits forbid."""
-        return self._suitable(state) if self.auto else levels_by_digits(state.kernel, self.plan)
-
     def _widths(self, coarsening: Coarsening, state: State | None) -> Coarsening:
-        """Return the cells of a stage in finest cells: of one term they need not be doubled."""
-        if state is None or len(self.plan.terms) != 1:
+        """Return the cells of a stage in finest cells, which those of a single term are."""
+        if state is None or not self.auto or len(self.plan.terms) != 1:
             return coarsening
-        (wanted,), (least,) = self._wanted(state), levels_by_digits(state.kernel, self.plan)
-        exact = widths_by_digits(state.kernel, self.plan)
-        return tuple(
-            width if coarse <= 2**level == 2**lowest else max(coarse, 2**level)
-            for coarse, level, lowest, width in zip(coarsening, wanted, least, exact, strict=True)
-        )
+        (levels,) = self._suitable(state)
+        return tuple(max(width, 2**n) for width, n in zip(coarsening, levels, strict=True))
 
     def _smooths(
         self, plan: Plan, stats: Statistics, state: State | None
@@ -272,26 +257,61 @@ class FieldSchedule:
             if state is None:
                 level = ceil(log2(grid.cells / FIELD.first_smooth_cells))
                 level = min(level, most_doublings(grid))
+            elif not self.auto:
+                level = 0
             else:
                 (process,) = state.kernel.components[term].factors
                 ratio = scale_of(process) / grid.spacing
-                if self.auto:
-                    level = floor(log2(ratio / FIELD.smooth_length[min(degree, 3) - 1]))
-                else:  # as given, but for what could not be factored
-                    level = ceil(log2(ratio / longest_in_cells([process])))
+                level = floor(log2(ratio / FIELD.smooth_length[min(degree, 3) - 1]))
                 level = min(level, most_doublings(grid) - (0 if grid.cyclic else 1))
             widths.append(2 ** max(0, level))
         if state is not None:
             # From stage to stage in one direction only, or training would go in circles.
-            further = min if self.auto else max
-            before = self._smooth_widths or widths
-            widths = [further(a, b) for a, b in zip(before, widths, strict=True)]
+            widths = list(map(min, self._smooth_widths or widths, widths))
             self._smooth_widths = widths
         if all(width == 1 for width in widths):
             return plan, stats
         stats = stats.coarsen_columns(widths)
         grids = tuple(grid for grid, _ in stats.smooths)
         return replace(plan, smooth_grids=grids), stats
+
+    # ------------------------------------------------------------ cells that digits allow
+
+    def _factorable(self, engine: GridEngine, state: State) -> GridEngine:
+        """Return the engine, or one with cells as much wider as it takes to keep digits."""
+        while True:
+            try:
+                engine.factor(*state).forms()
+            except np.linalg.LinAlgError:
+                coarser = self._coarser(engine, state)
+                if coarser is None:
+                    raise
+                engine = coarser
+            else:
+                return engine
+
+    def _coarser(self, engine: GridEngine, state: State | None) -> GridEngine | None:
+        """Return an engine with wider cells where most digits are lost; None if there are two."""
+        plan, stats = engine.plan, engine.statistics
+        kernel = state.kernel if state else self.problem.kernel
+        place = widest_side(all_axes(plan, kernel))
+        if place is None:
+            return None
+        self._plans.append(plan)  # not to be tried again
+        number, d = place
+        if number >= len(plan.terms):
+            smooth = number - len(plan.terms)
+            stats = stats.coarsen_columns([1 + (i == smooth) for i in range(len(plan.smooths))])
+            plan = replace(plan, smooth_grids=tuple(grid for grid, _ in stats.smooths))
+        elif len(plan.terms) == 1:
+            widths = tuple(1 + (i == d) for i in range(len(plan.grids)))
+            plan, stats = coarsened_plan(plan, widths), stats.coarsen(widths)
+        else:
+            levels = [list(term) for term in plan.levels]
+            levels[number][d] += 1
+            plan = replace(plan, levels=tuple(map(tuple, levels)))
+        plan = self._with_room(plan, state)
+        return GridEngine(self.problem.kernel, plan, stats, self.device)
 
     # ------------------------------------------------------------ boxes of a large field
 
@@ -308,7 +328,10 @@ class FieldSchedule:
         parts = self._boxes(plan, coarsening)
         if not parts:
             return None, report, None
-        state, report, bound = self._climb(parts[:2], None, report, FIELD.box_attempts)
+        try:
+            state, report, bound = self._climb(parts[:2], None, report, FIELD.box_attempts)
+        except np.linalg.LinAlgError:
+            return None, report, None  # from coarse to fine, then
         used = 2
         if len(parts) > 2 and not report.interrupted:
             # Rounding may forbid this state on a further box: the first two then decide.
@@ -357,9 +380,38 @@ class FieldSchedule:
 
     def climb(
         self, engine: GridEngine, state: State | None, report: Report
-    ) -> tuple[State, Report, Bound]:
-        """Train on one resolution, from the best of many starts or from a coarser optimum."""
-        return self._climb([engine], state, report)
+    ) -> tuple[GridEngine, State, Report, Bound]:
+        """Train on one resolution, from the best of many starts or from a coarser optimum.
+
+        Where digits are lost, the cells of the term that loses most become wider: at once if that
+        is so of all starts, and if it kept training from going on, as long as that is of use.
+        """
+        while True:
+            try:
+                found = self._climb([engine], state, report)
+                break
+            except np.linalg.LinAlgError:
+                coarser = self._coarser(engine, state)
+                if coarser is None:
+                    raise
+                engine = coarser
+        while self._blocked and not found[1].interrupted:
+            state, report, bound = found
+            coarser = self._coarser(engine, state)
+            if coarser is None:
+                break
+            try:
+                other = self._climb([coarser], state, report)
+            except np.linalg.LinAlgError:
+                break
+            gain = self._reached(other[2]) - self._reached(bound)
+            if gain <= FIELD.worthwhile_gain * self.stats.count:
+                break
+            engine, found = coarser, other
+        return engine, *found
+
+    def _reached(self, bound: Bound) -> float:
+        return bound.elbo if self.problem.objective == "elbo" else bound.fit
 
     def _climb(
         self, engines: list[GridEngine], state: State | None, before: Report, attempts: int = 1
@@ -389,6 +441,7 @@ class FieldSchedule:
         found, report = climb(objective, starts, settings, attempts, before, state, ranking)
         if settings.max_iterations < problem.settings.max_iterations:
             _judge(report, settings.max_iterations, count)
+        self._blocked = objective.blocked(found)
         return found, report, objective.bound(found)
 
     def _objective(self, engines: list[GridEngine], step: float = 1.0) -> Objective:
@@ -410,7 +463,7 @@ class FieldSchedule:
         plan, notes = self.plan, report.notes
         notes += self.room.notes if self.room else []
         report.at_bounds = _by_name(self.problem.kernel, plan.names, report.at_bounds)
-        notes += check_digits(posterior.factored, not trained)
+        notes += few_digits(posterior.factored)
         notes += little_room(posterior.prior)
         if not self.auto and not report.interrupted:
             notes += fewer_than_requested(plan, posterior.factored)

@@ -66,7 +66,7 @@ class LineSchedule:
 
     def climb(
         self, engine: ChainEngine, state: State | None, report: Report
-    ) -> tuple[State, Report, Bound]:
+    ) -> tuple[ChainEngine, State, Report, Bound]:
         """Train on one grid: from many starts, or a state and what only these knots express."""
         problem, stats = self.problem, engine.statistics
         cells, plain = stats.grid.cells, self._plain(stats)
@@ -88,7 +88,7 @@ class LineSchedule:
         best, report = climb(
             objective, starts, settings, attempts, report, state, second_look=second_look
         )
-        return best, report, objective.bound(best)
+        return engine, best, report, objective.bound(best)
 
     def record(self, engine: ChainEngine, state: State, bound: Bound) -> None:
         """Add a level; only an automatic resolution needs the upper bound of every one."""

@@ -157,7 +157,7 @@ class SeriesSchedule:
         if state is not None:
             state = State(Sum(state.kernel.components), state.likelihood)
         engine, state, _ = schedule.begin(state, True)
-        trained, report, _ = schedule.climb(engine, state, report)
+        _, trained, report, _ = schedule.climb(engine, state, report)
         parts = []
         for given, first, part in zip(
             *(k.components for k in (problem.kernel, begun.kernel, trained.kernel)), strict=True
@@ -215,7 +215,7 @@ class SeriesSchedule:
 
     def climb(
         self, engine: AnyEngine, state: State | None, report: Report
-    ) -> tuple[State, Report, Bound]:
+    ) -> tuple[AnyEngine, State, Report, Bound]:
         """Train on one plan: from the best of some starts, or from the state reached so far."""
         problem, settings = self.problem, self.problem.settings
         exact = engine if isinstance(engine, ExactEngine) else None
@@ -244,7 +244,7 @@ class SeriesSchedule:
             best, report = climb(objective, others, loose, 1, report, best)
         bound = objective.bound(best)
         report.evaluations = before + objective.evaluations
-        return best, report, bound
+        return engine, best, report, bound
 
     def _information(self, kernel: Kernel, noise: float) -> Array | None:
         """Return roughly what the data tell about log-hyperparameters and the log noise.

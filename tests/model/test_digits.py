@@ -1,0 +1,102 @@
+"""Digits of fields: factors by square roots, refined means, and what defects measure."""
+
+import numpy as np
+import pytest
+
+from asvgp import Matern32, Matern52
+from asvgp.basis import Grid
+from asvgp.likelihoods import Gaussian
+from asvgp.model.axis import Axis
+from asvgp.model.bound import lower_bound
+from asvgp.model.grid import GridEngine
+from asvgp.model.grid_roots import root_factor
+from asvgp.model.plan import Plan
+from asvgp.statistics import Statistics
+from tests.dense import design
+from tests.model.test_field import CASES, NOISE
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_factor_by_square_roots_is_that_of_the_elimination(name):
+    engine = CASES[name].assembly()
+    prior = engine.prior(CASES[name].kernel)
+    plain, root = engine._factor(prior, NOISE), root_factor(engine, prior, NOISE)
+    assert root.log_det == pytest.approx(plain.log_det, rel=1e-12)
+    right = np.random.default_rng(0).standard_normal((engine.size, 3))
+    expected = plain.solve(right)
+    got = root.solve(right)
+    np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max())
+    found = [{}, {}]
+    for blocks, factor in zip(found, (plain, root), strict=True):
+        factor.selected_inverse(lambda a, b, z, to=blocks: to.update({a: z.copy()}))
+    for (start, expected), (other, got) in zip(
+        sorted(found[0].items()), sorted(found[1].items()), strict=True
+    ):
+        assert start == other
+        np.testing.assert_allclose(got, expected, atol=1e-9 * np.abs(expected).max())
+
+
+def dense_root(axis: Axis) -> np.ndarray:
+    """A square root of K along one input, from the operator at the Gauss nodes of all cells."""
+    element, boundary = axis.root_blocks
+    rows = np.zeros((axis.grid.cells, len(element), axis.count))
+    for cell in range(axis.grid.cells):
+        rows[cell, :, cell : cell + axis.degree + 1] = element
+    first = np.zeros((len(boundary), axis.count))
+    first[:, : axis.degree + 1] = boundary
+    return np.linalg.qr(np.concatenate([first, rows.reshape(-1, axis.count)]), mode="r")
+
+
+@pytest.fixture(scope="module", params=[1.0, 6.0, 12.0])
+def long_product(request):
+    """A product of long processes on many cells, and its factor by a dense QR decomposition."""
+    kernel = Matern32(request.param, dim=0) * Matern52(request.param, dim=1)
+    cells, degrees, noise = (14, 12), (3, 4), 0.01
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 1.0, (80, 2))
+    y = np.sin(5 * X[:, 0]) * np.cos(4 * X[:, 1]) + 0.1 * rng.standard_normal(80)
+    grids = tuple(Grid(0.0, 1.0, n) for n in cells)
+    plan = Plan((0, 1), grids, degrees, (0,), (degrees,), ((0, 0),))
+    engine = GridEngine(kernel, plan, Statistics.from_data(X, y, grids, degrees))
+    (axes,) = engine.prior(kernel).axes
+    functions = [design(X[:, d], grids[d], degrees[d]) for d in range(2)]
+    phi = np.einsum("ni,nj->nij", *functions).reshape(len(X), -1)
+    rows = np.concatenate([np.kron(*map(dense_root, axes)), phi / noise**0.5])
+    right = np.append(np.zeros(engine.size), y / noise**0.5)
+    triangle = np.linalg.qr(np.column_stack([rows, right]), mode="r")
+    diagonal = np.abs(np.diag(triangle))
+    log_det, misfit = 2.0 * np.log(diagonal[:-1]).sum(), diagonal[-1] ** 2
+    return engine, kernel, noise, log_det, misfit
+
+
+def test_the_mean_keeps_its_digits_where_the_factor_has_lost_them(long_product):
+    engine, kernel, noise, _, misfit = long_product
+    plain = engine._solved(engine.prior(kernel), noise, engine._factor(engine.prior(kernel), noise))
+    squares = engine.statistics.squares.sum() / noise
+    assert squares - plain.explained.sum() == pytest.approx(misfit, rel=1e-9)
+
+
+def test_a_defect_is_the_error_of_the_determinant(long_product):
+    engine, kernel, noise, log_det, _ = long_product
+    prior = engine.prior(kernel)
+    plain, root = engine._factor(prior, noise), root_factor(engine, prior, noise)
+    assert root.log_det == pytest.approx(log_det, abs=1e-9)
+    assert engine._solved(prior, noise, root).defect < 1e-7
+    error = abs(plain.log_det - log_det)
+    assert engine._solved(prior, noise, plain).defect == pytest.approx(error, rel=2.0, abs=1e-9)
+
+
+def test_gradients_are_those_of_the_bound_on_many_cells(long_product):
+    engine, kernel, noise, _, _ = long_product
+    bound = lower_bound(engine.factor(kernel, Gaussian(noise)))
+    for place, name in enumerate(kernel.parameters):
+        ends = []
+        for step in (1e-3, -1e-3):
+            moved = kernel.replace(**{name: kernel.values[place] * np.exp(step)})
+            prior = engine.prior(moved)
+            solution = engine._solved(prior, noise, root_factor(engine, prior, noise))
+            missed = engine.missed(prior, derivatives=False)[0].sum()
+            gained = solution.factor.log_det - prior.log_det
+            ends.append(0.5 * (solution.explained.sum() - gained - missed / noise))
+        slope = (ends[0] - ends[1]) / 2e-3
+        assert bound.gradient[place] == pytest.approx(slope, rel=1e-3, abs=1e-2)
