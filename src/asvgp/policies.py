@@ -10,7 +10,7 @@ Examples
 --------
 >>> from asvgp.policies import FIELD
 >>> FIELD.accepted_gradient
-0.1
+1.0
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class FieldPolicy:
     # training takes a state for a bad one; gradients err by a hundredth of it or so, in nats.
     # Measured: as above, with 60, 80, 100, 120 and 150 cells 5e-6, 5e-4, 0.02, 0.2 and 9 in all;
     # slopes along both lengthscales differ by 0.003 and 0.04 between the last and 100
-    accepted_gradient: float = 0.1
+    accepted_gradient: float = 1.0
     almost_polynomial: float = 4.0  # [domain] With a longer lengthscale, advice is to shorten it.
     # [width of the cell before] Of cells beyond the data, where joint kernels have splines too.
     # Measured: nu = 2, 6 cells per lengthscale: missed at the edges 2.9e-4, with 2.0 2.0e-3; in the
