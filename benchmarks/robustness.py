@@ -5,9 +5,9 @@
 Every problem has its own points (a lattice with gaps, clusters, lines, a few rows, or points
 anywhere), its own truth, smooth or rough, noise, and a kernel of one to three terms, which is not
 that of the truth. It is fitted with default settings, on a given number of functions or, with
-``--auto``, on as many as training wants. An exception, or an objective more than 0.01 nats per datum
-below the best of ``--starts`` climbs from random hyperparameters on the same functions, counts
-against it. At least 95 % have to be within that, and none may raise an exception.
+``--auto``, on as many as training wants. An exception counts against it, and so does an objective
+more than 0.01 nats per datum below the best of ``--starts`` climbs from random hyperparameters on
+the same functions. At least 95 % have to be within that, and none may raise an exception.
 """
 
 from __future__ import annotations

@@ -282,12 +282,7 @@ class VerdictPolicy:
     # [nats per datum] An automatic grid that a twice finer one would improve by more gets a
     # warning. Measured: docs/fields.md states it; no figures
     finer_grid_gain: float = 0.02
-    # [nats per datum] A warning if digits keep splines from being finer, and that costs more.
-    # Measured: docs/fields.md states it; no figures
-    lost_to_digits: float = 0.2
     deciding_part: float = 0.1  # [penalty] An input with a smaller part of it does not decide.
-    worthwhile: float = 0.1  # [penalty] Finer splines are advised if they regain more.
-    advised_margin: float = 0.95  # [cells that digits allow] Advice keeps below: lengths may grow.
     few_digits: float = 1e-4  # [as `FIELD.accepted_defect`] A note from here on.
     wide_deviations: float = 0.5  # [scatter + noise] A note if the splines miss more variance.
     clear_errors: float = 4.0  # [standard errors] Calibration errors are reported beyond these,

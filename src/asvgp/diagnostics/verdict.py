@@ -1,26 +1,23 @@
 """Verdicts on the basis: whether it is large enough, and if not, how much finer to make it.
 
-What splines miss along one input falls with a power of the cells' width. With one input there
-is no end to that; with several, a lengthscale may have only as many cells as rounding can bear
-(`asvgp.model.conditioning`).
+What splines miss along one input falls with a power of the cells' width.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil, floor, inf, log2, log10
+from math import ceil, floor, log10
 
 import numpy as np
 
 from asvgp.basis import Grid
 from asvgp.kernels import AlongJoint, Component, Kernel
 from asvgp.model.axis import Axis
-from asvgp.model.conditioning import rougher
 from asvgp.model.levels import marginal_moments
 from asvgp.model.plan import Plan
 from asvgp.model.prior import ChainPrior, data_variance
-from asvgp.policies import FIELD, VERDICT
+from asvgp.policies import VERDICT
 from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.grid import GridPosterior
 from asvgp.posterior.series import SeriesPosterior
@@ -43,7 +40,7 @@ class BasisVerdict:
     num_basis : int
         Present number of basis functions: of one component for one input, else of all.
     suggested : int
-        Number that should bring the penalty below 0.001 nats per datum, or as near as digits go.
+        Number that should bring the penalty below 0.001 nats per datum.
     verdict : str
         The answer in words.
     """
@@ -73,7 +70,6 @@ class Side:
     grid: Grid  # the splines' own cells
     penalty: float  # loss of the bound to what they miss, in nats per datum
     place: int = 0  # number of the input among those of the main block and the smooths
-    room: float = inf  # how many times as fine the cells can be, for the digits that are left
 
     @property
     def rate(self) -> int:
@@ -82,12 +78,6 @@ class Side:
         if isinstance(self.process, AlongJoint):
             return round(2.0 * self.process.nu)
         return min(2 * (self.degree - order), 2 * order + 1)
-
-    def within(self, times: float) -> float:
-        """Return how many times as fine cells can be, at most ``times``, in half doublings."""
-        return min(
-            times, max(1.0, 2.0 ** (floor(2.0 * log2(VERDICT.advised_margin * self.room)) / 2.0))
-        )
 
     def left(self, times: float) -> float:
         """Return the penalty on cells so many times as fine."""
@@ -173,39 +163,18 @@ def field_verdict(posterior: GridPosterior) -> BasisVerdict:
     words, finer = _short_answer(penalty), _finer(posterior, sides, times)
     if penalty >= VERDICT.nearly_enough:
         words = f"no: about {times} times as many along every input would be"
-        short = [side for side in _deciding(sides) if side.room < times]
-        if short:
-            regained = penalty - sum(side.left(side.within(times)) for side in sides)
-            worst = max(short, key=lambda side: side.left(side.within(times)))
-            other = rougher(worst.process)
-            if regained >= VERDICT.worthwhile * penalty:
-                words = (
-                    f"no: num_basis={finer.num_basis(kernel)} would regain about {regained:.2g} "
-                    "nats per datum; still finer splines would leave too few digits of so long a "
-                    "term" + (f", unless its kernel is rougher, {other}" if other else "")
-                )
-            else:
-                finer = None
-                words = (
-                    "no, but finer splines would leave too few digits of so smooth and long a term"
-                    + (f"; a rougher kernel, {other}, can have them" if other else "")
-                )
     suggested = size
-    if times > 1 and finer is not None:
+    if times > 1:
         suggested = sum(finer.counts(kernel)) + finer.columns
     return BasisVerdict(share, penalty, gain, size, suggested, words)
 
 
 def stopped_short(posterior: GridPosterior, finest: Statistics) -> list[str]:
-    """Return a note if an automatic choice of resolution ended with clearly more to gain.
-
-    Either it ended on its finest cells, and finer ones would regain something; or rounding ended
-    it, and no others would.
-    """
+    """Return a note if an automatic choice ended on its finest cells, with clearly more to gain."""
     sides, kernel = _sides(posterior)[0], posterior.kernel
     grids = (*finest.grids, *(grid for grid, _ in finest.smooths))
     ended = [side for side in _deciding(sides) if side.grid == grids[side.place]]
-    regained = sum(side.penalty - side.left(side.within(2.0)) for side in ended)
+    regained = sum(side.penalty - side.left(2.0) for side in ended)
     penalty = total_penalty(sides)
     costs = f"costs the bound {penalty:.2g} nats per datum and makes standard deviations wider"
     if regained > VERDICT.finer_grid_gain:
@@ -214,13 +183,6 @@ def stopped_short(posterior: GridPosterior, finest: Statistics) -> list[str]:
         return [
             f"the automatic resolution stopped at {now} basis functions, its finest cells. What "
             f"such splines miss {costs}: num_basis={then} would regain about {regained:.2g}"
-        ]
-    if penalty > VERDICT.lost_to_digits and any(
-        side.within(2.0) < 2.0 for side in _deciding(sides)
-    ):
-        return [
-            f"what the splines miss {costs}. Finer ones would leave too few digits of so smooth "
-            "and long a term beside so little noise"
         ]
     return []
 
@@ -233,36 +195,22 @@ def _sides(posterior: GridPosterior) -> tuple[list[Side], float]:
     moments, sides = marginal_moments(stats), []
     unit = 2.0 * posterior.noise * stats.count
 
-    def side(place: int, axis: Axis, lost: float, room: float) -> Side:
+    def side(place: int, axis: Axis, lost: float) -> Side:
         assert axis.process is not None
-        return Side(axis.process, axis.degree, axis.grid, float(lost / unit), place, room)
+        return Side(axis.process, axis.degree, axis.grid, float(lost / unit), place)
 
-    for term, axes, lost in zip(plan.terms, plan.axes(kernel), missed, strict=False):
+    for axes, lost in zip(plan.axes(kernel), missed, strict=False):
         # What a term misses is shared among its inputs as it would be along each alone.
         along = [(d, axis) for d, axis in enumerate(axes) if axis.process is not None]
         alone = [max(1.0 - axis.trace(moments[d])[0] / stats.weight, 0.0) for d, axis in along]
         parts = (
             np.array(alone) / sum(alone) if sum(alone) > 0.0 else [1.0 / len(along)] * len(along)
         )
-        room = _room(posterior, term)
-        sides += [
-            side(d, axis, part * lost, room) for (d, axis), part in zip(along, parts, strict=True)
-        ]
-    columns = zip(plan.smooths, plan.smooth_axes(kernel), missed[len(plan.terms) :], strict=True)
-    for number, (term, axis, lost) in enumerate(columns, start=len(plan.inputs)):
-        sides.append(side(number, axis, lost, _room(posterior, term)))
+        sides += [side(d, axis, part * lost) for (d, axis), part in zip(along, parts, strict=True)]
+    columns = zip(plan.smooth_axes(kernel), missed[len(plan.terms) :], strict=True)
+    for number, (axis, lost) in enumerate(columns, start=len(plan.inputs)):
+        sides.append(side(number, axis, lost))
     return sides, float(missed.sum())
-
-
-def _room(posterior: GridPosterior, term: int) -> float:
-    """Estimate how many times as fine a term's cells can be for the digits that are left.
-
-    Of these, as many are lost as K's condition number grows by.
-    """
-    factors = posterior.kernel.components[term].factors
-    power = sum(2.0 * factor.order + 3.0 for factor in factors)
-    left = FIELD.accepted_gradient / max(posterior.factored.forms().defect, 1e-15)
-    return max(left, 1.0) ** (1.0 / power)
 
 
 def _deciding(sides: Sequence[Side]) -> list[Side]:
@@ -272,7 +220,7 @@ def _deciding(sides: Sequence[Side]) -> list[Side]:
 
 
 def _finer(posterior: GridPosterior, sides: Sequence[Side], times: float) -> Plan:
-    """Return the plan on cells so many times as fine, where these sides need and can have them.
+    """Return the plan on cells so many times as fine, where these sides need them.
 
     All terms are on them.
     """
@@ -282,8 +230,8 @@ def _finer(posterior: GridPosterior, sides: Sequence[Side], times: float) -> Pla
         cells = [grid.cells]
         if place < main:  # none need be on the finest
             cells = [axes[place].grid.cells for axes in plan.axes(kernel) if axes[place].process]
-        wanted = [side.within(times) for side in _deciding(sides) if side.place == place]
-        share = max(wanted, default=1.0)
+        wanted = any(side.place == place for side in _deciding(sides))
+        share = times if wanted else 1.0
         grids.append(replace(grid, cells=ceil(share * max(cells))))
     flat = tuple((0,) * main for _ in plan.terms)
     return replace(plan, grids=tuple(grids[:main]), levels=flat, smooth_grids=tuple(grids[main:]))

@@ -14,6 +14,7 @@ transformed, both get the sum of the log derivatives of the transform: they are 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from math import isnan, log, pi
 
@@ -83,8 +84,11 @@ def upper_bound(factored: Factored) -> float:
     """Return an upper bound on the log evidence, from one more factorisation."""
     engine, noise = factored.engine, factored.noise
     wide = noise + max(float(factored.missed(derivatives=False)[0].sum()), 0.0)
-    wider = engine.factor(factored.kernel, factored.likelihood.with_noise(wide), remember=False)
-    misfit = _squares(engine.statistics) / wide - float(wider.explained.sum())
+    likelihood = factored.likelihood.with_noise(wide)
+    misfit = 0.0  # a bound it is with any number that the misfit is not below
+    with suppress(np.linalg.LinAlgError):
+        wider = engine.factor(factored.kernel, likelihood, remember=False)
+        misfit = _squares(engine.statistics) / wide - float(wider.explained.sum())
     return 0.5 * (_constant(factored) - max(misfit, 0.0))
 
 
