@@ -125,6 +125,9 @@ class GridTables:
         device, places = self.device, self._places
         padded = device.move(np.append(values, np.zeros((1, values.shape[1])), axis=0))
         local = (blocks @ padded[places]).reshape(-1, values.shape[1])
+        if isinstance(device, Cpu):  # several times as fast as adding rows
+            sums = [np.bincount(places.ravel(), each, self.size + 1) for each in local.T]
+            return np.stack(sums, axis=1)[:-1]
         total = device.zeros((self.size + 1, values.shape[1]))
         add_rows(total, places.reshape(-1), local)
         return device.back(total)[:-1]
