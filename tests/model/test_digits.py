@@ -44,7 +44,7 @@ def dense_root(axis: Axis) -> np.ndarray:
         rows[cell, :, cell : cell + axis.degree + 1] = element
     first = np.zeros((len(boundary), axis.count))
     first[:, : axis.degree + 1] = boundary
-    return np.linalg.qr(np.concatenate([first, rows.reshape(-1, axis.count)]), mode="r")
+    return np.asarray(np.linalg.qr(np.concatenate([first, rows.reshape(-1, axis.count)]), mode="r"))
 
 
 @pytest.fixture(scope="module", params=[1.0, 6.0, 12.0])
