@@ -212,6 +212,46 @@ def test_bounds_hold_the_evidence_and_gradients_are_right(case):
             assert slopes[place] == pytest.approx(slope, rel=1e-5, abs=1e-4)
 
 
+@pytest.mark.parametrize("name", ["turned", "sum", "with time"])
+def test_products_with_p_are_those_of_its_leaves(name):
+    engine, kernel = CASES[name].engine(), CASES[name].kernel
+    prior, leaves = engine.prior(kernel), engine.tables.leaves
+    blocks = engine.gram / NOISE
+    scales = [term.coefficients / term.variance for term in prior.terms]
+    leaves.add_stiffness(leaves.stiffness(prior.axes), scales, 0, len(blocks), blocks)
+    expected = np.zeros((engine.size, engine.size))
+    for numbers, block in zip(engine.tables.tree.leaf_index, blocks, strict=True):
+        there = numbers >= 0
+        expected[np.ix_(numbers[there], numbers[there])] += block[np.ix_(there, there)]
+    values = np.random.default_rng(0).standard_normal((engine.size, 3))
+    products, forms = engine.multiply(prior, NOISE, values)
+    np.testing.assert_allclose(products, expected @ values, atol=1e-9 * np.abs(expected).max())
+    np.testing.assert_allclose(forms, np.sum(values * (expected @ values), axis=0), rtol=1e-9)
+    factored = engine.factor(kernel, Gaussian(NOISE))
+    assert factored.solution.defect < 1e-8
+    assert factored.forms().defect < 1e-8
+
+
+def test_the_error_of_the_determinant_is_measured():
+    prior = prior_of(Matern(2, 20.0, dim=(0, 1)), 6, 4, outer=5)
+    matrix, log_det = dense(prior).astype(np.longdouble), 0.0
+    for i in range(len(matrix)):
+        log_det = log_det + np.log(matrix[i, i])
+        rest = matrix[i, i + 1 :]
+        matrix[i + 1 :, i + 1 :] -= np.outer(rest, rest / matrix[i, i])
+    error = abs(float(prior.log_det - log_det))
+    assert 1e-9 < error < 10.0 * prior.defect
+    assert prior.defect < 100.0 * error
+    np.testing.assert_allclose(prior.growth, [4.0], rtol=1e-6)  # 2 nu
+
+
+def test_too_few_digits_are_refused_in_words():
+    kernel = Matern32(0.4, dim=0) * Matern32(0.5, dim=1) + Matern(2, 300.0, dim=(0, 1))
+    case = Case(kernel, (12, 12), ((2, 2), (4, 4)), ((0, 0), (0, 0)))
+    with pytest.raises(np.linalg.LinAlgError, match=r"term 2 \(Matern\(nu=2, lengthscale=300"):
+        case.engine().factor(kernel, Gaussian(NOISE))
+
+
 @pytest.mark.parametrize("name", ["sum", "with time"])
 def test_torch_agrees(name):
     pytest.importorskip("torch")

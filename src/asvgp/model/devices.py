@@ -40,6 +40,19 @@ class Factor(Protocol):
         """Pass ``P^-1`` on the functions of each leaf to ``consume(start, stop, blocks)``."""
 
 
+def probes(size: int) -> Array:
+    """Return vectors z that a factor L of P is tried on, (size, 4), for `log_det_error`."""
+    return np.random.default_rng(0).choice([-1.0, 1.0], (size, 4))
+
+
+def log_det_error(forms: Array, size: int) -> float:
+    """Return about the error of ``log|P|``, from ``v' P v`` of v = L^-T z with probes z.
+
+    These are z' z but for the error of L L', whose trace with P^-1 is that of ``log|P|``.
+    """
+    return float(np.abs(forms - size).mean())
+
+
 class Cpu:
     """NumPy arrays on the CPU, one front at a time."""
 

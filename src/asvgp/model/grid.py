@@ -20,7 +20,7 @@ from asvgp.linalg.multifrontal.dense import DenseFactor
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.model.breakdown import no_digits
 from asvgp.model.coefficients import CoefficientFactored, Solution
-from asvgp.model.devices import Cpu, Device, DeviceArray, Factor
+from asvgp.model.devices import Cpu, Device, DeviceArray, Factor, log_det_error, probes
 from asvgp.model.effects import Centring, column_precisions, without_centres
 from asvgp.model.engine import Forms, NoiseModel, Remembered
 from asvgp.model.grid_inverse import CellInverse, InverseSums, cell_inverse, inverse_sums
@@ -33,7 +33,6 @@ from asvgp.statistics import Statistics
 
 _REFINEMENTS = 3  # of the mean, at most
 _SETTLED = 1e-12  # share of what is explained that a refinement adds where it is the last
-_PROBES = 4  # vectors that a factor is tried on
 
 
 class GridEngine:
@@ -140,11 +139,8 @@ class GridEngine:
             mean = mean + step
             if np.all(np.abs(gained) <= _SETTLED * np.abs(explained)):
                 break
-        # With v = L^-T z, v' P v is z' z but for the error of L L', whose trace with P^-1 is
-        # that of log|P|.
-        normals = np.random.default_rng(0).choice([-1.0, 1.0], (self.size, _PROBES))
-        forms = self.multiply(prior, noise, self.draw(factor, normals))[1]
-        defect = float(np.abs(forms - self.size).mean())
+        draws = self.draw(factor, probes(self.size))
+        defect = log_det_error(self.multiply(prior, noise, draws)[1], self.size) + prior.defect
         return Solution(factor, mean, explained - self._constant, defect)
 
     def multiply(self, prior: GridPrior, noise: float, mean: Array) -> tuple[Array, Array]:

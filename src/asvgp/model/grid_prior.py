@@ -18,6 +18,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.kernels import Component, JointMatern, Kernel, Product
+from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.model.axis import Axis
 from asvgp.model.devices import Device, DeviceArray
 from asvgp.model.elements import permute
@@ -83,6 +84,12 @@ class ComponentPrior:
         """``log|K|``."""
         along = sum(self.size / unit.count * unit.log_det for unit in self.units)
         return along - self.size * log(self.variance)
+
+    @property
+    def defect(self) -> float:
+        """About the error of ``log|K|`` of joint units, which are eliminated as P is."""
+        joint = (unit for unit in self.units if isinstance(unit, JointPrior))
+        return sum(self.size / unit.count * unit.defect for unit in joint)
 
     def apply(self, mean: Array) -> tuple[Array, Array]:
         """Return K times coefficients (n_1, ..., n_D, outputs), and ``mean' K mean`` by output.
@@ -267,6 +274,18 @@ class GridPrior:
     def log_det(self) -> float:
         """``log|K|`` of all components; effects are not included."""
         return sum(part.log_det for part in (*self.terms, *self.smooths))
+
+    @property
+    def defect(self) -> float:
+        """About the error of `log_det`; a K that cannot be eliminated is its term's failure."""
+        first, total = 0, 0.0
+        for term in self.terms:
+            try:
+                total += term.defect
+            except NotPositiveDefinite as error:
+                raise NotPositiveDefinite(error.level, error.box, error.pivots, first) from error
+            first += term.size
+        return total
 
     @property
     def axes(self) -> list[list[Axis]]:

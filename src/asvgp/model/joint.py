@@ -20,7 +20,7 @@ from asvgp.kernels import JointMatern
 from asvgp.linalg.cells.polynomial import bilinear
 from asvgp.linalg.multifrontal import Space, Tree, symbolic
 from asvgp.linalg.multifrontal.sandwich import selected_sandwich
-from asvgp.model.devices import Device, DeviceArray, Factor
+from asvgp.model.devices import Device, DeviceArray, Factor, log_det_error, probes
 from asvgp.model.elements import Leaves, outer
 from asvgp.model.joint_axis import JointAxis
 from asvgp.runtime.parallel import one_blas_thread
@@ -118,6 +118,16 @@ class JointPrior:
     def log_det(self) -> float:
         """``log|K|``."""
         return self.factor.log_det
+
+    @cached_property
+    def defect(self) -> float:
+        """About the error of ``log|K|``."""
+        device = self.tables.device
+        draws = device.back(self.factor.sample(device.move(probes(self.count))))
+        draws = draws.reshape(*(axis.count for axis in self.axes), -1)
+        inputs = tuple(range(len(self.axes)))
+        forms = np.sum(draws * self.apply(draws, inputs), axis=inputs)
+        return log_det_error(forms, self.count)
 
     @cached_property
     def _inverse(self) -> DeviceArray:
