@@ -145,7 +145,7 @@ class Field(Structure[GridPosterior]):
             fitted = fit(schedule, trained=settings.trained, warm=warm)
         except np.linalg.LinAlgError as error:
             raise ValueError(str(error)) from error
-        if auto and self._cut_short(stats, fitted.posterior.plan.grids):
+        if auto and self._cut_short(settings, stats, fitted.posterior.plan.grids):
             memory.stopped()
             notes = [note for note in memory.notes if note not in fitted.report.notes]
             fitted.report.notes += notes
@@ -155,13 +155,25 @@ class Field(Structure[GridPosterior]):
             fitted.report.notes += stopped_short(fitted.posterior, stats)
         return fitted
 
-    def _cut_short(self, stats: Statistics, ends: tuple[Grid, ...]) -> bool:
-        """Return True if training ended on the finest cells, which memory had made wider."""
+    def _cut_short(self, settings: Settings, stats: Statistics, ends: tuple[Grid, ...]) -> bool:
+        """Return True if training ended on the finest cells, which memory had made wider.
+
+        Those of a model file are joined without need: with them, halves would fit.
+        """
         inputs = len(stats.grids)
         if not any(grid == end for grid, end in zip(stats.grids, ends, strict=True)):
             return False
         fewer = doublings(inputs, stats.count) - 2 * inputs
-        return prod(grid.cells for grid in stats.grids) <= 2**fewer
+        if prod(grid.cells for grid in stats.grids) > 2**fewer:
+            return False
+        halves = [2 * grid.cells for grid in stats.grids]
+        smooths = [grid.cells for grid, _ in stats.smooths]
+        flat, sizes = self.degrees(settings, stats), (len(self.effect_columns), len(stats.squares))
+        degrees = [*stats.degrees, *(degree for _, degree in stats.smooths)]
+        cells = cells_within_memory(
+            self.layout, settings, [*halves, *smooths], degrees, flat, *sizes
+        )
+        return cells[:inputs] != halves
 
     # ------------------------------------------------------------ questions to the posterior
 
