@@ -71,7 +71,8 @@ def long_product(request):
 
 def test_the_mean_keeps_its_digits_where_the_factor_has_lost_them(long_product):
     engine, kernel, noise, _, misfit = long_product
-    plain = engine._solved(engine.prior(kernel), noise, engine._factor(engine.prior(kernel), noise))
+    prior = engine.prior(kernel)
+    plain = engine._solved(prior, noise, engine._factor(prior, noise), True)
     squares = engine.statistics.squares.sum() / noise
     assert squares - plain.explained.sum() == pytest.approx(misfit, rel=1e-9)
 
@@ -81,9 +82,11 @@ def test_a_defect_is_the_error_of_the_determinant(long_product):
     prior = engine.prior(kernel)
     plain, root = engine._factor(prior, noise), root_factor(engine, prior, noise)
     assert root.log_det == pytest.approx(log_det, abs=1e-9)
-    assert engine._solved(prior, noise, root).defect < 1e-7
+    assert engine._solved(prior, noise, root, True).defect < 1e-7
     error = abs(plain.log_det - log_det)
-    assert engine._solved(prior, noise, plain).defect == pytest.approx(error, rel=2.0, abs=1e-9)
+    assert engine._solved(prior, noise, plain, True).defect == pytest.approx(
+        error, rel=2.0, abs=1e-9
+    )
 
 
 def test_gradients_are_those_of_the_bound_on_many_cells(long_product):
@@ -94,9 +97,9 @@ def test_gradients_are_those_of_the_bound_on_many_cells(long_product):
         for step in (1e-3, -1e-3):
             moved = kernel.replace(**{name: kernel.values[place] * np.exp(step)})
             prior = engine.prior(moved)
-            solution = engine._solved(prior, noise, root_factor(engine, prior, noise))
+            solution = engine._solved(prior, noise, root_factor(engine, prior, noise), True)
             missed = engine.missed(prior, derivatives=False)[0].sum()
             gained = solution.factor.log_det - prior.log_det
             ends.append(0.5 * (solution.explained.sum() - gained - missed / noise))
         slope = (ends[0] - ends[1]) / 2e-3
-        assert bound.gradient[place] == pytest.approx(slope, rel=1e-3, abs=1e-2)
+        assert bound.gradient[place] == pytest.approx(slope, rel=2e-3, abs=1e-2)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from asvgp import GPRegressor, Matern32, Matern52
 from asvgp.basis import Grid
 from asvgp.diagnostics.curvature import standard_errors
 from asvgp.model.bound import Bound
-from asvgp.model.conditioning import wide_deviations
+from asvgp.model.conditioning import fewer_than_requested, wide_deviations
 from asvgp.statistics import Statistics
 from tests.engines import engine_bound
 
@@ -49,24 +47,35 @@ def test_the_gradient_of_missed_variance():
         assert slope[i] == pytest.approx((ends[1] - ends[0]) / 2e-4, rel=1e-4)
 
 
-def test_fewer_splines_than_asked_for_are_counted_and_announced():
-    X, y = smooth()
+@pytest.fixture(scope="module")
+def by_size():
+    """Fits of one long product with several numbers of splines, and its evidence."""
+    X, y = smooth(300)
     kernel = Matern52(0.5, 0.5, dim=0) * Matern52(0.5, dim=1)
     fixed = {"noise_variance": 1e-4, "optimizer": None}
-    with pytest.warns(UserWarning, match="fewer splines than num_basis asks for: 20 in place of"):
-        gp = GPRegressor(kernel, num_basis=100, **fixed).fit(X, y)
-    counts = np.atleast_1d(gp.num_basis_)
-    assert gp.num_basis_ == gp.resolution_[-1].num_basis
-    assert np.prod(counts) == gp.posterior_.engine.size
-    # As fine as the limit on digits allows, which no power of two would have hit.
-    assert all(7.0 < 0.5 * (n - 3) < 8.6 for n in counts)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        text = str(gp.summary())
-    assert "times as many" not in text
-    assert "too few digits" in text
-    coarse = GPRegressor(kernel, num_basis=10, **fixed).fit(X, y)
-    assert coarse.elbo_ < gp.elbo_
+    sizes = 10, 20, 45
+    fits = {n: GPRegressor(kernel, num_basis=n, **fixed).fit(X, y) for n in sizes}
+    full = kernel(X) + 1e-4 * np.eye(len(y))
+    misfit = y @ np.linalg.solve(full, y)
+    return fits, -0.5 * (misfit + np.linalg.slogdet(2 * np.pi * full)[1])
+
+
+def test_as_many_splines_are_used_as_are_asked_for(by_size):
+    fits, evidence = by_size
+    for asked, gp in fits.items():
+        assert gp.num_basis_ == gp.resolution_[-1].num_basis == (asked, asked)
+        assert gp.posterior_.engine.size == asked**2
+    bounds = [gp.elbo_ for gp in fits.values()]
+    assert bounds == sorted(bounds)
+    assert evidence - 0.25 < bounds[-1] < evidence + 1e-3
+
+
+def test_fewer_splines_than_asked_for_are_announced(by_size):
+    fits, _ = by_size
+    asked, used = fits[45].posterior_.plan, fits[10].posterior_.factored
+    (note,) = fewer_than_requested(asked, used)
+    assert "fewer splines than num_basis asks for: 10 in place of 45" in note
+    assert not fewer_than_requested(used.engine.plan, used)
 
 
 def test_words_for_wide_deviations():

@@ -233,7 +233,7 @@ def test_a_pivot_that_breaks_a_dense_factor_late_is_named():
 @pytest.mark.parametrize("process", [Matern32(dim=2), Matern52(dim=2), Matern72(dim=2)])
 @pytest.mark.parametrize("lengthscale", [1e2, 1e4, 1e8])
 @pytest.mark.parametrize("mixed", [False, True])
-@pytest.mark.filterwarnings("ignore:.*are good to about")
+@pytest.mark.filterwarnings("ignore:.*good to about")
 def test_very_long_smooths_are_right_or_named(process, lengthscale, mixed):
     X, y = surface(columns=3)
     y += np.sin(5 * X[:, 0]) * (1.0 - np.cos(4 * X[:, 1]))  # a sum over the inputs, too

@@ -165,21 +165,12 @@ class Axis:
         """
         if self.process is None:
             return float(np.vdot(left, right)), np.empty(0)
-        k, cells = self.degree, self.grid.cells
-        basis = bspline_coefficients(k).T
-        first, second = (
-            [
-                np.tensordot(column, [each[i : i + cells] for i in range(k + 1)], 1)
-                for column in basis
-            ]
-            for each in (left, right)
-        )
-        total, start = np.empty((k + 1, k + 1)), np.empty((k, k))
-        for i in range(k + 1):
-            for j in range(k + 1):
-                total[i, j] = np.vdot(first[i], second[j])
-                if max(i, j) < k:
-                    start[i, j] = np.vdot(first[i][0], second[j][0])
+        powers, cells = self.degree + 1, self.grid.cells
+        polynomials = _polynomials(cells, self.degree)
+        first = (polynomials @ left).reshape(powers, cells, -1)
+        second = first if left is right else (polynomials @ right).reshape(powers, cells, -1)
+        total = first.reshape(powers, -1) @ second.reshape(powers, -1).T
+        start = first[:-1, 0] @ second[:-1, 0].T
         prior = self.prior
         energy = float(np.sum(prior.element * total) + np.sum(prior.boundary * start))
         return energy, prior.d_form(total, start)[:-1]
@@ -264,6 +255,17 @@ class Axis:
         _, triangle = pair_columns(k)
         trace, d_trace = self.prior.trace(triangle, np.cumsum(sums, axis=0))
         return trace, d_trace[:-1]
+
+
+@lru_cache(maxsize=16)
+def _polynomials(cells: int, degree: int) -> sparse.csr_array:
+    """Return the map from coefficients of splines to those of powers, (powers * cells, count)."""
+    count = cells + degree
+    values = np.repeat(bspline_coefficients(degree).T[:, None], cells, axis=1)
+    indices = np.tile(np.arange(cells)[:, None] + np.arange(degree + 1), (degree + 1, 1))
+    pointer = np.arange(cells * (degree + 1) + 1) * (degree + 1)
+    shape = cells * (degree + 1), count
+    return sparse.csr_array((values.ravel(), indices.ravel(), pointer), shape=shape)
 
 
 @lru_cache(maxsize=64)

@@ -18,7 +18,7 @@ from asvgp.kernels import Kernel
 from asvgp.linalg.multifrontal.bordered import root_of
 from asvgp.linalg.multifrontal.dense import DenseFactor
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
-from asvgp.model.breakdown import no_digits
+from asvgp.model.breakdown import all_axes, no_digits
 from asvgp.model.coefficients import CoefficientFactored, Solution
 from asvgp.model.devices import Cpu, Device, DeviceArray, Factor, log_det_error, probes
 from asvgp.model.effects import Centring, column_precisions, without_centres
@@ -27,6 +27,7 @@ from asvgp.model.grid_inverse import CellInverse, InverseSums, cell_inverse, inv
 from asvgp.model.grid_prior import GridPrior, TermForms
 from asvgp.model.grid_roots import root_factor
 from asvgp.model.grid_tables import GridTables, interleave
+from asvgp.model.levels import rounding_error
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
 from asvgp.statistics import Statistics
@@ -107,31 +108,61 @@ class GridEngine:
 
     def _solution(self, prior: GridPrior, noise: float) -> Solution:
         """Factor P by elimination, or where that loses too many digits, by square roots."""
-        accepted = FIELD.accepted_defect * max(min(self.size, self.statistics.count), 1)
         failure: NotPositiveDefinite | float = 0.0
-        for path in (self._factor, partial(root_factor, self)):
+        best: Solution | None = None
+        for number, path in enumerate((self._factor, partial(root_factor, self))):
             try:
-                solution = self._solved(prior, noise, path(prior, noise))
+                factor = path(prior, noise)
+                solution = self._solved(prior, noise, factor, measured=number > 0)
             except NotPositiveDefinite as error:
                 failure = error
             else:
-                if solution.defect <= accepted:
-                    return solution
-                if not isinstance(failure, NotPositiveDefinite):
-                    failure = solution.defect
+                if best is None or not best.defect <= solution.defect:
+                    best = solution
+                if best.defect <= FIELD.accepted_defect * self.fewest:
+                    return best
+                if not isinstance(failure, NotPositiveDefinite):  # it names the term
+                    failure = best.defect
             if not isinstance(self.device, Cpu) or any(term.joint for term in prior.terms):
                 break  # square roots are for the CPU, and joint kernels have none
+        if best is not None and best.defect <= FIELD.refused_defect * self.fewest:
+            return best
         raise no_digits(self.plan, prior.kernel, noise, failure)
 
-    def _solved(self, prior: GridPrior, noise: float, factor: Factor) -> Solution:
-        """Return the mean by a factor of P, and how wrong the factor is."""
+    @property
+    def fewest(self) -> int:
+        """The number of functions or of data, whichever are fewer."""
+        return max(min(self.size, self.statistics.count), 1)
+
+    def _solved(
+        self, prior: GridPrior, noise: float, factor: Factor, measured: bool = False
+    ) -> Solution:
+        """Return the mean by a factor of P, refined and ``measured`` where digits may be lost."""
         right = self.right / noise
         right[self.size - self.plan.effects :] -= self._effects_pull
-        mean, explained = self.solve(factor, right), np.empty(self.outputs)
-        for _ in range(_REFINEMENTS):
+        mean = self.solve(factor, right)
+        explained = np.sum(right * mean, axis=0)
+        signal = self.statistics.weight * prior.kernel.prior_variance / noise
+        error = rounding_error(all_axes(self.plan, prior.kernel), signal)
+        # What is explained loses more where it is much: measured by about the square root.
+        error *= (1.0 + np.abs(explained).max() / self.fewest) ** 0.5
+        if measured or error > FIELD.measured_from * self.fewest:
+            return self._refined(prior, noise, factor, right, mean)
+        return Solution(factor, mean, explained - self._constant)
+
+    def _refined(
+        self, prior: GridPrior, noise: float, factor: Factor, right: Array, mean: Array
+    ) -> Solution:
+        """Return the mean without the errors of a factor, and how wrong the factor is."""
+        draws, explained = self.draw(factor, probes(self.size)), np.empty(self.outputs)
+        applied, form = self.multiply(prior, noise, np.append(mean, draws, axis=1))
+        defect = log_det_error(form[self.outputs :], self.size) + prior.defect
+        applied, form = applied[:, : self.outputs], form[: self.outputs]
+        for turn in range(_REFINEMENTS):
             # The mean is refined by residuals that know K by its square roots, and what it
             # explains is read off a maximum: both lose half of the digits that P loses.
-            applied, form = self.multiply(prior, noise, mean)
+            if turn:
+                applied, form = self.multiply(prior, noise, mean)
             residual = right - applied
             step = self.solve(factor, residual)
             gained = np.sum(residual * step, axis=0)
@@ -139,8 +170,6 @@ class GridEngine:
             mean = mean + step
             if np.all(np.abs(gained) <= _SETTLED * np.abs(explained)):
                 break
-        draws = self.draw(factor, probes(self.size))
-        defect = log_det_error(self.multiply(prior, noise, draws)[1], self.size) + prior.defect
         return Solution(factor, mean, explained - self._constant, defect)
 
     def multiply(self, prior: GridPrior, noise: float, mean: Array) -> tuple[Array, Array]:
@@ -263,8 +292,7 @@ class GridFactored(CoefficientFactored["GridEngine", GridPrior]):
     def forms(self) -> Forms:
         """Return what the gradient of the bound needs, and how wrong that may be."""
         worst = max((abs(part.defect) for part in self._component_forms.values()), default=0.0)
-        fewest = max(min(self.engine.size, self.engine.statistics.count), 1)
-        return super().forms()._replace(defect=worst / fewest)
+        return super().forms()._replace(defect=worst / self.engine.fewest)
 
     def component_freedoms(self) -> Array:
         """Return the effective degrees of freedom of every component."""

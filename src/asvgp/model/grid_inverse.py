@@ -43,12 +43,12 @@ def inverse_sums(
     coefficients = [device.move(term.coefficients) for term in prior.terms]
     sums = [[device.zeros((len(table), table.shape[2])) for table in term] for term in stiffness]
     forms = [device.zeros(tuple(table.shape[1] for table in term)) for term in stiffness]
-    of_columns, by_place = np.zeros((columns, columns)), np.zeros(leaves.block)
+    of_columns, by_place = np.zeros((columns, columns)), device.zeros((leaves.block,))
     lock = Lock()  # leaves come from several threads
 
     def consume(start: int, stop: int, blocks: DeviceArray) -> None:
         parts = leaves.contract(blocks, stiffness, coefficients, start, stop)
-        own = device.back((blocks * gram[start:stop]).sum((0, 2)))
+        own = (blocks * gram[start:stop]).sum((0, 2))
         joint = {
             i: leaves.tables_form(blocks, stiffness[i], i, start, stop)
             for i, term in enumerate(prior.terms)
@@ -73,10 +73,9 @@ def inverse_sums(
         ]
         for i, term in enumerate(sums)
     ]
-    of_terms = np.add.reduceat(by_place, leaves.offsets[:-1])
-    data = np.append(of_terms, by_place[leaves.offsets[-1] :])
-    if columns:  # the last term's sum has run on
-        data[len(of_terms) - 1] -= by_place[leaves.offsets[-1] :].sum()
+    by_place, main = device.back(by_place), leaves.offsets[-1]
+    of_terms = np.add.reduceat(by_place[:main], leaves.offsets[:-1])
+    data = np.append(of_terms, by_place[main:])
     return InverseSums(windows, [device.back(form) for form in forms], of_columns, data)
 
 

@@ -154,9 +154,9 @@ class ComponentPrior:
                 own, d_own = unit.form(*window), np.empty(0)
                 if unit.process is not None:
                     d_own = unit.d_form(*window)
-                left, right = (
-                    np.moveaxis(each, d, 0).reshape(unit.count, -1) for each in (rooted, applied)
-                )
+                left = right = np.moveaxis(rooted, d, 0).reshape(unit.count, -1)
+                if applied is not rooted:
+                    right = np.moveaxis(applied, d, 0).reshape(unit.count, -1)
                 along, d_along = unit.energies(left, right)
             wrong = own - trace * self.variance
             if number == 0:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import ceil, log, log2, prod
+from math import ceil, exp, log, log2, prod
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from asvgp.model.closed import axis_of
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
 from asvgp.statistics import Statistics
+
+_EPS = float(np.finfo(float).eps)
+_LARGEST = 500.0  # logarithm, so that sums and products of what is larger stay finite
 
 
 def marginal_moments(stats: Statistics) -> list[Array]:
@@ -179,6 +182,16 @@ def stiffness(axes: Sequence[Axis]) -> float:
             power = axis.process.alpha / (axis.process.alpha - axis.process.nu)
         total += power * log(max(_in_cells(axis), 1.0))
     return total
+
+
+def rounding_error(terms: Sequence[Sequence[Axis]], signal: float) -> float:
+    """Return about the most that rounding can add to log|P|, to see where it is to be measured.
+
+    ``terms`` are the axes of all of them, ``signal`` is the variance of the prior over that of the
+    noise, summed over the data. Most data leave an error thousands of times smaller.
+    """
+    stiff = sum(exp(min(stiffness(axes), _LARGEST)) for axes in terms)
+    return _EPS * (stiff + signal)
 
 
 def _in_cells(axis: Axis) -> float:
