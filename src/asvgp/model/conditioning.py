@@ -2,13 +2,15 @@
 
 Rough functions of a long process are stiffer than smooth ones by a high power of the lengthscale
 in cells. P has to hold both, so that an elimination knows smooth directions only to rounding
-times that ratio. How much is lost depends on the data, too, and is measured by two identities:
+times that ratio. How much is lost depends on the data, too. Where that ratio could matter
+(`asvgp.model.levels.rounding_error`, which exceeds the error by far), it is measured by two
+identities:
 
 - with L the factor, v' P v = z' z for v = L^-T z. What is too much or too little is about the
   error of log|P|, and so of the bound (`Solution.defect`). Where it is too large, P is factored
   by square roots, which lose half as many digits (`asvgp.model.grid_roots`). Joint kernels have
   no such roots, and log|K| of theirs is found as log|P| is and measured likewise: where both
-  lose too much, there is an error;
+  lose too much, there is a note, or an error;
 - tr(P^-1 P) is the number of functions, term by term (`TermForms.defect`). The gradient sums P^-1
   against derivatives of K, as this does against K, and is wrong by as much or less. Training takes
   a state where that is too much for a bad one.
