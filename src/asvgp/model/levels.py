@@ -28,7 +28,7 @@ from math import ceil, exp, log, log2, prod
 import numpy as np
 
 from asvgp.basis import Array, Grid
-from asvgp.kernels import AlongJoint, Component, Kernel
+from asvgp.kernels import AlongJoint, Component, Kernel, Periodic
 from asvgp.model.axis import Axis
 from asvgp.model.closed import axis_of
 from asvgp.model.plan import Plan
@@ -180,7 +180,10 @@ def stiffness(axes: Sequence[Axis]) -> float:
         power = 2.0 * (axis.process.order + 1.0)
         if isinstance(axis.process, AlongJoint):
             power = axis.process.alpha / (axis.process.alpha - axis.process.nu)
-        total += power * log(max(_in_cells(axis), 1.0))
+        cells = _in_cells(axis)
+        if isinstance(axis.process, Periodic):  # longer than its period
+            cells = max(cells, axis.process.lengthscale / axis.grid.spacing)
+        total += power * log(max(cells, 1.0))
     return total
 
 
