@@ -16,7 +16,8 @@ from asvgp.model.bound import lower_bound, upper_bound
 from asvgp.model.devices import Cpu, device_for
 from asvgp.model.grid import GridEngine
 from asvgp.model.joint import JointPrior, JointTables
-from asvgp.model.joint_axis import JointAxis, missed_share
+from asvgp.model.joint_axis import JointAxis
+from asvgp.model.joint_share import missed_share, missed_shares
 from asvgp.model.plan import Plan
 from asvgp.model.room import little_room, with_room
 from asvgp.posterior.grid import GridPosterior
@@ -118,6 +119,32 @@ def test_the_covariance_is_reproduced():
     assert np.all(prior.captured(rows) <= 1.0 + 1e-12)
 
 
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Matern(1, (5.0, 2.5), dim=(0, 1)),
+        Matern(2, (5.0, 2.5), dim=(0, 1), rotation=0.4),
+        Matern(1.5, 3.0, dim=(0, 1, 2)),
+    ],
+)
+def test_shares_on_equal_cells_have_derivatives(kernel):
+    cells = (1.0, 0.7, 1.2)[: kernel.inputs], (kernel.alpha + 1,) * kernel.inputs
+    _, slopes = missed_shares(kernel, *cells)
+    for name, slope in zip(kernel.parameters, slopes, strict=False):
+        ends = [
+            missed_shares(kernel.replace(**{name: getattr(kernel, name) * np.exp(e)}), *cells)[0]
+            for e in (-1e-5, 1e-5)
+        ]
+        assert slope == pytest.approx((ends[1] - ends[0]) / 2e-5, rel=1e-5)
+
+
+def test_a_turned_share_is_that_of_swapped_lengths():
+    cells = (1.0, 0.7), (3, 3)
+    plain = Matern(1, (5.0, 2.5), dim=(0, 1))
+    turned = Matern(1, (2.5, 5.0), dim=(0, 1), rotation=np.pi / 2)
+    assert missed_shares(turned, *cells)[0] == pytest.approx(missed_shares(plain, *cells)[0])
+
+
 def test_missed_share_is_that_in_the_middle():
     kernel, rng = Matern(1, 0.3, dim=(0, 1)), np.random.default_rng(0)
     prior = prior_of(kernel, 12, 3)
@@ -192,6 +219,22 @@ CASES = {
     ),
 }
 each = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+
+
+@each
+def test_slopes_about_missed_variance_are_those_of_their_own_number(case):
+    engine, kernel = case.engine(), case.kernel
+
+    def slopes(kernel):
+        bound = lower_bound(engine.factor(kernel, Gaussian(NOISE)), "evidence", missed_slopes=True)
+        return bound.d_missed[:-1]
+
+    variances = [name.rpartition(".")[2] == "variance" for name in kernel.parameters]
+    here, step = slopes(kernel), 1e-4
+    for place, (name, value) in enumerate(zip(kernel.parameters, kernel.values, strict=True)):
+        ends = [slopes(kernel.replace(**{name: value * np.exp(s)})) for s in (-step, step)]
+        slope = (ends[1] - ends[0])[variances].sum() / (2.0 * step)
+        assert here[place] == pytest.approx(slope, rel=1e-5, abs=1e-4)
 
 
 @each

@@ -44,18 +44,18 @@ def lower_bound(
     factored: Factored,
     objective: str = "elbo",
     derivatives: bool = True,
-    missed_slopes: bool = True,
+    missed_slopes: bool = False,
 ) -> Bound:
     """Return the bound, with the gradient of the ``objective``, "elbo" or "evidence".
 
     Without ``derivatives`` the gradients are empty, which saves time. The gradient of the evidence
-    needs none of the missed variance: without ``missed_slopes`` these are zeros.
+    needs none of the missed variance: these are zeros unless ``missed_slopes`` are asked for, and
+    are then about those of the missed variance, and of a number that is about it.
     """
     noise, outputs = factored.noise, factored.engine.outputs
     stats = factored.engine.statistics
     squares, explained = _squares(stats) / noise, float(factored.explained.sum())
-    sloping = derivatives and (missed_slopes or objective == "elbo")
-    missed_by, d_missed = factored.missed(sloping)
+    missed_by, d_missed = factored.missed(derivatives and objective == "elbo")
     # Differences of large numbers, none of them negative but for rounding; a bound that
     # rounding pushed up would be no bound, and training would climb it.
     missed = max(float(missed_by.sum()), 0.0)
@@ -68,8 +68,10 @@ def lower_bound(
     forms = factored.forms()
     gradient, slopes = np.zeros((2, len(forms.gradient) + 1))
     gradient[:-1] = forms.gradient
-    if sloping:
+    if objective == "elbo":
         slopes[:-1] = d_missed
+    elif missed_slopes:
+        slopes[:-1] = factored.slopes_of_missed()
     # alpha' G alpha / noise = b' alpha / noise - alpha' K alpha
     gradient[-1] = 0.5 * (
         -outputs * stats.count + outputs * forms.freedom + squares - explained - forms.energy

@@ -95,6 +95,10 @@ class ChainFactored:
         """
         return self.prior.missed(self.engine.statistics)
 
+    def slopes_of_missed(self) -> Array:
+        """Return the derivatives of the missed variance."""
+        return self.missed()[1]
+
     def forms(self) -> Forms:
         """Return what the gradient of the bound needs."""
         # Every quadratic form is a sum over cells of the same element, so the sums of

@@ -83,6 +83,14 @@ class CoefficientFactored(ABC, Generic[Engine, Prior]):
         mean[self.engine.size - self.engine.plan.effects :] += self.engine.centring.offset
         return mean
 
+    @abstractmethod
+    def missed(self, derivatives: bool = True) -> tuple[Array, Array]:
+        """Return the variance that the splines miss at the data per component, and derivatives."""
+
+    def slopes_of_missed(self) -> Array:
+        """Return the derivatives of the missed variance, or about them."""
+        return self.missed()[1]
+
     @property
     @abstractmethod
     def _columns_inverse(self) -> Array:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 
 from asvgp.basis import Array
 from asvgp.linalg.multifrontal import Tree
@@ -76,6 +78,10 @@ class Cpu:
         """Copy an array of the device to NumPy."""
         return array
 
+    def sparse(self, matrix: sparse.csr_array) -> DeviceArray:
+        """Copy a sparse matrix to the device."""
+        return matrix
+
     def zeros(self, shape: tuple[int, ...]) -> DeviceArray:
         """Return zeros on the device."""
         return np.zeros(shape)
@@ -124,6 +130,14 @@ class Batched:
     def back(self, array: DeviceArray) -> Array:
         """Copy an array of the device to NumPy."""
         return array.cpu().numpy() if hasattr(array, "cpu") else array
+
+    def sparse(self, matrix: sparse.csr_array) -> DeviceArray:
+        """Copy a sparse matrix to the device."""
+        parts = (matrix.indptr, matrix.indices, matrix.data)
+        moved = (self.torch.as_tensor(part, device=self.device) for part in parts)
+        with warnings.catch_warnings():  # torch calls its sparse matrices a trial
+            warnings.simplefilter("ignore")
+            return self.torch.sparse_csr_tensor(*moved, size=matrix.shape)
 
     def zeros(self, shape: tuple[int, ...]) -> DeviceArray:
         """Return zeros on the device."""

@@ -95,6 +95,13 @@ class Factored(Protocol):
         """
         ...
 
+    def slopes_of_missed(self) -> Array:
+        """Return about the derivatives that `missed` has, where those would take long.
+
+        They are derivatives of one number, too, that of the variance by its logarithm itself.
+        """
+        ...
+
     def forms(self) -> Forms:
         """Return what the gradient of the bound needs."""
         ...

@@ -167,6 +167,10 @@ class ExactFactored:
         """Return zeros: nothing is missed at the inputs."""
         return np.zeros(len(self.kernel.components)), np.zeros(len(self.kernel.parameters))
 
+    def slopes_of_missed(self) -> Array:
+        """Return zeros, too."""
+        return self.missed()[1]
+
     @cached_property
     def dense(self) -> DenseMatrix:
         """A as a dense matrix, for variances at many places."""

@@ -27,7 +27,7 @@ from asvgp.model.grid_inverse import CellInverse, InverseSums, cell_inverse, inv
 from asvgp.model.grid_prior import GridPrior, TermForms
 from asvgp.model.grid_roots import root_factor
 from asvgp.model.grid_tables import GridTables, interleave
-from asvgp.model.levels import rounding_error
+from asvgp.model.levels import marginal_moments, rounding_error
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
 from asvgp.statistics import Statistics
@@ -251,6 +251,28 @@ class GridEngine:
             gradient[self.kernel.places_of(number)] = slope
         return values, gradient
 
+    def slopes_of_missed(self, prior: GridPrior) -> Array:
+        """Return the derivatives of `missed`, those of joint terms as on equal cells everywhere.
+
+        Their own would take longer than all else.
+        """
+        stats, gradient = self.statistics, np.zeros(len(self.kernel.parameters))
+        for number, part in zip(self.plan.terms, prior.terms, strict=True):
+            if part.joint:
+                slope = part.about_missed(self._marginals, stats.weight)
+            else:
+                _, slope = part.missed(self.moments, self.device, stats.weight)
+            gradient[self.kernel.places_of(number)] = slope
+        smooths = zip(self.plan.smooths, prior.smooths, prior.columns, strict=True)
+        for number, part, where in smooths:
+            _, slope = part.missed(stats.column_gram[where, where], stats.weight)
+            gradient[self.kernel.places_of(number)] = slope
+        return gradient
+
+    @cached_property
+    def _marginals(self) -> list[Array]:
+        return marginal_moments(self.statistics)
+
 
 class GridFactored(CoefficientFactored["GridEngine", GridPrior]):
     """P of several inputs, factored."""
@@ -258,6 +280,10 @@ class GridFactored(CoefficientFactored["GridEngine", GridPrior]):
     def missed(self, derivatives: bool = True) -> tuple[Array, Array]:
         """Return the variance that the splines miss at the data per component, and derivatives."""
         return self.engine.missed(self.prior, derivatives)
+
+    def slopes_of_missed(self) -> Array:
+        """Return the derivatives of the missed variance, about them for joint terms."""
+        return self.engine.slopes_of_missed(self.prior)
 
     def _forms_by_component(self) -> dict[int, TermForms]:
         engine, prior, sums = self.engine, self.prior, self._inverse_sums

@@ -198,6 +198,26 @@ class TermPrior(ComponentPrior):
         slopes = [-self.variance * by_unit[number][1] for number in range(len(self.units))]
         return missed, np.concatenate([*slopes, [missed]])
 
+    def about_missed(self, marginals: Sequence[Array], weight: float) -> Array:
+        """Return derivatives of about the missed variance, from the units one by one.
+
+        Joint ones miss as much as on equal cells everywhere; ``marginals`` are the moments along
+        every input.
+        """
+        kept, slopes = [], []
+        for unit, places in zip(self.units, self.places, strict=True):
+            if isinstance(unit, JointPrior):
+                missed, slope = unit.share_on_equal_cells()
+                kept.append(1.0 - missed)
+                slopes.append(-slope)
+            else:
+                trace, slope = unit.trace(marginals[places[0]])
+                kept.append(trace / weight)
+                slopes.append(slope / weight)
+        whole, scale = prod(kept), self.variance * weight
+        parts = [-scale * whole / own * slope for own, slope in zip(kept, slopes, strict=True)]
+        return np.concatenate([*parts, [scale * max(1.0 - whole, 0.0)]])
+
     @property
     def _joint_first(self) -> list[int]:
         return sorted(

@@ -23,6 +23,7 @@ from asvgp.linalg.multifrontal.sandwich import selected_sandwich
 from asvgp.model.devices import Device, DeviceArray, Factor, log_det_error, probes
 from asvgp.model.elements import Leaves, outer
 from asvgp.model.joint_axis import JointAxis
+from asvgp.model.joint_share import missed_shares
 from asvgp.runtime.parallel import one_blas_thread
 
 
@@ -57,6 +58,11 @@ class JointTables:
     def stiffness(self) -> list[DeviceArray]:
         """Tables of K along the inputs."""
         return self.leaves.stiffness([list(self.own)])[0]
+
+    @cached_property
+    def matrices(self) -> list[list[DeviceArray]]:
+        """The same tables as sparse matrices, by input and power."""
+        return [[self.device.sparse(matrix) for matrix in axis.matrices] for axis in self.axes]
 
     def elements(self, coefficients: DeviceArray, start: int, stop: int) -> DeviceArray:
         """Return K of some leaves, (leaves, s, s)."""
@@ -218,6 +224,11 @@ class JointPrior:
         edges = [mean(d, upper) for d in range(len(cells)) for upper in (False, True)]
         return 1.0 - min(edges), 1.0 - mean()
 
+    def share_on_equal_cells(self) -> tuple[float, Array]:
+        """Return the share of the variance that is missed amid the data, and its derivatives."""
+        spacings = tuple(axis.grid.spacing for axis in self.axes)
+        return missed_shares(self.process, spacings, tuple(axis.degree for axis in self.axes))
+
     def trace(self, moments: DeviceArray, derivatives: bool = True) -> tuple[float, Array]:
         """Return ``tr(K^-1 G)`` of interleaved moments over the inputs, and its derivatives."""
         tables = self.tables
@@ -238,34 +249,34 @@ class JointPrior:
 
     # ------------------------------------------------------------ with coefficients
 
-    def products(self, tensor: Array, axes: Sequence[int]) -> Iterator[tuple[tuple, Array]]:
+    def _products(
+        self, tensor: DeviceArray, axes: Sequence[int], powers: tuple[int, ...] = ()
+    ) -> Iterator[tuple[tuple[int, ...], DeviceArray]]:
         """Yield every power that K has, and the tables' product applied to axes of a tensor."""
-        yield from self._products(tensor, axes, ())
-
-    def _products(self, tensor, axes, powers) -> Iterator[tuple[tuple, Array]]:
         done = len(powers)
         if done == len(axes):
             yield powers, tensor
             return
-        for power, matrix in enumerate(self.axes[done].matrices):
+        for power, matrix in enumerate(self.tables.matrices[done]):
             if self.coefficients[(*powers, power)].any():
-                yield from self._products(
-                    apply_along(matrix, tensor, axes[done]), axes, (*powers, power)
-                )
+                applied = apply_along(matrix, tensor, axes[done])
+                yield from self._products(applied, axes, (*powers, power))
 
     def table_forms(self, left: Array, right: Array, axes: Sequence[int]) -> Array:
         """Return ``left' (product of tables) right`` of all tables along axes of tensors."""
-        out = np.zeros_like(self.coefficients)
-        for powers, value in self.products(right, axes):
-            out[powers] = np.vdot(left, value)
+        move, out = self.tables.device.move, np.zeros_like(self.coefficients)
+        left = move(left)
+        for powers, value in self._products(move(right), axes):
+            out[powers] = float((left * value).sum())
         return out
 
     def apply(self, tensor: Array, axes: Sequence[int]) -> Array:
         """Multiply axes of a tensor by K."""
-        return sum(
-            (self.coefficients[powers] * value for powers, value in self.products(tensor, axes)),
-            np.zeros(()),
-        )
+        device, out = self.tables.device, None
+        for powers, value in self._products(device.move(tensor), axes):
+            value = float(self.coefficients[powers]) * value
+            out = value if out is None else out + value
+        return device.back(out)
 
     def solve(self, right: Array) -> Array:
         """Return ``K^-1`` times right-hand sides, (count, n)."""
@@ -294,11 +305,11 @@ class JointPrior:
         return np.ascontiguousarray(self.tables.device.back(self._inverse))
 
 
-def apply_along(matrix: sparse.csr_array, tensor: Array, axis: int) -> Array:
-    """Multiply one axis of a tensor by a sparse matrix."""
-    moved = np.moveaxis(tensor, axis, 0)
+def apply_along(matrix: DeviceArray, tensor: DeviceArray, axis: int) -> DeviceArray:
+    """Multiply one axis of a tensor by a sparse matrix, both of one device."""
+    moved = tensor.swapaxes(axis, 0)
     out = matrix @ moved.reshape(moved.shape[0], -1)
-    return np.moveaxis(out.reshape(-1, *moved.shape[1:]), 0, axis)
+    return out.reshape(-1, *moved.shape[1:]).swapaxes(0, axis)
 
 
 def _widening(axis: JointAxis) -> sparse.csr_array | None:

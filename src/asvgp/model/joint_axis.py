@@ -8,8 +8,7 @@ cells, and what they add to K is added to the first and the last cell, whose fun
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
-from math import ceil, pi, sqrt
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -17,55 +16,15 @@ from scipy import sparse
 from asvgp.basis import (
     Array,
     Grid,
-    bspline_coefficients,
     graded_knots,
     operator_gram,
     rescaling,
     spline_pieces,
 )
-from asvgp.kernels import AlongJoint, JointMatern
+from asvgp.kernels import AlongJoint
 from asvgp.model.axis import Axis
+from asvgp.model.joint_share import missed_share
 from asvgp.policies import FIELD
-
-
-@lru_cache(maxsize=1024)
-def missed_share(process: AlongJoint, decay: float, degree: int) -> float:
-    """Return the share of the variance that splines miss on equal cells without end.
-
-    ``decay`` is the decay length in cells, along all inputs. On such cells K and the products of
-    functions are diagonal in the frequencies of the coefficients, and the share is a mean of the
-    ratios of their eigenvalues.
-
-    Examples
-    --------
-    >>> from asvgp import Matern
-    >>> along = Matern(1, 1.0, dim=(0, 1)).along[0]
-    >>> [float(f"{missed_share(along, decay, 3):.2g}") for decay in (2.0, 4.0, 8.0)]
-    [0.024, 0.0061, 0.0016]
-    """
-    D, alpha = process.inputs, process.alpha
-    length = decay * sqrt(2.0 * process.nu)
-    joint = JointMatern(nu=process.nu, lengthscale=length, dim=tuple(range(D)))
-    coefficients, _ = joint.stencil((1.0,) * D)
-    # A grid of frequencies that resolves the lowest, where the process has most of its variance
-    count = 2 * ceil(8.0 * max(decay, 1.0) + 4 * degree)
-    nodes, weights = np.polynomial.legendre.leggauss(min(count, 96 if D == 2 else 40))
-    t = 0.5 * (nodes + 1.0)
-    omega, weights = pi * t**2, weights * t  # denser at low frequencies; the sum is one
-    gram, basis = operator_gram(alpha, degree), bspline_coefficients(degree)
-    symbols = []
-    for a in range(alpha + 1):
-        element = basis @ gram[a, a] @ basis.T
-        lags = [np.trace(element, offset) for offset in range(degree + 1)]
-        waves = (2.0 * lag * np.cos(i * omega) for i, lag in enumerate(lags) if i)
-        symbols.append(lags[0] + sum(waves, np.zeros(())))
-    table = np.stack(symbols)
-    value, mass, mean = coefficients, np.ones(()), np.ones(())
-    for _ in range(D):
-        value = np.tensordot(value, table, axes=(0, 0))
-        mass = np.multiply.outer(mass, table[0])
-        mean = np.multiply.outer(mean, weights)
-    return float(max(1.0 - np.sum(mean * mass / value), 0.0))
 
 
 class JointAxis(Axis):

@@ -9,7 +9,8 @@ from asvgp.kernels import Kernel
 from asvgp.kernels.algebra import renamed
 from asvgp.model.grid_prior import GridPrior
 from asvgp.model.joint import JointPrior
-from asvgp.model.joint_axis import JointAxis, missed_share
+from asvgp.model.joint_axis import JointAxis
+from asvgp.model.joint_share import missed_share
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
 
