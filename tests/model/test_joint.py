@@ -226,7 +226,7 @@ def test_slopes_about_missed_variance_are_those_of_their_own_number(case):
     engine, kernel = case.engine(), case.kernel
 
     def slopes(kernel):
-        bound = lower_bound(engine.factor(kernel, Gaussian(NOISE)), "evidence", missed_slopes=True)
+        bound = lower_bound(engine.factor(kernel, Gaussian(NOISE)), "evidence", missed="about")
         return bound.d_missed[:-1]
 
     variances = [name.rpartition(".")[2] == "variance" for name in kernel.parameters]

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from math import isnan, log, pi
+from math import isnan, log, nan, pi
+from typing import Literal
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class Bound:
 
     elbo: float  # lower bound on the log evidence
     fit: float  # the bound without the trace term: the evidence of the spline field itself
-    missed: float  # t, the prior variance that the splines miss, summed over the data
+    missed: float  # t, the prior variance that the splines miss, summed over the data, if known
     gradient: Array  # of ``elbo`` or of ``fit``, whichever is the objective
     d_missed: Array
     defect: float = 0.0  # error of the gradient, in nats per datum, as far as it is known
@@ -44,33 +45,35 @@ def lower_bound(
     factored: Factored,
     objective: str = "elbo",
     derivatives: bool = True,
-    missed_slopes: bool = False,
+    missed: Literal["exact", "about", "left out"] = "exact",
 ) -> Bound:
     """Return the bound, with the gradient of the ``objective``, "elbo" or "evidence".
 
-    Without ``derivatives`` the gradients are empty, which saves time. The gradient of the evidence
-    needs none of the missed variance: these are zeros unless ``missed_slopes`` are asked for, and
-    are then about those of the missed variance, and of a number that is about it.
+    Without ``derivatives`` the gradients are empty, which saves time. The evidence does not need
+    the missed variance. Where that is not ``missed="exact"``, it and the elbo are nan; derivatives
+    of it are zeros, or about right.
     """
     noise, outputs = factored.noise, factored.engine.outputs
     stats = factored.engine.statistics
     squares, explained = _squares(stats) / noise, float(factored.explained.sum())
-    missed_by, d_missed = factored.missed(derivatives and objective == "elbo")
+    total, d_missed = nan, np.empty(0)
     # Differences of large numbers, none of them negative but for rounding; a bound that
     # rounding pushed up would be no bound, and training would climb it.
-    missed = max(float(missed_by.sum()), 0.0)
+    if objective == "elbo" or missed == "exact":
+        missed_by, d_missed = factored.missed(derivatives and objective == "elbo")
+        total = max(float(missed_by.sum()), 0.0)
     misfit = max(squares - explained, 0.0)
     fit = 0.5 * (_constant(factored) - misfit)
-    elbo = fit - 0.5 * outputs * missed / noise
+    elbo = fit - 0.5 * outputs * total / noise
     if not derivatives:
-        return Bound(elbo, fit, missed, np.empty(0), np.empty(0))
+        return Bound(elbo, fit, total, np.empty(0), np.empty(0))
 
     forms = factored.forms()
     gradient, slopes = np.zeros((2, len(forms.gradient) + 1))
     gradient[:-1] = forms.gradient
     if objective == "elbo":
         slopes[:-1] = d_missed
-    elif missed_slopes:
+    elif missed == "about":
         slopes[:-1] = factored.slopes_of_missed()
     # alpha' G alpha / noise = b' alpha / noise - alpha' K alpha
     gradient[-1] = 0.5 * (
@@ -78,8 +81,8 @@ def lower_bound(
     )
     if objective == "elbo":
         gradient -= 0.5 * outputs * slopes / noise
-        gradient[-1] += 0.5 * outputs * missed / noise
-    return Bound(elbo, fit, missed, gradient, slopes, forms.defect)
+        gradient[-1] += 0.5 * outputs * total / noise
+    return Bound(elbo, fit, total, gradient, slopes, forms.defect)
 
 
 def upper_bound(factored: Factored) -> float:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isnan
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from asvgp.kernels import Kernel
@@ -174,6 +175,9 @@ def train(
         assert state is not None
         if bound is None:
             bound = lower_bound(engine.factor(*state), problem.objective)
+        elif isnan(bound.missed):  # training did without
+            whole = lower_bound(engine.factor(*state), problem.objective, derivatives=False)
+            bound = replace(bound, elbo=whole.elbo, missed=whole.missed)
         report.objective = bound.elbo if problem.objective == "elbo" else bound.fit
         with keeping(state if trained else None, report):
             schedule.record(engine, state, bound)

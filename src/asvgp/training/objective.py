@@ -112,8 +112,10 @@ class Objective:
         with plain_interrupts():
             try:
                 name = self.problem.objective
-                flags = derivatives, self.price is not None
-                bound = total(lower_bound(f, name, *flags) for f in self._factored(state))
+                missed = "left out" if self.price is None else "about"
+                bound = total(
+                    lower_bound(each, name, derivatives, missed) for each in self._factored(state)
+                )
                 if not bound.defect <= FIELD.accepted_gradient:
                     raise np.linalg.LinAlgError(
                         "Rounding leaves too few digits of the gradient: an error of "
