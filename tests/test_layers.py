@@ -10,7 +10,7 @@ import asvgp
 PACKAGE = Path(asvgp.__file__).parent
 # From the bottom up. A module imports only from its own layer and from those before it.
 LAYERS = [
-    ["policies", "basis", "times", "runtime"],
+    ["policies", "basis", "degrees", "times", "runtime"],
     ["linalg"],
     ["kernels"],
     ["statistics"],

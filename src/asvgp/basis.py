@@ -61,12 +61,17 @@ class Grid:
 
     def inside(self, x) -> Array:
         """Return points moved into the domain: around the circle, or to the nearer end."""
-        return self.around(x) if self.cyclic else np.clip(x, self.lower, self.upper)
+        x = self.around(x)
+        return x if self.cyclic else np.clip(x, self.lower, self.upper)
 
     def holds(self, x) -> NDArray[np.bool_]:
         """Return which points are inside the domain."""
-        x = np.asarray(x)
+        x = np.asarray(self.around(x))
         return np.full(x.shape, True) if self.cyclic else (x >= self.lower) & (x <= self.upper)
+
+    def coarsens(self, factor: int) -> bool:
+        """Return True if cells ``factor`` times as wide fit: around a circle, a whole number."""
+        return not self.cyclic or self.cells % factor == 0
 
     def locate(self, x) -> tuple[NDArray[np.int64], Array]:
         """Return cell index and local coordinate in [0, 1] of points inside the domain."""
@@ -105,7 +110,8 @@ class Grid:
         after = multiple * max(0, int(np.ceil((upper - self.upper) / (h * multiple))))
         if before == after == 0:
             return self, (0, 0)
-        longer = Grid(self.lower - before * h, self.upper + after * h, before + self.cells + after)
+        ends = self.lower - before * h, self.upper + after * h
+        longer = replace(self, lower=ends[0], upper=ends[1], cells=before + self.cells + after)
         return longer, (before, after)
 
     def coarsen(self, factor: int = 2) -> "Grid":
@@ -117,7 +123,7 @@ class Grid:
             raise ValueError(
                 f"{self.cells} cells around a circle cannot be joined by {factor} at a time."
             )
-        return Grid(self.lower, self.lower + cells * factor * self.spacing, cells)
+        return replace(self, upper=self.lower + cells * factor * self.spacing, cells=cells)
 
 
 def occupied(weights: Array) -> tuple[slice, ...]:

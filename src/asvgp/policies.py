@@ -153,6 +153,10 @@ class FieldPolicy:
     # there is too little room. Measured: nu = 2, 6 cells per lengthscale: 7 with enough of it, 400
     # with half a decay length
     little_room: float = 30.0
+    # [degrees] Longitudes that span more go round the Earth: their splines are closed to a circle.
+    widest_arc: float = 180.0
+    # [degrees] Of data: the splines of a kernel on the sphere vanish at the poles.
+    last_latitude: float = 89.0
     joint_growing: float = 1.5  # [lengthscale] There is room for one so much longer, in training.
     tolerated_loss: float = 2e-3  # [nats per datum] Of the bound, to one term along one input.
     # [variance between neighbours] Under the evidence, one term may miss this along one input:

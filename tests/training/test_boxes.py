@@ -51,7 +51,7 @@ def test_a_box_has_the_statistics_of_its_data(field):
         own = x - np.array(corners[0])
         inside = np.all((own >= 0.0) & (own < side), axis=1)
         alone = Statistics.from_data(
-            own[inside],
+            x[inside],
             y[inside],
             part.grids,
             (2, 2),

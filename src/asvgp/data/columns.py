@@ -15,7 +15,17 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from asvgp.kernels import Component, JointMatern, Kernel, Linear, Periodic, Product, Sum
+from asvgp.degrees import TURN
+from asvgp.kernels import (
+    Component,
+    EarthMatern,
+    JointMatern,
+    Kernel,
+    Linear,
+    Periodic,
+    Product,
+    Sum,
+)
 from asvgp.kernels.algebra import renamed, renamed_effect
 from asvgp.kernels.matern import of_one_input
 from asvgp.runtime.checks import in_rows
@@ -213,6 +223,7 @@ class Layout:
     inputs: tuple[int, ...]  # main block: all that products are over, or the only input there is
     smooths: tuple[int, ...]  # numbers of the terms over a column outside the main block
     linear: tuple[int, ...]  # columns of linear effects in the statistics: not of the only input
+    around: tuple[int, ...] = ()  # longitudes, of kernels on the sphere, that the data go round
 
     @property
     def single(self) -> bool:
@@ -260,7 +271,16 @@ class Layout:
             for factor in part.factors:
                 if isinstance(factor, Periodic):
                     found[self.place(number, factor)] = factor.period
+        for column in self.around:
+            found[self.used.index(column)] = TURN
         return tuple(found)
+
+    @property
+    def degrees(self) -> tuple[tuple[int, int], ...]:
+        """Columns of longitude and latitude of every kernel on the sphere."""
+        factors = (factor for part in self.kernel.components for factor in part.factors)
+        pairs: list[Any] = [factor.dim for factor in factors if isinstance(factor, EarthMatern)]
+        return tuple(dict.fromkeys(pairs))
 
     def place(self, number: int, factor: Component) -> int:
         """Return the place in ``used`` of a factor of a term."""

@@ -203,7 +203,8 @@ def prepare(
                 "The kernel has changed since the first data, and needs other columns of X: "
                 f"{data.layout.given!r} then, {settings.kernel!r} now. Call fit to begin anew."
             )
-        structure = type(data.structure)(structure.layout, data.structure.axes)
+        layout = replace(structure.layout, around=data.layout.around)
+        structure = type(data.structure)(layout, data.structure.axes)
         _check_transforms(settings.transforms, data.transforms, block)
         targets = data.targets if targets is None else targets
         data = replace(data, structure=structure, targets=targets)

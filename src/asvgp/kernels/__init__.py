@@ -6,6 +6,7 @@ and to model files.
 
 from asvgp.kernels.algebra import Sum, check_units, in_time
 from asvgp.kernels.base import Component, Kernel, MarkovForm
+from asvgp.kernels.earth import AlongEarth, EarthMatern
 from asvgp.kernels.effects import Constant, Effect, Linear
 from asvgp.kernels.joint import AlongJoint, JointMatern
 from asvgp.kernels.matern import Matern, Matern12, Matern32, Matern52, Matern72
@@ -20,10 +21,12 @@ __all__ = [
     "EFFECTS",
     "PROCESSES",
     "SHO",
+    "AlongEarth",
     "AlongJoint",
     "CircleForm",
     "Component",
     "Constant",
+    "EarthMatern",
     "Effect",
     "JointMatern",
     "Kernel",

@@ -198,8 +198,7 @@ class Kernel(ABC):
                 columns = factor.dim if isinstance(factor.dim, tuple) else (factor.dim,)
                 if not all(isinstance(column, int) for column in columns):
                     raise ValueError(f"{factor!r}: columns must be numbers here, not names.")
-                lag = np.stack([np.subtract.outer(x[:, c], y[:, c]) for c in columns], axis=-1)
-                value *= factor.covariance(lag if len(columns) > 1 else np.abs(lag[..., 0]))
+                value *= factor.between(x[:, columns], y[:, columns])
             total += value
         return total
 
@@ -381,6 +380,10 @@ class Component(Kernel):
     @abstractmethod
     def covariance(self, lag) -> Array:
         """Evaluate the covariance function at the given distances."""
+
+    def between(self, x: Array, y: Array) -> Array:
+        """Return the covariance between places (n, inputs) and (m, inputs), (n, m)."""
+        return self.covariance(np.abs(x - y[:, 0]))
 
     def slopes(self, lag) -> Array:
         """Return derivatives of the covariance by the log-parameters, (parameters, ...).

@@ -268,6 +268,10 @@ class JointMatern(JointSmoothness, Component):
         out = np.where(r < 1e-6, self.variance * self.derivative_variance(orders), out)
         return out.reshape(shape)
 
+    def between(self, x: Array, y: Array, orders: Sequence[int] = ()) -> Array:
+        """Return the prior covariance of f, or of a derivative, between places (n, D), (m, D)."""
+        return self.derivative_covariance(x[:, None] - y, orders)
+
     def derivative_variance(self, orders: Sequence[int]) -> float:
         """Return the prior variance of a derivative of f, at variance one: a spectral moment."""
         j = sum(orders)

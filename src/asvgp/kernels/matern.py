@@ -17,6 +17,7 @@ import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.kernels.base import Component, MarkovForm, Unset
+from asvgp.kernels.earth import EarthMatern
 from asvgp.kernels.joint import JointMatern
 
 
@@ -86,6 +87,13 @@ class Matern(Component, metaclass=MaternFamily):
     rotation : float, optional
         Over two inputs: the angle in radians, from the first towards the second, between the
         inputs and the axes of the two lengthscales. With one it is trained.
+    coordinates : "degrees", optional
+        The two inputs are longitude and latitude in degrees, in this order, and the kernel is one
+        of the great-circle distance on the sphere: the lengthscale, at most 90, is in degrees of
+        arc (111 km each). Longitudes a turn apart are the same; where data span more than half a
+        turn, the map closes around the Earth. Data may come as near to a pole as one degree; at the
+        pole itself splines vanish, so that within a lengthscale or so of it, beyond the data,
+        predictions go to the prior mean sooner than those of the exact process.
     fixed, bounds
         As in `Matern12`. Lengthscales by input are called ``"lengthscale[lon]"``.
 
@@ -254,6 +262,7 @@ def _of_smoothness(
     variance: float = 1.0,
     dim: Any = None,
     rotation: float | None = None,
+    coordinates: str | None = None,
     **settings: Any,
 ) -> Component:
     """Return the Matérn kernel of a smoothness over one input, or over several jointly."""
@@ -266,12 +275,18 @@ def _of_smoothness(
                 f"Matern: there is no nu={nu!r} over one input; it may be 1/2, 3/2, 5/2 or 7/2. "
                 "Over two inputs it may be 1, 2 or 3: dim=(0, 1)."
             )
+        if coordinates is not None:
+            raise ValueError(
+                "Matern: coordinates='degrees' takes two inputs, the longitude and the latitude: "
+                f"dim=('lon', 'lat'), not dim={dim!r}."
+            )
         if rotation is not None:
             raise ValueError("Matern: a rotation takes two inputs, with a lengthscale for each.")
         return _BY_NU[nu](lengthscale, variance, dim, **settings)
-    return JointMatern(
-        nu=nu, lengthscale=lengthscale, variance=variance, dim=dim, rotation=rotation, **settings
-    )
+    settings |= {"lengthscale": lengthscale, "variance": variance, "rotation": rotation}
+    if coordinates is not None:
+        return EarthMatern(nu=nu, dim=dim, coordinates=coordinates, **settings)
+    return JointMatern(nu=nu, dim=dim, **settings)
 
 
 def of_one_input(kernel: JointMatern, dim: int | str | None) -> Component:

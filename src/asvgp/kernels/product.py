@@ -15,6 +15,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.kernels.base import Component, Kernel
+from asvgp.kernels.earth import EarthMatern
 from asvgp.kernels.joint import AlongJoint, JointMatern
 from asvgp.kernels.matern import Matern
 from asvgp.kernels.periodic import Periodic
@@ -200,6 +201,11 @@ class Product(Kernel):
         for factor in self.factors:
             places = [self.inputs.index(process.dim) for process in factor.along]
             joint = isinstance(factor, JointMatern)
+            if isinstance(factor, EarthMatern):
+                raise ValueError(
+                    f"{factor!r} is a function of places, not of distances along inputs: call the "
+                    "kernel with places, kernel(X, Y)."
+                )
             out = out * factor.covariance(lags[..., places if joint else places[0]])
         return out
 

@@ -13,9 +13,10 @@ import numpy as np
 from scipy import sparse
 
 from asvgp.basis import Array, Grid, bspline_coefficients
-from asvgp.kernels import AlongJoint, Component, Periodic
+from asvgp.kernels import AlongEarth, AlongJoint, Component, Periodic
 from asvgp.model.axis import Axis
 from asvgp.model.circle import CircleAxis
+from asvgp.model.earth_axis import earth_axis
 from asvgp.model.joint_axis import JointAxis
 from asvgp.model.moments import CellMoments
 
@@ -118,6 +119,8 @@ def axis_of(
 
     One of a joint kernel has ``outer`` cells beyond the data.
     """
+    if isinstance(process, AlongEarth):
+        return earth_axis(process, grid, degree, level, powers, outer)
     if isinstance(process, AlongJoint):
         return JointAxis(process, grid, degree, level, powers, outer)
     if isinstance(process, Periodic):

@@ -18,11 +18,11 @@ from scipy import sparse
 from asvgp.basis import Array, rescaling
 from asvgp.kernels import JointMatern
 from asvgp.linalg.cells.polynomial import bilinear
-from asvgp.linalg.multifrontal import Space, Tree, symbolic
+from asvgp.linalg.multifrontal import Tree
 from asvgp.linalg.multifrontal.sandwich import selected_sandwich
 from asvgp.model.devices import Device, DeviceArray, Factor, log_det_error, probes
 from asvgp.model.elements import Leaves, outer
-from asvgp.model.joint_axis import JointAxis
+from asvgp.model.joint_axis import JointAxis, own_tree
 from asvgp.model.joint_share import missed_shares
 from asvgp.runtime.parallel import one_blas_thread
 
@@ -32,11 +32,7 @@ class JointTables:
 
     def __init__(self, axes: Sequence[JointAxis], device: Device):
         self.axes, self.device = list(axes), device
-        # The same splines on their own cells, with no more powers than they have
-        self.own = [
-            JointAxis(axis.process, axis.grid, axis.degree, 0, axis.degree, axis.outer)
-            for axis in axes
-        ]
+        self.own = [axis.alone() for axis in axes]
         self.size = prod(axis.count for axis in axes)
         self._moments: DeviceArray = None  # the last ones, and G of them
         self._gram: tuple[DeviceArray, DeviceArray] | None = None
@@ -44,10 +40,7 @@ class JointTables:
     @cached_property
     def tree(self) -> Tree:
         """The symbolic elimination."""
-        beyond = tuple(axis.outer for axis in self.own)
-        degrees = tuple(axis.degree for axis in self.own)
-        space = Space(degrees, (0,) * len(self.own), (), beyond, beyond)
-        return symbolic(tuple(axis.cells for axis in self.own), (space,))
+        return own_tree(self.own)
 
     @cached_property
     def leaves(self) -> Leaves:

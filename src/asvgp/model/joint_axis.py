@@ -8,7 +8,9 @@ cells, and what they add to K is added to the first and the last cell, whose fun
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from scipy import sparse
@@ -22,6 +24,7 @@ from asvgp.basis import (
     spline_pieces,
 )
 from asvgp.kernels import AlongJoint
+from asvgp.linalg.multifrontal import Space, Tree, symbolic
 from asvgp.model.axis import Axis
 from asvgp.model.joint_share import missed_share
 from asvgp.policies import FIELD
@@ -39,6 +42,10 @@ class JointAxis(Axis):
         self.outer = outer
         self.cells = self.grid.cells + 2 * outer
         self.count = self.cells + degree
+
+    def alone(self) -> Self:
+        """Return the same splines on their own cells, with no more powers than they have."""
+        return type(self)(self.process, self.grid, self.degree, 0, self.degree, self.outer)
 
     @cached_property
     def knots(self) -> Array:
@@ -87,11 +94,7 @@ class JointAxis(Axis):
             block *= (width ** (1.0 - power))[:, None, None]
             if power % 2:
                 block = 0.5 * (block - block.transpose(0, 2, 1))
-            full = block[k : len(block) - k].copy()
-            for i in range(k):  # functions 0 .. i are alive on the i-th cell of a tail
-                full[0, : i + 1, : i + 1] += block[i, k - i :, k - i :]
-                full[-1, k - i :, k - i :] += block[-1 - i, : i + 1, : i + 1]
-            out.append(full)
+            out.append(folded_tails(block, k))
         return np.stack(out)
 
     def trace(self, moments: Array) -> tuple[float, Array]:
@@ -106,12 +109,14 @@ class JointAxis(Axis):
     @cached_property
     def matrices(self) -> list[sparse.csr_array]:
         """The tables as sparse matrices."""
+        return [self.assembled(block) for block in self.elements]
+
+    def assembled(self, block: Array) -> sparse.csr_array:
+        """Return the sum of blocks of all cells, (cells, k + 1, k + 1), as a sparse matrix."""
         numbers = self.numbers
         rows, columns = np.broadcast_arrays(numbers[:, :, None], numbers[:, None, :])
         where, shape = (rows.ravel(), columns.ravel()), (self.count, self.count)
-        return [
-            sparse.coo_array((block.ravel(), where), shape=shape).tocsr() for block in self.elements
-        ]
+        return sparse.coo_array((block.ravel(), where), shape=shape).tocsr()
 
     def averages(self, low: Array, high: Array) -> Array:
         """Return the averages of all functions over intervals, (m, count).
@@ -167,3 +172,24 @@ class JointAxis(Axis):
         slots = np.arange(k + 1) + (shift + k)[:, None]
         np.put_along_axis(out, slots, values, axis=1)
         return first, np.ascontiguousarray(out[:, k : 2 * k + 1])
+
+
+def folded_tails(block: Array, k: int) -> Array:
+    """Return blocks (cells, k + 1, k + 1) of full cells, with those of the tails added to the ends.
+
+    Functions 0 to i are alive on the i-th cell of a tail.
+    """
+    full = block[k : len(block) - k].copy()
+    for i in range(k):
+        full[0, : i + 1, : i + 1] += block[i, k - i :, k - i :]
+        full[-1, k - i :, k - i :] += block[-1 - i, : i + 1, : i + 1]
+    return full
+
+
+def own_tree(axes: Sequence[JointAxis]) -> Tree:
+    """Return the symbolic elimination of K alone, on the cells of its splines."""
+    beyond = tuple(axis.outer for axis in axes)
+    circles = tuple(d for d, axis in enumerate(axes) if axis.grid.cyclic)
+    levels = (0,) * len(axes)
+    space = Space(tuple(axis.degree for axis in axes), levels, circles, beyond, beyond)
+    return symbolic(tuple(axis.cells for axis in axes), (space,))

@@ -63,8 +63,15 @@ def most_doublings(grid: Grid) -> int:
     (4, 2)
     """
     if not grid.cyclic:
-        return int(log2(max(grid.cells / 2, 1)))
+        return _allowed(grid, int(log2(max(grid.cells / 2, 1))))
     return len(circle_widths(grid, 2)) - 1
+
+
+def _allowed(grid: Grid, level: int) -> int:
+    """Return a number of doublings, or the next smaller one that a grid has."""
+    while level > 0 and not grid.coarsens(2**level):
+        level -= 1
+    return level
 
 
 def circle_widths(grid: Grid, base: int = 1) -> list[int]:
@@ -164,7 +171,9 @@ def levels_by_data(
 
 def _doublings_by_data(grid: Grid) -> int:
     """Return how often cells may be doubled for want of data: a line's until two are left."""
-    return most_doublings(grid) if grid.cyclic else ceil(log2(max(grid.cells / 2, 1)))
+    if grid.cyclic:
+        return most_doublings(grid)
+    return _allowed(grid, ceil(log2(max(grid.cells / 2, 1))))
 
 
 def stiffness(axes: Sequence[Axis]) -> float:

@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 from asvgp.basis import Grid
 from asvgp.kernels import Kernel
-from asvgp.linalg.multifrontal import Space, symbolic
 from asvgp.linalg.multifrontal.disk import free_disk
 from asvgp.model.axis import Axis
 from asvgp.model.devices import Batched, Cpu, Device
-from asvgp.model.joint_axis import JointAxis
+from asvgp.model.joint_axis import JointAxis, own_tree
 from asvgp.model.levels import coarsened_plan, first_coarsening
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD, MEMORY
@@ -78,10 +77,7 @@ def _joint_numbers(axes: Sequence[Axis]) -> float:
     joint = [axis for axis in axes if isinstance(axis, JointAxis)]
     if not joint:
         return 0.0
-    beyond = tuple(axis.outer for axis in joint)
-    degrees = tuple(axis.degree for axis in joint)
-    space = Space(degrees, (0,) * len(joint), (), beyond, beyond)
-    tree = symbolic(tuple(axis.cells for axis in joint), (space,))
+    tree = own_tree(joint)
     cost, leaves = tree.cost(padded=True), len(tree.leaves) * tree.leaf_index.shape[1] ** 2
     return 5.0 * leaves + 3.0 * cost.factor_held + 2.0 * cost.inverse_peak
 

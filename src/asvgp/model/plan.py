@@ -14,6 +14,7 @@ from asvgp.kernels import Component, Kernel
 from asvgp.linalg.multifrontal import Space, Tree, symbolic
 from asvgp.model.axis import Axis
 from asvgp.model.closed import axis_of
+from asvgp.model.earth_axis import at_latitudes
 
 
 @dataclass(frozen=True)
@@ -89,11 +90,19 @@ class Plan:
         out = []
         beyond = self.outer or ((0,) * len(self.inputs),) * len(self.terms)
         rows = zip(self.terms, self.degrees, self.levels, beyond, strict=True)
+        grids = dict(zip(self.inputs, self.grids, strict=True))
         for term, degrees, levels, outer in rows:
             processes = {process.dim: process for process in kernel.components[term].along}
             out.append(
                 [
-                    axis_of(processes.get(column), grid, degree, level, power, cells)
+                    axis_of(
+                        at_latitudes(processes.get(column), grids),
+                        grid,
+                        degree,
+                        level,
+                        power,
+                        cells,
+                    )
                     for column, grid, degree, level, power, cells in zip(
                         self.inputs, self.grids, degrees, levels, self.powers, outer, strict=True
                     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil, log
 
-from asvgp.kernels import Kernel
+from asvgp.kernels import EarthMatern, Kernel
 from asvgp.kernels.algebra import renamed
 from asvgp.model.grid_prior import GridPrior
 from asvgp.model.joint import JointPrior
@@ -38,7 +38,7 @@ def with_room(plan: Plan, kernel: Kernel, times: float = 1.0, least: float = 0.0
     for axes in plan.axes(kernel):
         outer = []
         for axis in axes:
-            if not isinstance(axis, JointAxis):
+            if not isinstance(axis, JointAxis) or axis.grid.cyclic:
                 outer.append(0)
                 continue
             process, span = axis.process, axis.fine.upper - axis.fine.lower
@@ -71,9 +71,18 @@ def little_room(prior: GridPrior) -> list[str]:
             usual = max(missed_share(axis.process, decay, axis.degree) for axis, decay in axes)
             if edge > max(FIELD.little_room * usual, 2.0 * FIELD.tolerated_loss):
                 label = repr(renamed(prior.kernel.components[number], plan.names))
+                missed = f"{edge:.2g} of its variance at the edges and {amid:.2g} on average"
+                if isinstance(unit.process, EarthMatern):
+                    notes.append(
+                        f"term {number + 1} ({label}) reaches a pole, where its splines come to an "
+                        f"end: they miss {missed}, so that standard deviations near that pole are "
+                        "too wide. Leave out what is nearer to it than a lengthscale, or project "
+                        "the places to a plane and take a kernel without coordinates"
+                    )
+                    continue
                 notes.append(
                     f"term {number + 1} ({label}) has too little room beyond the data: the splines "
-                    f"miss {edge:.2g} of its variance at the edges and {amid:.2g} on average. Fit "
-                    "again with kernel=kernel_, or give bounds on the lengthscale"
+                    f"miss {missed}. Fit again with kernel=kernel_, or give bounds on the "
+                    "lengthscale"
                 )
     return notes

@@ -222,8 +222,8 @@ class _Joint:
     def between(self, chunk: slice) -> tuple[Array, Array]:
         """Return both between all points and a chunk of them."""
         solved = self.unit.solve(self.functions[chunk].T.toarray())
-        lag = self.x[:, None] - self.x[chunk]
-        whole = self.unit.process.derivative_covariance(lag, [row.order for row in self.rows])
+        orders = [row.order for row in self.rows]
+        whole = self.unit.process.between(self.x, self.x[chunk], orders)
         return whole, self.functions @ solved
 
 

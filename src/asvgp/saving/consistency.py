@@ -29,6 +29,7 @@ from asvgp.posterior.grid import GridPosterior
 from asvgp.posterior.series import SeriesPosterior
 from asvgp.statistics import Statistics
 from asvgp.statistics.statistics import shapes_of_sums
+from asvgp.structures.earth import grid_kind
 from asvgp.structures.field import Field
 from asvgp.structures.fit_data import FitData, classes_of
 from asvgp.structures.line import Line
@@ -210,7 +211,10 @@ _CHECKS: dict[type, Any] = {
 
 def _statistics(stats: Statistics, structure: Structure[Any]) -> None:
     outputs, layout = len(stats.squares), structure.layout
-    for grid, period in zip(structure.grids(stats), layout.periods, strict=True):
+    grids = structure.grids(stats)
+    for grid, period, column in zip(grids, layout.periods, layout.used, strict=True):
+        if type(grid) is not grid_kind(layout, column):
+            raise ValueError(f"{grid} for column {column}")
         _whole("cells", grid.cells, 1 if period is None else FIELD.fewest_circle_cells)
         if grid.cyclic is not (period is not None):
             raise ValueError(f"a period of {period} on {grid}")

@@ -20,7 +20,8 @@ import numpy as np
 from asvgp.basis import Array, Grid
 from asvgp.data.columns import Layout
 from asvgp.data.transforms import Transform
-from asvgp.kernels import EFFECTS, PROCESSES, JointMatern
+from asvgp.degrees import Latitudes, Longitudes
+from asvgp.kernels import EFFECTS, PROCESSES, EarthMatern, JointMatern
 from asvgp.kernels.algebra import Sum
 from asvgp.kernels.base import Unset
 from asvgp.kernels.product import Product
@@ -49,8 +50,21 @@ _POSTERIORS = (ChainPosterior, GridPosterior, SeriesPosterior, ExactPosterior)
 _CLASSES: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
-        *(*PROCESSES, JointMatern, *EFFECTS, Product, Sum),
-        *(Grid, Statistics, Ending, FitData, Line, Field, Series, Layout, TimeAxis, Transform),
+        *(*PROCESSES, JointMatern, EarthMatern, *EFFECTS, Product, Sum),
+        *(
+            Grid,
+            Longitudes,
+            Latitudes,
+            Statistics,
+            Ending,
+            FitData,
+            Line,
+            Field,
+            Series,
+            Layout,
+            TimeAxis,
+            Transform,
+        ),
         *(Fit, *_POSTERIORS, Plan, SeriesPlan, Part, Along, Around, LBFGS, Report, Level),
     )
 }

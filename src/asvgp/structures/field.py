@@ -12,8 +12,12 @@ from asvgp.basis import Array, Grid
 from asvgp.data.columns import Gridded, Table, spread
 from asvgp.data.inputs import read_columns
 from asvgp.data.settings import Settings
+from asvgp.degrees import Longitudes
 from asvgp.diagnostics.facts import Facts, field_facts
 from asvgp.diagnostics.verdict import stopped_short
+from asvgp.kernels import EarthMatern
+from asvgp.kernels.algebra import renamed
+from asvgp.kernels.earth import refuse_derivative
 from asvgp.model.plan import Plan
 from asvgp.model.room import with_room
 from asvgp.policies import FIELD
@@ -22,9 +26,11 @@ from asvgp.posterior.grid_paths import draw_paths
 from asvgp.posterior.posterior import GridPoints
 from asvgp.runtime.checks import finite_range, non_negative_integer
 from asvgp.statistics import Statistics
+from asvgp.structures.earth import check_arc, check_latitudes, grid_for, moved, with_circles
 from asvgp.structures.field_cells import (
     automatic_cells,
     cells_within_memory,
+    check_circles,
     degrees_by_input,
     memory_for,
     plan_for,
@@ -48,6 +54,7 @@ class Field(Structure[GridPosterior]):
         read = read_columns(table, layout, self.axes)
         ranges = [read[number].range for number in layout.used]
         columns = {number: column.values for number, column in read.items()}
+        check_latitudes(layout, columns, {number: table.column_name(number) for number in columns})
         shape = table.values.shape if isinstance(table.values, Gridded) else None
         if shape and (layout.smooths or layout.linear):
             columns = dict(enumerate(spread([columns[d] for d in range(len(shape))])))
@@ -75,6 +82,26 @@ class Field(Structure[GridPosterior]):
 
     # ------------------------------------------------------------ statistics
 
+    def empty(
+        self,
+        settings: Settings,
+        points: Points,
+        y: Array,
+        known_noise: bool = False,
+        extent: Points | None = None,
+        whole: bool = True,
+    ) -> Statistics:
+        """Return statistics of no data on grids that hold the points, as in `Structure`."""
+        if self.layout.degrees:
+            known, pairs = points if extent is None else extent, self.pairs(settings)
+            self.layout = with_circles(self.layout, known, extent is None, pairs)
+            check_circles(self.layout)
+        return super().empty(settings, points, y, known_noise, extent, whole)
+
+    def covers(self, points: Points, stats: Statistics) -> bool:
+        """Return True if all points lie inside the statistics' domain."""
+        return super().covers(moved(points, stats.grids), stats)
+
     def new_grids(
         self, settings: Settings, points: Points, y: Array, ends: Sequence[Ends], whole: bool
     ) -> tuple[list[Grid], list[int]]:
@@ -88,8 +115,8 @@ class Field(Structure[GridPosterior]):
             cells = requested_cells(layout, settings, degrees, names)
         outputs, effects = 1 if y.ndim == 1 else y.shape[1], len(points.effects)
         cells = cells_within_memory(layout, settings, cells, degrees, flat, effects, outputs)
-        rows = zip(ends, cells, layout.periods, strict=True)
-        grids = [Grid(*domain, n, period is not None) for domain, n, period in rows]
+        rows = enumerate(zip(ends, cells, strict=True))
+        grids = [grid_for(layout, place, domain, n) for place, (domain, n) in rows]
         smooths = tuple(zip(grids[main:], degrees[main:], strict=True))
         self._check_memory(settings, plan_for(layout, grids[:main], degrees[:main], smooths, flat))
         return grids, degrees
@@ -103,9 +130,15 @@ class Field(Structure[GridPosterior]):
 
     def extended(self, settings: Settings, points: Points, stats: Statistics) -> Statistics:
         """Return statistics on grids that hold further points, too."""
+        points = moved(points, stats.grids)
         ends = self.ends(settings, points, first=False)
         if settings.domain_known:
             return stats
+        for place, grid in enumerate(stats.grids):
+            if isinstance(grid, Longitudes) and not grid.cyclic:
+                ends[place] = points.ranges[place]
+                low, high = zip(ends[place], (grid.lower, grid.upper), strict=True)
+                check_arc((min(low), max(high)), self.name(place))
         main = len(stats.grids)
         lower, upper = [a for a, _ in ends], [b for _, b in ends]
         stats = stats.extend(
@@ -223,6 +256,10 @@ class Field(Structure[GridPosterior]):
             what = f"derivative: the order along {given!r}"
             orders[column] = non_negative_integer(wanted, what)
         orders = {column: wanted for column, wanted in orders.items() if wanted}
+        for part in posterior.kernel.components:
+            for factor in part.factors:
+                if isinstance(factor, EarthMatern) and set(factor.dim or ()) & set(orders):
+                    refuse_derivative(renamed(part, names))
         for column, wanted in orders.items():
             name = names[column] if names else column
             for part in posterior.kernel.components:
@@ -257,6 +294,12 @@ class Field(Structure[GridPosterior]):
 
     def corners(self, a: Any, b: Any) -> tuple[GridPoints, GridPoints, bool]:
         """Return opposite corners of boxes as numbers, and True if there is only one box."""
+        if self.layout.degrees:
+            raise ValueError(
+                "Integrals over boxes are not to be had with coordinates='degrees'. Average "
+                "predictions on a grid with weights cos(latitude); predict(..., return_cov=True) "
+                "has what their standard deviation takes."
+            )
         lower, upper = self._corner(a, "a"), self._corner(b, "b")
         single = lower[0].ndim == upper[0].ndim == 0
         for d, ends in enumerate(zip(lower, upper, strict=True)):

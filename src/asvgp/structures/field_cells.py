@@ -9,7 +9,8 @@ import numpy as np
 from asvgp.basis import Array, Grid
 from asvgp.data.columns import Layout
 from asvgp.data.settings import Settings
-from asvgp.kernels import JointMatern, Periodic
+from asvgp.degrees import TURN, cosines
+from asvgp.kernels import AlongEarth, EarthMatern, JointMatern, Periodic
 from asvgp.kernels.algebra import renamed
 from asvgp.model.devices import device_for
 from asvgp.model.levels import scale_of
@@ -19,6 +20,7 @@ from asvgp.model.room import with_room
 from asvgp.policies import DATA, FIELD, MEMORY
 from asvgp.runtime.progress import Progress
 from asvgp.statistics import Statistics
+from asvgp.structures.earth import grid_for
 from asvgp.structures.structure import Points
 from asvgp.training.finest import doublings, halved, shared_out, smooth_cells
 from asvgp.training.pilot import lengths
@@ -83,6 +85,8 @@ def check_circles(layout: Layout) -> None:
                 )
             period = periods[layout.place(number, factor)]
             own = factor.period if isinstance(factor, Periodic) else None
+            if isinstance(factor, AlongEarth) and factor.latitudes is not None:
+                own = period if period == TURN else None  # data say whether they go round
             if own == period and over.count(factor.dim) == 1:
                 continue
             name = names[factor.dim] if names and isinstance(factor.dim, int) else factor.dim
@@ -144,10 +148,9 @@ def automatic_cells(
     split, cells = len(points.main), []
     if split:
         widths = np.array([upper - lower for lower, upper in domains[:split]])
-        circles = zip(domains, layout.periods, strict=True)
-        grids = [Grid(*ends, 1, period is not None) for ends, period in circles][:split]
+        grids = [grid_for(layout, place, ends, 1) for place, ends in enumerate(domains[:split])]
         along = _lengths(points, y, grids) if settings.trained else _shortest(layout)
-        along = _levelled(layout, along)
+        along = _levelled(layout, along, domains)
         cells = shared_out(doublings(split, rows), widths, along)
         cells = halved(cells, widths, along) if raised else cells
         for d, grid in enumerate(grids):
@@ -167,14 +170,20 @@ def _lengths(points: Points, y: Array, grids: Sequence[Grid]) -> Array:
     return np.where((along >= ranges) & (4.0 * ranges < widths), np.nan, along)
 
 
-def _levelled(layout: Layout, along: Array) -> Array:
-    """Return lengths that are equal along inputs with one lengthscale for all of them."""
+def _levelled(layout: Layout, along: Array, domains: Sequence[tuple[float, float]]) -> Array:
+    """Return lengths that are equal along inputs with one lengthscale for all of them.
+
+    Those along longitude are equal where degrees are longest.
+    """
     out = along.copy()
     for part in layout.kernel.components:
         for factor in part.factors:
             if isinstance(factor, JointMatern) and len(factor.scales) == 1:
                 places = [layout.inputs.index(column) for column in factor.dim or ()]
-                out[places] = np.exp(np.log(along[places]).mean())
+                scale = np.ones(len(places))
+                if isinstance(factor, EarthMatern):
+                    scale[0] = cosines(*domains[places[1]])[0]
+                out[places] = np.exp(np.log(along[places] * scale).mean()) / scale
     return out
 
 

@@ -19,6 +19,7 @@ from asvgp.basis import Array, Grid
 from asvgp.data.columns import Layout, Table, spread
 from asvgp.data.inputs import check_domain, check_pair
 from asvgp.data.settings import Settings
+from asvgp.degrees import Latitudes, Longitudes
 from asvgp.diagnostics.facts import Facts
 from asvgp.kernels import Kernel, Linear, in_time
 from asvgp.model.effects import near_means
@@ -28,6 +29,7 @@ from asvgp.posterior.posterior import AnyPosterior
 from asvgp.posterior.samples import sample
 from asvgp.statistics import Statistics
 from asvgp.statistics.accumulator import Accumulator
+from asvgp.structures.earth import check_poles, grid_kind, longitude_ends
 from asvgp.times import TimeAxis
 from asvgp.training.fit import Fit, fit
 from asvgp.training.problem import Problem, State
@@ -333,6 +335,13 @@ class Structure(Protocol[AnyPosterior]):
             if points.width is not None:
                 width = points.width
                 upper = float((points.x + width).max())
+            x, kind = (*points.main, *points.smooths)[place], grid_kind(self.layout, column)
+            if kind is Longitudes and upper > lower:
+                name = self.name(place)
+                found.append(longitude_ends(self.layout, place, x, (lower, upper), pair, name))
+                continue
+            if kind is Latitudes:
+                check_poles(x, (lower, upper) if pair is None else pair, self.name(place))
             if (period := periods[place]) is not None:
                 found.append(self._circle(place, pair, period))
                 continue
@@ -342,7 +351,7 @@ class Structure(Protocol[AnyPosterior]):
                 continue
             if pair is not None and axis is not None:
                 pair = axis.to_seconds(list(pair), name="domain")
-            x, example = (*points.main, *points.smooths)[place], "(a, b)"
+            example = "(a, b)"
             if len(over) > 1:
                 example = f"({', '.join('(a, b)' if c == column else 'None' for c in over)})"
             name = self.name(place)

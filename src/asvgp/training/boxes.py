@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from asvgp.basis import Grid
 from asvgp.kernels import Constant, Kernel
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
@@ -83,7 +82,12 @@ def _cut(stats: Statistics, squares, box: tuple[slice, ...], weight: float) -> S
     grids = tuple(
         grid
         if grid.cyclic
-        else Grid(0.0, grid.spacing * (part.stop - part.start), part.stop - part.start)
+        else replace(
+            grid,
+            lower=grid.lower + grid.spacing * part.start,
+            upper=grid.lower + grid.spacing * part.stop,
+            cells=part.stop - part.start,
+        )
         for grid, part in zip(stats.grids, box, strict=True)
     )
     targets, share = stats.targets[(slice(None), *box)], weight / stats.weight

@@ -1,0 +1,194 @@
+"""Matérn kernels on the sphere, against quadrature and dense Gaussian processes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from asvgp import Matern, Matern32
+from asvgp.basis import Grid
+from asvgp.degrees import Latitudes, Longitudes
+from asvgp.kernels import EarthMatern
+from asvgp.likelihoods import Gaussian
+from asvgp.model.bound import lower_bound, upper_bound
+from asvgp.model.devices import Cpu
+from asvgp.model.earth_axis import earth_axis
+from asvgp.model.grid import GridEngine
+from asvgp.model.joint import JointPrior, JointTables
+from asvgp.model.plan import Plan
+from asvgp.model.room import with_room
+from asvgp.posterior.grid import GridPosterior
+from asvgp.posterior.posterior import GridPoints
+from asvgp.statistics import Statistics
+from tests.model.test_joint import dense, functions
+
+NOISE = 0.05
+
+
+def earth(nu: float, length: float, variance: float = 1.0) -> EarthMatern:
+    return Matern(nu, length, variance, dim=(0, 1), coordinates="degrees")
+
+
+@pytest.mark.parametrize(("nu", "degree"), [(1, 2), (2, 3), (3, 4)])
+@pytest.mark.parametrize("around", [False, True])
+def test_K_is_the_norm_on_the_sphere(nu, degree, around):
+    kernel = earth(nu, 50.0)
+    lon = Longitudes(0.0, 360.0, 8, cyclic=True) if around else Longitudes(10.0, 50.0, 1)
+    grids = lon, Latitudes(20.0, 60.0, 2)
+    axes = [
+        earth_axis(along, grid, degree, 0, degree, 1)
+        for along, grid in zip(kernel.along, grids, strict=True)
+    ]
+    prior = JointPrior(kernel, JointTables(axes, Cpu()))
+    # Derivatives along both inputs at Gauss nodes of all cells, in radians
+    along, places, weights = [], [], []
+    nodes, node_weights = np.polynomial.legendre.leggauss(9)
+    for axis, grid in zip(axes, grids, strict=True):
+        knots = grid.knots if grid.cyclic else grid.lower + grid.spacing * axis.knots
+        width = np.diff(knots)[:, None]
+        x = (knots[:-1, None] + 0.5 * width * (nodes + 1.0)).ravel()
+        places.append(np.radians(x))
+        weights.append(np.radians(0.5 * width * node_weights).ravel())
+        along.append(
+            [functions(axis, x, m) * np.degrees(1.0) ** m for m in range(kernel.alpha + 1)]
+        )
+    A, B = along
+    cos, tan, s2 = np.cos(places[1])[:, None], np.tan(places[1])[:, None], kernel.decay**2
+    weight = np.kron(weights[0], weights[1] * cos[:, 0])
+    sec2, kron = 1.0 / cos**2, np.kron
+    flat = B[0] - s2 * (B[2] - tan * B[1])
+    value = kron(A[0], flat) - s2 * kron(A[2], sec2 * B[0])  # (1 - s^2 Laplace) f
+    if nu == 3:  # once more; derivatives of what depends on the latitude by hand
+        d1 = B[3] - tan * B[2] - sec2 * B[1]
+        d2 = B[4] - tan * B[3] - 2.0 * sec2 * B[2] - 2.0 * tan * sec2 * B[1]
+        lap = B[2] - tan * B[1]
+        twice = d2 - tan * d1
+        g1 = sec2 * (B[1] + 2.0 * tan * B[0])
+        g2 = sec2 * (B[2] + 4.0 * tan * B[1] + (4.0 * tan**2 + 2.0 * sec2) * B[0])
+        value = (
+            kron(A[0], B[0] - 2.0 * s2 * lap + s2**2 * twice)
+            + kron(A[2], -2.0 * s2 * sec2 * B[0] + s2**2 * (sec2 * lap + g2 - tan * g1))
+            + s2**2 * kron(A[4], sec2**2 * B[0])
+        )
+    square = value.T @ (weight[:, None] * value)
+    if nu == 2:  # and the gradient of that
+        north = B[1] - s2 * (B[3] - tan * B[2] - sec2 * B[1])
+        north = kron(A[0], north) - s2 * kron(A[2], sec2 * (B[1] + 2.0 * tan * B[0]))
+        east = kron(A[1], flat / cos) - s2 * kron(A[3], sec2 * B[0] / cos)
+        for part in (north, east):
+            square += s2 * part.T @ (weight[:, None] * part)
+    q = (
+        4.0
+        * np.pi
+        / sum((2.0 * n + 1.0) / (1.0 + s2 * n * (n + 1.0)) ** kernel.alpha for n in range(100_000))
+    )
+    np.testing.assert_allclose(dense(prior), square / q, rtol=1e-6, atol=1e-8 * square.max() / q)
+
+
+class Case:
+    """A kernel with data on a part of the Earth."""
+
+    def __init__(self, kernel, lon, lat, cells, degrees, levels=None, time=False):
+        self.kernel, self.cells, self.degrees = kernel, cells, degrees
+        self.levels = levels or tuple((0,) * len(cells) for _ in degrees)
+        rng = np.random.default_rng(3)
+        n = 120
+        columns = [rng.uniform(*lon, n), rng.uniform(*lat, n)]
+        self.ends = [lon, lat, *([(0.0, 1.0)] if time else [])]
+        self.X = np.stack([*columns, *([rng.uniform(0.0, 1.0, n)] if time else [])], axis=1)
+        self.w = rng.uniform(0.5, 2.0, n)
+        wave = np.radians(self.X[:, :2])
+        self.y = np.sin(3.0 * wave[:, 0]) * np.cos(4.0 * wave[:, 1]) + 0.2 * rng.standard_normal(n)
+
+    def engine(self, times: int = 1) -> GridEngine:
+        around = self.ends[0][1] - self.ends[0][0] == 360.0
+        kinds = (lambda *a: Longitudes(*a, cyclic=around), Latitudes, Grid)
+        rows = zip(kinds, self.ends, self.cells, strict=False)
+        grids = tuple(kind(*ends, times * n) for kind, ends, n in rows)
+        powers = tuple(map(max, zip(*self.degrees, strict=True)))
+        terms, inputs = tuple(range(len(self.degrees))), tuple(range(len(self.cells)))
+        plan = Plan(inputs, grids, powers, terms, self.degrees, self.levels)
+        plan = with_room(plan, self.kernel)
+        stats = Statistics.from_data(self.X, self.y, grids, powers, self.w)
+        return GridEngine(self.kernel, plan, stats, Cpu())
+
+    @property
+    def noisy(self) -> np.ndarray:
+        return self.kernel(self.X) + np.diag(NOISE / self.w)
+
+    def evidence(self) -> float:
+        fit = self.y @ np.linalg.solve(self.noisy, self.y)
+        return float(-0.5 * fit - 0.5 * np.linalg.slogdet(2.0 * np.pi * self.noisy)[1])
+
+
+GLOBE = (-180.0, 180.0)
+CASES = {
+    "regional": Case(earth(1, 8.0, 1.3), (-20.0, 20.0), (50.0, 68.0), (6, 6), ((3, 3),)),
+    "smooth": Case(earth(2, 20.0, 1.3), (150.0, 220.0), (-40.0, 10.0), (4, 4), ((4, 4),)),
+    "global": Case(earth(1, 18.0, 1.3), GLOBE, (-40.0, 45.0), (24, 6), ((3, 3),)),
+    "sum": Case(
+        earth(2, 60.0, 1.3) + earth(1, 40.0, 0.5),
+        GLOBE,
+        (-75.0, 80.0),
+        (16, 6),
+        ((4, 4), (2, 3)),
+        ((1, 0), (0, 0)),
+    ),
+    "with time": Case(
+        earth(1, 50.0, 1.3) * Matern32(0.6, dim=2),
+        GLOBE,
+        (-75.0, 80.0),
+        (8, 3, 2),
+        ((2, 2, 2),),
+        time=True,
+    ),
+}
+each = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+
+
+@each
+def test_bounds_hold_the_evidence_and_gradients_are_right(case):
+    engine, kernel = case.engine(), case.kernel
+    factored = engine.factor(kernel, Gaussian(NOISE))
+    bound = lower_bound(factored)
+    assert bound.elbo <= case.evidence() <= upper_bound(factored)
+    assert np.all(factored.missed(derivatives=False)[0] >= 0.0)
+    step, values = 1e-4, dict(zip(kernel.parameters, kernel.values.tolist(), strict=True))
+    for place, (name, value) in enumerate(values.items()):
+        ends = [
+            lower_bound(engine.factor(kernel.replace(**{name: value * np.exp(s)}), Gaussian(NOISE)))
+            for s in (-step, step)
+        ]
+        for part, slopes in (("elbo", bound.gradient), ("missed", bound.d_missed)):
+            slope = (getattr(ends[1], part) - getattr(ends[0], part)) / (2.0 * step)
+            assert slopes[place] == pytest.approx(slope, rel=1e-5, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["regional", "smooth", "global"])
+def test_bounds_and_posteriors_converge_to_dense_ones(name):
+    """Also beyond the data, and for longitudes that are turns away."""
+    case, rng = CASES[name], np.random.default_rng(5)
+    (west, east), (south, north) = case.ends
+    X = np.stack([rng.uniform(west - 10, east + 10, 40), rng.uniform(south, north, 40)], axis=1)
+    X[:20, 1] += 2.0
+    cross = case.kernel(case.X, X)
+    solved = np.linalg.solve(case.noisy, cross)
+    covariance = case.kernel(X) - cross.T @ solved
+    off = []
+    for times in (1, 3):
+        posterior = GridPosterior(case.kernel, NOISE, case.engine(times))
+        nothing = np.empty((len(X), 0))
+        mean, variance = posterior.predict(GridPoints(X, nothing, nothing))
+        found = posterior.covariance(GridPoints(X, nothing, nothing))
+        turned = GridPoints(X + np.array([360.0, 0.0]), nothing, nothing)
+        again = posterior.predict(turned)
+        np.testing.assert_allclose(again[0], mean, rtol=1e-7)
+        np.testing.assert_allclose(again[1], variance, rtol=1e-7)
+        np.testing.assert_allclose(np.diag(found), variance, rtol=1e-8)
+        std = np.sqrt(np.diag(covariance))
+        parts = mean[0] - solved.T @ case.y, np.sqrt(variance) - std, found - covariance
+        bound = lower_bound(posterior.factored).elbo
+        off.append([case.evidence() - bound, *(np.abs(part).max() for part in parts)])
+    print(off)
+    assert np.all(np.array(off[1]) < 0.5 * np.array(off[0]))
+    assert np.max(off[1][1:]) < 0.06
