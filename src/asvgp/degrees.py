@@ -15,6 +15,7 @@ import numpy as np
 from asvgp.basis import Array, Grid
 
 TURN, POLE = 360.0, 90.0  # [degrees]
+LAST = 87.0  # [degrees] Of latitude: cells of data end here, so that splines have room to end
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Latitudes(Grid):
 
     def coarsens(self, factor: int) -> bool:
         """Return True if cells so many times as wide end before the pole."""
-        return self.lower + -(-self.cells // factor) * factor * self.spacing <= POLE
+        return self.lower + -(-self.cells // factor) * factor * self.spacing <= LAST
 
     def extend(self, lower: float, upper: float, multiple: int = 1) -> tuple[Grid, tuple[int, int]]:
         """Return a longer grid that ends before the poles, and the cells added."""

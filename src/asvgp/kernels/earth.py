@@ -97,14 +97,7 @@ class EarthMatern(JointMatern):
     def covariance(self, lag) -> Array:
         """Evaluate the covariance at great-circle distances in degrees."""
         r = np.radians(np.abs(np.asarray(lag, dtype=float)))
-        low, table = _correlations(self.decay, self.alpha)
-        octave = np.log2(np.clip(r, low, pi) / low)
-        panel = np.minimum(octave.astype(np.int64), len(table) - 1)
-        t = 2.0 * (octave - panel) - 1.0
-        last, now = np.zeros(r.shape), table[panel, -1]
-        for column in range(_ORDER - 1, 0, -1):  # Clenshaw's rule
-            last, now = now, table[panel, column] + 2.0 * t * now - last
-        return self.variance * (table[panel, 0] + t * now - last)
+        return self.variance * correlations(r, self.decay, self.alpha)
 
     def between(self, x: Array, y: Array, orders: Sequence[int] = ()) -> Array:
         """Return the prior covariance between places (n, 2) and (m, 2), in degrees."""
@@ -194,8 +187,20 @@ def level_sum(s: float, alpha: int) -> tuple[float, float]:
     return float(total.real), float(total.imag / _STEP)
 
 
+def correlations(r: Array, s: float, alpha: int) -> Array:
+    """Return k at variance one at distances in radians."""
+    low, table = _octaves(s, alpha)
+    octave = np.log2(np.clip(r, low, pi) / low)
+    panel = np.minimum(octave.astype(np.int64), len(table) - 1)
+    t = 2.0 * (octave - panel) - 1.0
+    last, now = np.zeros(r.shape), table[panel, -1]
+    for column in range(_ORDER - 1, 0, -1):  # Clenshaw's rule
+        last, now = now, table[panel, column] + 2.0 * t * now - last
+    return table[panel, 0] + t * now - last
+
+
 @lru_cache(maxsize=32)
-def _correlations(s: float, alpha: int) -> tuple[float, Array]:
+def _octaves(s: float, alpha: int) -> tuple[float, Array]:
     """Return Chebyshev coefficients of k at variance one, (octaves, order + 1), from a distance on.
 
     Up to that distance k is one to all digits.

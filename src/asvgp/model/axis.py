@@ -40,6 +40,11 @@ class Axis:
         self.outer = 0  # cells beyond the data, which joint kernels have
         self.count = 1 if process is None else self.grid.cells + self.degree
 
+    @property
+    def closed(self) -> bool:
+        """True if the splines go round a circle."""
+        return self.grid.cyclic
+
     @cached_property
     def pieces(self) -> Array:
         """Polynomials of the functions alive on each finest cell, (cells, k + 1, powers + 1)."""

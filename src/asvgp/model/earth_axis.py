@@ -18,16 +18,19 @@ from functools import cached_property, lru_cache
 from math import comb, radians
 
 import numpy as np
-from scipy.optimize import brentq
 
-from asvgp.basis import Array, Grid, bspline_coefficients, operator_gram, spline_pieces
-from asvgp.degrees import POLE, TURN, Latitudes
+from asvgp.basis import Array, Grid, operator_gram, spline_pieces
+from asvgp.degrees import TURN, Latitudes
 from asvgp.kernels import AlongEarth, Component
 from asvgp.kernels.earth import meridian_tables
 from asvgp.model.joint_axis import JointAxis, folded_tails
 from asvgp.policies import FIELD
 
-_NODES = 12  # Gauss nodes on a cell of latitudes
+LAST_KNOT = 88.0  # [degrees] Of latitude: splines end here
+# [distance left to a pole] Width of cells near it. Rough processes (nu = 1) have slopes at all
+# scales there; of others, cells that are too narrow would only cost digits.
+_SHRINKING = 0.4
+_NODES = 32  # Gauss nodes on a cell of latitudes
 
 Jets = dict[tuple[int, int], Array]  # functions along a meridian with derivatives, by (a, power)
 
@@ -39,17 +42,43 @@ class LongitudeAxis(JointAxis):
         self, process: AlongEarth, grid: Grid, degree: int, level: int, powers: int, outer: int
     ):
         super().__init__(process, grid, degree, level, powers, 0 if grid.cyclic else outer)
-        if grid.cyclic:
-            self.count = self.cells
+        self.count = self.cells if self.closed else self.count
+
+    @property
+    def _room(self) -> float:
+        """Room beyond either end of the data, up to the other side of the Earth, in cells."""
+        return 0.5 * (TURN - (self.grid.upper - self.grid.lower)) / self.grid.spacing
+
+    def enough(self, outer: int) -> int:
+        """Return so many cells beyond the data, or as many as meet on the other side of the Earth.
+
+        Where splines go round, none is wider than it would be on open ground.
+        """
+        growing = np.cumsum(FIELD.joint_growth ** np.arange(1, outer + self.degree + 1))
+        if self.grid.cyclic or growing[-1] < self._room:
+            return outer
+        return int(np.searchsorted(growing, self._room)) + 1
+
+    @property
+    def closed(self) -> bool:
+        """True if the splines go round, on cells beyond the data that meet each other."""
+        natural = float(np.sum(FIELD.joint_growth ** np.arange(1, self.outer + self.degree + 1)))
+        met = natural >= self._room and self.outer > 0 and self.cells >= 2 * self.degree
+        return self.grid.cyclic or met
 
     @cached_property
     def knots(self) -> Array:
         """All knots in units of the spacing, the first of the data at zero."""
-        grid = self.grid
-        if grid.cyclic:
-            return np.arange(-self.degree, grid.cells + self.degree + 1.0)
-        room = 0.5 * (TURN - (grid.upper - grid.lower)) / grid.spacing
-        return limited_knots(grid.cells, self.outer + self.degree, room, room)
+        cells, k = self.grid.cells, self.degree
+        if not self.closed:
+            return limited_knots(cells, self.outer, k, (self._room, self._room))
+        turn = TURN / self.grid.spacing
+        low = np.cumsum(FIELD.joint_growth ** np.arange(1, self.outer + 1))
+        low *= self._room / low[-1] if len(low) else 1.0
+        knots = np.concatenate([-low[::-1], np.arange(cells + 1.0), cells + low])
+        around = np.arange(-k, len(knots) + k)  # the knots and some of the next turns
+        turns, place = np.divmod(around, len(knots) - 1)
+        return knots[:-1][place] + turn * turns
 
     @property
     def numbers(self) -> np.ndarray:
@@ -59,14 +88,15 @@ class LongitudeAxis(JointAxis):
     @cached_property
     def elements(self) -> Array:
         """Tables of K by powers of omega and cells, (powers, cells, k + 1, k + 1)."""
-        if not self.grid.cyclic:
+        if not self.closed:
             return super().elements
-        basis, gram = (
-            bspline_coefficients(self.degree),
-            operator_gram(self.process.alpha, self.degree),
-        )
-        block = np.stack([basis @ gram[a, a] @ basis.T for a in range(self.process.alpha + 1)])
-        return np.repeat(block[:, None], self.cells, axis=1)
+        k = self.degree
+        width, pieces = np.diff(self.knots)[k:-k], self._polynomials[k:-k]
+        gram, out = operator_gram(self.process.alpha, k), []
+        for a in range(self.process.alpha + 1):
+            block = pieces @ gram[a, a] @ pieces.transpose(0, 2, 1)
+            out.append(block * (width ** (1.0 - 2.0 * a))[:, None, None])
+        return np.stack(out)
 
     def rows(self, x: Array, order: int = 0) -> tuple[np.ndarray, Array]:
         """Return cells and weights (n, k + 1) on their functions of f, or of a derivative."""
@@ -74,14 +104,21 @@ class LongitudeAxis(JointAxis):
 
 
 class LatitudeAxis(JointAxis):
-    """Splines along a meridian, whose last knots are at the poles or before."""
+    """Splines along a meridian, which end before the poles."""
+
+    def limited(self, outer: int) -> bool:
+        """Return True if a pole leaves less room than so many cells beyond the data would take."""
+        room = (LAST_KNOT - max(self.grid.upper, -self.grid.lower)) / self.grid.spacing
+        natural = FIELD.joint_growth ** np.arange(1, outer + self.degree + 1)
+        return float(np.sum(natural)) > room
 
     @cached_property
     def knots(self) -> Array:
         """All knots in units of the spacing, the first of the data at zero."""
         grid = self.grid
-        rooms = (grid.lower + POLE) / grid.spacing, (POLE - grid.upper) / grid.spacing
-        return limited_knots(grid.cells, self.outer + self.degree, *rooms)
+        rooms = (grid.lower + LAST_KNOT) / grid.spacing, (LAST_KNOT - grid.upper) / grid.spacing
+        shrinking = _SHRINKING if self.process.alpha == 2 else 0.0
+        return limited_knots(grid.cells, self.outer, self.degree, rooms, shrinking)
 
     @cached_property
     def elements(self) -> Array:
@@ -124,31 +161,35 @@ def at_latitudes(process: Component | None, grids: dict) -> Component | None:
     return replace(process, lengthscale=length / near, reach=length / far)
 
 
-def limited_knots(cells: int, outer: int, before: float, after: float) -> Array:
-    """Return the knots 0, 1, ..., cells and ``outer`` more at both ends, within limited room.
+def limited_knots(
+    cells: int, outer: int, tails: int, rooms: tuple[float, float], shrinking: float = 0.0
+) -> Array:
+    """Return the knots 0, 1, ..., cells, ``outer`` more at both ends and those of the tails.
 
-    They are ever further apart, as much as the room allows; where cells of width one have none,
-    they share it evenly.
+    They are ever further apart. Where the room at an end is too small for that, cells share what is
+    left of it evenly, or take that share of it which they are ``shrinking`` by, if it is more.
 
     Examples
     --------
-    >>> limited_knots(2, 2, 9.0, 1.0).tolist()
+    >>> limited_knots(2, 1, 1, (9.0, 1.0)).tolist()
     [-3.75, -1.5, 0.0, 1.0, 2.0, 2.5, 3.0]
     """
-    low, high = _beyond(outer, before), _beyond(outer, after)
+    low, high = (_beyond(outer, tails, room, shrinking) for room in rooms)
     return np.concatenate([-low[::-1], np.arange(cells + 1), cells + high])
 
 
-def _beyond(count: int, room: float) -> Array:
+def _beyond(outer: int, tails: int, room: float, shrinking: float) -> Array:
     """Return distances of knots from the data, the last at most ``room``."""
-    powers = np.arange(1, count + 1)
-    if room <= count:
-        return powers * (room / count)
-    growth = FIELD.joint_growth
-    if np.sum(growth**powers) > room:
-        ends = 1.0, growth
-        growth = float(brentq(lambda g: np.sum(g**powers) - room, *ends))  # pyright: ignore
-    return np.minimum(np.cumsum(growth**powers), room)
+    growing = np.cumsum(FIELD.joint_growth ** np.arange(1, outer + tails + 1))
+    if growing[-1] <= room:
+        return growing
+    knots, width = [0.0], 1.0
+    for left in range(outer + tails, tails, -1):
+        share = max(shrinking, 1.0 / left) * (room - knots[-1])
+        width = min(FIELD.joint_growth * width, share)
+        knots.append(knots[-1] + width)
+    rest = (room - knots[-1]) * np.arange(1, tails + 1) / tails
+    return np.concatenate([knots[1:], knots[-1] + rest])
 
 
 @lru_cache(maxsize=64)

@@ -29,6 +29,7 @@ from asvgp.model.grid_roots import root_factor
 from asvgp.model.grid_tables import GridTables, interleave
 from asvgp.model.levels import marginal_moments, rounding_error
 from asvgp.model.plan import Plan
+from asvgp.model.poles import UpdatedFactor
 from asvgp.policies import FIELD
 from asvgp.statistics import Statistics
 
@@ -192,7 +193,13 @@ class GridEngine:
         effects = len(columns) - self.plan.effects
         product = self.effects_prior @ columns[effects:]
         of_columns[effects:] += product
-        return applied, form + np.sum(columns[effects:] * product, axis=0)
+        form += np.sum(columns[effects:] * product, axis=0)
+        if prior.update is not None:
+            V, S, _ = prior.update
+            inner = V.T @ mean
+            applied -= V @ (S @ inner)
+            form -= np.sum(inner * (S @ inner), axis=0)
+        return applied, form
 
     def _factor(self, prior: GridPrior, noise: float) -> Factor:
         columns = self.column_stiffness(prior)
@@ -210,7 +217,11 @@ class GridEngine:
                 out[0, -len(columns) :, -len(columns) :] += columns
             return out
 
-        return self.device.factor(self.tables.tree, elements, self.tables.on_disk)
+        factor = self.device.factor(self.tables.tree, elements, self.tables.on_disk)
+        if prior.update is None:
+            return factor
+        V, S, _ = prior.update
+        return UpdatedFactor(factor, V, S, self.tables.tree.leaf_index, self.device)
 
     def column_stiffness(self, prior: GridPrior) -> Array:
         """Return K of the global columns, (columns, columns)."""
@@ -289,16 +300,29 @@ class GridFactored(CoefficientFactored["GridEngine", GridPrior]):
         engine, prior, sums = self.engine, self.prior, self._inverse_sums
         plan, outputs, first = engine.plan, engine.outputs, len(prior.terms)
         terms, columns = engine.tables.split(self.mean)
-        freedoms, out = sums.data / self.noise, {}
+        freedoms, out, solved = sums.data / self.noise, {}, self._solved_update()
         main = zip(
-            plan.terms, prior.terms, terms, sums.terms, sums.tables, freedoms[:first], strict=True
+            *(plan.terms, prior.terms, terms, sums.terms, sums.tables, freedoms[:first], solved),
+            strict=True,
         )
-        for number, part, mean, inverse, tables, freedom in main:
-            out[number] = part.forms(mean, inverse, tables, outputs, float(freedom))
+        for number, part, mean, inverse, tables, freedom, updated in main:
+            out[number] = part.forms(mean, inverse, tables, outputs, float(freedom), updated)
         for number, part, where in zip(plan.smooths, prior.smooths, prior.columns, strict=True):
             inverse = [part.windows(sums.columns[where, where])]
             freedom = float(freedoms[first:][where].sum())
             out[number] = part.forms(columns[where], inverse, np.empty(0), outputs, freedom)
+        return out
+
+    def _solved_update(self) -> list[Array | None]:
+        """Return P^-1 V of every term, where K is updated for the poles."""
+        prior = self.prior
+        if prior.update is None:
+            return [None] * len(prior.terms)
+        V, _, places = prior.update
+        solved, out, first = self.solve(V), [], 0
+        for term, columns in zip(prior.terms, places, strict=True):
+            out.append(solved[first : first + term.size, columns])
+            first += term.size
         return out
 
     @property

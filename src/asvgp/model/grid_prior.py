@@ -25,6 +25,7 @@ from asvgp.model.elements import permute
 from asvgp.model.grid_tables import GridTables
 from asvgp.model.joint import JointPrior, apply_along
 from asvgp.model.plan import Plan
+from asvgp.model.poles import Poles
 
 Window = tuple[Array, Array]  # a form summed over the cells of a spline, and at its first cell
 
@@ -119,6 +120,21 @@ class ComponentPrior:
                 values = unit.apply(values, places)
         return values
 
+    @property
+    def poles(self) -> Poles | None:
+        """The update of K for the poles of the Earth, if there is one."""
+        unit = self.units[0] if self.units else None
+        return unit.poles if isinstance(unit, JointPrior) else None
+
+    def by_unit(self, values: Array, back: bool = False) -> Array:
+        """Reorder functions (n, columns) from the inputs' order to that of the first unit."""
+        places = self.places[0]
+        order = np.argsort(places) if back else np.argsort(np.argsort(places))
+        counts = [axis.count for d, axis in enumerate(self.axes) if d in places]
+        counts = [counts[i] for i in np.argsort(np.argsort(places))] if back else counts
+        tensor = values.reshape(*counts, -1)
+        return tensor.transpose(*order, len(counts)).reshape(values.shape)
+
     def forms(
         self,
         mean: Array,
@@ -126,6 +142,7 @@ class ComponentPrior:
         tables: Array,
         outputs: int,
         freedom: float,
+        solved: Array | None = None,
     ) -> TermForms:
         """Return the forms of K with P^-1 and with the mean.
 
@@ -134,7 +151,7 @@ class ComponentPrior:
         ``freedom`` is the trace of P^-1 G over the noise, which leaves the number of functions
         less that for the trace of P^-1 K: a sum of P^-1 against K has fewer digits, and so have
         sums against derivatives of K. What is wrong with the former is wrong with the part of the
-        latter that is proportional to it.
+        latter that is proportional to it. ``solved`` is P^-1 V, where K is updated for the poles.
         """
         scale, trace = 1.0 / self.variance, self.size - freedom
         energy = defect = 0.0
@@ -147,6 +164,11 @@ class ComponentPrior:
                 of_mean = unit.table_forms(rooted, applied, places)
                 own, d_own = unit.form(of_inverse), unit.combined(of_inverse)
                 along, d_along = unit.form(of_mean), unit.combined(of_mean)
+                if unit.poles is not None and solved is not None:
+                    flat = self.by_unit(mean.reshape(self.size, -1))
+                    more = unit.poles.forms(flat, self.by_unit(solved))
+                    own, along = own + more.trace, along + more.energy
+                    d_own, d_along = d_own + more.d_trace, d_along + more.d_energy
             else:
                 (d,) = places
                 window = inverse[d]
@@ -295,6 +317,24 @@ class GridPrior:
         """``log|K|`` of all components; effects are not included."""
         return sum(part.log_det for part in (*self.terms, *self.smooths))
 
+    @cached_property
+    def update(self) -> tuple[Array, Array, list[slice]] | None:
+        """V and S of ``P - V S V'``, and the columns of every term; None without poles."""
+        found = [term.poles for term in self.terms]
+        if not any(found):
+            return None
+        counts = [poles.update[0].shape[1] if poles else 0 for poles in found]
+        edges = np.cumsum([0, *counts]).tolist()
+        V = np.zeros((sum(term.size for term in self.terms) + self.plan.columns, edges[-1]))
+        S, places, first = np.zeros((edges[-1], edges[-1])), [], 0
+        for term, poles, ends in zip(self.terms, found, pairwise(edges), strict=True):
+            places.append(slice(*ends))
+            if poles is not None:
+                V[first : first + term.size, slice(*ends)] = term.by_unit(poles.update[0], True)
+                S[slice(*ends), slice(*ends)] = poles.update[1] / term.variance
+            first += term.size
+        return V, S, places
+
     @property
     def defect(self) -> float:
         """About the error of `log_det`; a K that cannot be eliminated is its term's failure."""
@@ -331,7 +371,8 @@ def _term(
     places: list[tuple[int, ...]] = []
     for i, factor in enumerate(component.factors):
         if isinstance(factor, JointMatern):
-            units.append(JointPrior(factor, tables.joint[number][i]))
+            alone = len(component.factors) == 1
+            units.append(JointPrior(factor, tables.joint[number][i], alone))
             places.append(tuple(inputs.index(column) for column in factor.dim or ()))
         else:
             places.append((inputs.index(factor.dim),))

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from asvgp.basis import Array, rescaling
-from asvgp.kernels import JointMatern
+from asvgp.kernels import EarthMatern, JointMatern
 from asvgp.linalg.cells.polynomial import bilinear
 from asvgp.linalg.multifrontal import Tree
 from asvgp.linalg.multifrontal.sandwich import selected_sandwich
@@ -24,6 +24,7 @@ from asvgp.model.devices import Device, DeviceArray, Factor, log_det_error, prob
 from asvgp.model.elements import Leaves, outer
 from asvgp.model.joint_axis import JointAxis, own_tree
 from asvgp.model.joint_share import missed_shares
+from asvgp.model.poles import Poles
 from asvgp.runtime.parallel import one_blas_thread
 
 
@@ -98,11 +99,13 @@ class JointTables:
 class JointPrior:
     """K of a joint kernel of variance one, with the interface of an axis where there is one."""
 
-    def __init__(self, process: JointMatern, tables: JointTables):
+    def __init__(self, process: JointMatern, tables: JointTables, whole: bool = False):
         self.process, self.tables = process, tables
         self.axes, self.count = tables.axes, tables.size
         spacings = [axis.grid.spacing for axis in tables.axes]
         self.coefficients, self.d_coefficients = process.stencil(spacings)
+        # What splines leave out at the poles of the Earth; not of a factor of a product
+        self.poles = Poles(self, process) if whole and isinstance(process, EarthMatern) else None
 
     @cached_property
     def factor(self) -> Factor:
@@ -116,7 +119,7 @@ class JointPrior:
     @property
     def log_det(self) -> float:
         """``log|K|``."""
-        return self.factor.log_det
+        return self.factor.log_det + (self.poles.log_det if self.poles else 0.0)
 
     @cached_property
     def defect(self) -> float:
@@ -149,7 +152,8 @@ class JointPrior:
     @cached_property
     def d_log_det(self) -> Array:
         """Derivatives of ``log|K|``."""
-        return self.combined(self._forms(self._inverse))
+        slopes = self.combined(self._forms(self._inverse))
+        return slopes + (self.poles.d_log_det if self.poles else 0.0)
 
     def form(self, forms: Array) -> float:
         """Return the sum of forms of the tables that is K's."""
@@ -185,7 +189,7 @@ class JointPrior:
             stop = min(start + step, count)
             part = leaves.polynomials(self._inverse[start:stop], start, stop, (0, 0))
             leaves.paste(part, start, stop, powers, out)
-        return out
+        return out + device.move(self.poles.squares()) if self.poles else out
 
     @cached_property
     def variance_polynomials(self) -> Array:
@@ -219,8 +223,10 @@ class JointPrior:
 
     def share_on_equal_cells(self) -> tuple[float, Array]:
         """Return the share of the variance that is missed amid the data, and its derivatives."""
-        spacings = tuple(axis.grid.spacing for axis in self.axes)
-        return missed_shares(self.process, spacings, tuple(axis.degree for axis in self.axes))
+        process, spacings = self.process, tuple(axis.grid.spacing for axis in self.axes)
+        if isinstance(process, EarthMatern):  # as at the equator, where cells are widest
+            process = JointMatern(nu=process.nu, lengthscale=process.lengthscale, dim=process.dim)
+        return missed_shares(process, spacings, tuple(axis.degree for axis in self.axes))
 
     def trace(self, moments: DeviceArray, derivatives: bool = True) -> tuple[float, Array]:
         """Return ``tr(K^-1 G)`` of interleaved moments over the inputs, and its derivatives."""
@@ -237,15 +243,17 @@ class JointPrior:
         stiffness = tables.elements(device.move(self.coefficients), 0, len(tables.tree.leaves))
         inverse, between = selected_sandwich(tables.tree, stiffness, gram, device.move)
         self.__dict__.setdefault("_inverse", inverse)  # found on the way
-        value = float((self._squares * own).sum())
-        return value, -self.combined(self._forms(between))
+        value, slopes = float((self._squares * own).sum()), -self.combined(self._forms(between))
+        if self.poles:
+            slopes = slopes + float((device.move(self.poles.squares(derivative=True)) * own).sum())
+        return value, slopes
 
     # ------------------------------------------------------------ with coefficients
 
     def _products(
         self, tensor: DeviceArray, axes: Sequence[int], powers: tuple[int, ...] = ()
     ) -> Iterator[tuple[tuple[int, ...], DeviceArray]]:
-        """Yield every power that K has, and the tables' product applied to axes of a tensor."""
+        """Yield what `products` does, on the device."""
         done = len(powers)
         if done == len(axes):
             yield powers, tensor
@@ -254,6 +262,12 @@ class JointPrior:
             if self.coefficients[(*powers, power)].any():
                 applied = apply_along(matrix, tensor, axes[done])
                 yield from self._products(applied, axes, (*powers, power))
+
+    def products(self, tensor: Array, axes: Sequence[int]) -> Iterator[tuple[tuple, Array]]:
+        """Yield every power that K has, and the tables' product applied to axes of a tensor."""
+        device = self.tables.device
+        for powers, value in self._products(device.move(tensor), axes):
+            yield powers, device.back(value)
 
     def table_forms(self, left: Array, right: Array, axes: Sequence[int]) -> Array:
         """Return ``left' (product of tables) right`` of all tables along axes of tensors."""
@@ -274,7 +288,8 @@ class JointPrior:
     def solve(self, right: Array) -> Array:
         """Return ``K^-1`` times right-hand sides, (count, n)."""
         device = self.tables.device
-        return device.back(self.factor.solve(device.move(np.ascontiguousarray(right))))
+        solved = device.back(self.factor.solve(device.move(np.ascontiguousarray(right))))
+        return solved + self.poles.solve(right) if self.poles else solved
 
     def captured(self, rows: Sequence[tuple[np.ndarray, Array]]) -> Array:
         """Return ``phi' K^-1 phi`` of products of rows, (n,).
@@ -291,7 +306,7 @@ class JointPrior:
         index, weights = map(np.ascontiguousarray, outer(parts, shapes))
         out, leaf = np.empty(len(index)), tree.leaf_numbers[tuple(intervals)]
         bilinear(self._host_inverse, leaf, index, weights, index, weights, out)
-        return out
+        return out + self.poles.captured(rows) if self.poles else out
 
     @cached_property
     def _host_inverse(self) -> Array:

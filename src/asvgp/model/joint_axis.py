@@ -189,7 +189,7 @@ def folded_tails(block: Array, k: int) -> Array:
 def own_tree(axes: Sequence[JointAxis]) -> Tree:
     """Return the symbolic elimination of K alone, on the cells of its splines."""
     beyond = tuple(axis.outer for axis in axes)
-    circles = tuple(d for d, axis in enumerate(axes) if axis.grid.cyclic)
+    circles = tuple(d for d, axis in enumerate(axes) if axis.closed)
     levels = (0,) * len(axes)
     space = Space(tuple(axis.degree for axis in axes), levels, circles, beyond, beyond)
     return symbolic(tuple(axis.cells for axis in axes), (space,))

@@ -126,13 +126,12 @@ class Plan:
 
     def spaces(self, kernel: Kernel) -> tuple[Space, ...]:
         """Return the terms' functions as the elimination sees them."""
-        circles = tuple(d for d, grid in enumerate(self.grids) if grid.cyclic)
         padded = {"pads": self.pads} if any(self.pads) else {}
         return tuple(
             Space(
                 tuple(None if axis.process is None else axis.degree for axis in axes),
                 tuple(axis.level for axis in axes),
-                circles,
+                tuple(d for d, axis in enumerate(axes) if axis.closed),
                 **padded,
                 outer=tuple(axis.outer for axis in axes) if padded else (),
             )

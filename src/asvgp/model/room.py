@@ -7,6 +7,7 @@ from math import ceil, log
 
 from asvgp.kernels import EarthMatern, Kernel
 from asvgp.kernels.algebra import renamed
+from asvgp.model.earth_axis import LatitudeAxis, LongitudeAxis
 from asvgp.model.grid_prior import GridPrior
 from asvgp.model.joint import JointPrior
 from asvgp.model.joint_axis import JointAxis
@@ -45,6 +46,10 @@ def with_room(plan: Plan, kernel: Kernel, times: float = 1.0, least: float = 0.0
             length = max(times * max(process.reach, process.lengthscale), least * span)
             decay = length * process.decay / process.lengthscale
             outer.append(cells_beyond(decay / axis.grid.spacing))
+            if isinstance(axis, LongitudeAxis):
+                outer[-1] = axis.enough(outer[-1])
+            if isinstance(axis, LatitudeAxis) and axis.limited(outer[-1]):
+                outer[-1] += FIELD.pole_cells
         beyond.append(tuple(outer))
     if not any(map(any, beyond)):
         return plan
@@ -74,10 +79,10 @@ def little_room(prior: GridPrior) -> list[str]:
                 missed = f"{edge:.2g} of its variance at the edges and {amid:.2g} on average"
                 if isinstance(unit.process, EarthMatern):
                     notes.append(
-                        f"term {number + 1} ({label}) reaches a pole, where its splines come to an "
-                        f"end: they miss {missed}, so that standard deviations near that pole are "
-                        "too wide. Leave out what is nearer to it than a lengthscale, or project "
-                        "the places to a plane and take a kernel without coordinates"
+                        f"term {number + 1} ({label}) reaches past the data, towards a pole, "
+                        f"further than its splines: they miss {missed}, so that standard deviations "
+                        "at that edge are too wide. Fit again with kernel=kernel_, or with more "
+                        "basis functions"
                     )
                     continue
                 notes.append(

@@ -123,8 +123,8 @@ def check_poles(x: Any, ends: Ends, name: str) -> None:
     wrong = np.abs(x) > most
     where = in_rows(wrong) if wrong.any() else f"the domain ({ends[0]:g}, {ends[1]:g})"
     raise ValueError(
-        f"{name} holds latitudes beyond {most:g} degrees in {where}: at the poles splines along "
-        "longitude and latitude come to an end. Leave them out, or project the places around a "
+        f"{name} holds latitudes beyond {most:g} degrees in {where}: splines along longitude and "
+        "latitude end before the poles. Leave these places out, or project the surroundings of the "
         "pole to a plane and take a kernel without coordinates."
     )
 

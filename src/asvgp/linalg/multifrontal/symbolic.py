@@ -189,7 +189,8 @@ def _within_circles(leaf: tuple[int, ...], lines: list[tuple[Line, ...]]) -> tup
     for line, d in ((line, d) for component in lines for d, line in enumerate(component)):
         if line.cyclic:
             sizes[d] = min(sizes[d], line.cells // 2)
-            if line.cells % line.width or line.count < max(2 * line.degree, 2):
+            whole = line.pad or line.cells % line.width == 0  # with cells of no data, any number
+            if not whole or line.count < max(2 * line.degree, 2):
                 raise ValueError(
                     f"{line.cells} cells around a circle, {line.width} to a spline's, are too few "
                     f"or do not divide evenly: degree {line.degree} needs "
