@@ -91,8 +91,8 @@ class Matern(Component, metaclass=MaternFamily):
         The two inputs are longitude and latitude in degrees, in this order, and the kernel is one
         of the great-circle distance on the sphere: the lengthscale, at most 90, is in degrees of
         arc (111 km each). Longitudes a turn apart are the same; where data span more than half a
-        turn, the map closes around the Earth. Data may be at latitudes up to 86 degrees. Splines end
-        at 88: there and at the poles predictions are those of the prior.
+        turn, the map closes around the Earth. Data may be at latitudes up to 86 degrees. Splines
+        end at 88: from there to the poles predictions are those of the prior.
     fixed, bounds
         As in `Matern12`. Lengthscales by input are called ``"lengthscale[lon]"``.
 

@@ -24,7 +24,7 @@ from asvgp.model.devices import Device, DeviceArray, Factor, log_det_error, prob
 from asvgp.model.elements import Leaves, outer
 from asvgp.model.joint_axis import JointAxis, own_tree
 from asvgp.model.joint_share import missed_shares
-from asvgp.model.poles import Poles
+from asvgp.model.poles import Poles, near_rings
 from asvgp.runtime.parallel import one_blas_thread
 
 
@@ -105,7 +105,13 @@ class JointPrior:
         spacings = [axis.grid.spacing for axis in tables.axes]
         self.coefficients, self.d_coefficients = process.stencil(spacings)
         # What splines leave out at the poles of the Earth; not of a factor of a product
-        self.poles = Poles(self, process) if whole and isinstance(process, EarthMatern) else None
+        self.poles = None
+        if (
+            whole
+            and isinstance(process, EarthMatern)
+            and len(near_rings(process, tables.axes[1].grid))
+        ):
+            self.poles = Poles(self, process)
 
     @cached_property
     def factor(self) -> Factor:

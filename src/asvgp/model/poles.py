@@ -21,7 +21,7 @@ from math import pi
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.linalg import block_diag
+from scipy.linalg import block_diag, solve
 
 from asvgp.basis import Array, Grid
 from asvgp.degrees import POLE, distances
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _STEP = 1e-4  # of log lengthscale, in differences
 _RING = POLE - LAST_KNOT  # [degrees] Distance of rings from their pole: all splines end there
 _WAVES = ((0, np.cos), (1, np.cos), (1, np.sin))
+_UNNOTICED = 1e-6  # [correlation] Between a ring and the data: the ring need not be told of
 _PLACES = 32, 512  # on a ring: seen from the cells of splines, and from the ring itself
 
 
@@ -62,9 +63,10 @@ class Poles:
         found = [_sites(type(a), a.grid, a.degree, a.outer, alpha) for a in axes]
         (lon, to_lon), (lat, to_lat) = found
         self.wave = to_lon @ np.stack([turn(m * np.radians(lon)) for m, turn in _WAVES], axis=1)
-        self.of_column = np.repeat(np.arange(len(_WAVES)), 2)
+        rings = near_rings(process, self.lat.grid)
+        self.of_column = np.repeat(np.arange(len(_WAVES)), len(rings))
         values = [
-            _functionals(lat, to_lat, process.decay * np.exp(step), alpha)
+            _functionals(rings, lat, to_lat, process.decay * np.exp(step), alpha)
             for step in (0.0, _STEP, -_STEP)
         ]
         # Coefficients along the meridian, (functions, columns), and the functionals' covariance
@@ -170,27 +172,36 @@ def _product(left: Array, middle: Array, right: Array) -> Array:
     return out
 
 
-def _functionals(sites: Array, fit: Array, s: float, alpha: int) -> tuple[Array, Array]:
+def near_rings(process: EarthMatern, grid: Grid) -> Array:
+    """Return the latitudes of those rings around the poles that data on a grid know of."""
+    rings, edges = np.array([POLE - _RING, _RING - POLE]), np.array([grid.upper, grid.lower])
+    known = correlations(np.radians(np.abs(rings - edges)), process.decay, process.alpha)
+    return rings[known > _UNNOTICED]
+
+
+def _functionals(
+    rings: Array, sites: Array, fit: Array, s: float, alpha: int
+) -> tuple[Array, Array]:
     """Return coefficients along the meridian of covariances with functionals, and theirs.
 
-    The two columns of a wave are those of the two poles.
+    The columns of a wave are those of the rings.
     """
-    rings = np.array([POLE - _RING, _RING - POLE])
 
-    def seen(lat: Array, m: int, count: int) -> Array:
+    def seen(lat: Array, count: int) -> Array:
+        """Return means over the rings of k times 1 and cos(lon), (2, places, rings)."""
         turn = np.arange(count) * (2.0 * pi / count)
         here = np.stack([np.zeros(len(lat)), lat], axis=1)[:, None]
+        waves = np.stack([np.ones(count), np.cos(turn)], axis=1) / count
         out = []
         for ring in rings:
             places = np.stack([np.degrees(turn), np.full(count, ring)], axis=1)
-            values = correlations(distances(here, places), s, alpha)
-            out.append(values @ np.cos(m * turn) / count)
-        return np.stack(out, axis=1)
+            out.append(correlations(distances(here, places), s, alpha) @ waves)
+        return np.stack(out).transpose(2, 1, 0)
 
-    along = [fit @ seen(sites, m, _PLACES[0]) for m, _ in _WAVES]
-    inner = [seen(rings, m, _PLACES[1]) * (0.5 if m else 1.0) for m, _ in _WAVES]
-    whole = block_diag(*(0.5 * (each + each.T) for each in inner))
-    return np.concatenate(along, axis=1), np.asarray(whole)
+    outside, inside = seen(sites, _PLACES[0]), seen(rings, _PLACES[1])
+    inside = 0.5 * (inside + inside.transpose(0, 2, 1)) * np.array([1.0, 0.5])[:, None, None]
+    along = [fit @ outside[m] for m, _ in _WAVES]
+    return np.concatenate(along, axis=1), np.asarray(block_diag(*(inside[m] for m, _ in _WAVES)))
 
 
 @lru_cache(maxsize=64)
@@ -206,7 +217,7 @@ def _sites(
     first, weights = axis.rows(x)
     design = np.zeros((len(x), axis.count))
     np.put_along_axis(design, axis.numbers[first], weights, axis=1)
-    return x, np.linalg.pinv(design)
+    return x, solve(design.T @ design, design.T, assume_a="pos")
 
 
 class UpdatedFactor:
@@ -225,9 +236,9 @@ class UpdatedFactor:
         self.log_det = factor.log_det + float(log_det)
         self._core = device.move(core)
         # T with (1 + Y T Y')**2 = 1 + Y core Y', where Y' Y is ``inner``
-        root, inverse = _roots(inner)
-        middle = _roots(np.eye(len(S)) + root @ core @ root)[0] - np.eye(len(S))
-        self._half = device.move(inverse @ middle @ inverse)
+        half, one = _root(core), np.eye(len(S))
+        between = one + _root(one + half @ inner @ half)
+        self._half = device.move(half @ np.linalg.solve(between, half))
         padded = np.concatenate([solved, np.zeros((1, solved.shape[1]))])
         self._rows = device.move(padded)
         self._index = device.move(
@@ -258,8 +269,7 @@ class UpdatedFactor:
         self.factor.selected_inverse(updated)
 
 
-def _roots(matrix: Array) -> tuple[Array, Array]:
-    """Return the symmetric root of a matrix and its inverse."""
+def _root(matrix: Array) -> Array:
+    """Return the symmetric root of a matrix."""
     values, vectors = np.linalg.eigh(matrix)
-    values = np.sqrt(np.maximum(values, 1e-300))
-    return (vectors * values) @ vectors.T, (vectors / values) @ vectors.T
+    return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T

@@ -80,9 +80,9 @@ def little_room(prior: GridPrior) -> list[str]:
                 if isinstance(unit.process, EarthMatern):
                     notes.append(
                         f"term {number + 1} ({label}) reaches past the data, towards a pole, "
-                        f"further than its splines: they miss {missed}, so that standard deviations "
-                        "at that edge are too wide. Fit again with kernel=kernel_, or with more "
-                        "basis functions"
+                        f"further than its splines: they miss {missed}, so that standard "
+                        "deviations at that edge are too wide. Fit again with kernel=kernel_, or "
+                        "with more basis functions"
                     )
                     continue
                 notes.append(
