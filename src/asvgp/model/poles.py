@@ -120,7 +120,10 @@ class Poles:
         d_energy = 2.0 * np.sum((d_V.T @ mean) * (S @ of_mean))
         d_energy += np.sum(of_mean * (d_S @ of_mean))
         return PoleForms(
-            -float(np.sum(S * between)), -float(np.sum(of_mean * (S @ of_mean))), -d_trace, -d_energy
+            -float(np.sum(S * between)),
+            -float(np.sum(of_mean * (S @ of_mean))),
+            -d_trace,
+            -d_energy,
         )
 
     # ------------------------------------------------------------ on cells and at points
