@@ -173,6 +173,9 @@ class FieldPolicy:
     # without it a long lengthscale with a huge variance fits as well. Measured: benchmarks/gaps.py,
     # table in docs/fields.md (the whole of it, not this number alone)
     missed_price: float = 0.3
+    # [hyperparameter] Where a sample of the rows has told those of the kernel, training goes no
+    # further, and missed variance has no price, whose gradient takes as long as four bounds.
+    near_ratio: float = 4.0
     least_noise: float = 1e-8  # [mean square of y] Lower limit of the noise.
     most_noise: float = 1e2  # [mean square of y] Upper limit of the noise.
     unknown_noise: float = 0.2  # [mean square of y] Start of the noise if cells do not tell.
@@ -412,6 +415,42 @@ class DefaultPolicy:
 
 
 @dataclass(frozen=True)
+class SamplePolicy:
+    """Small dense Gaussian processes on a sample of a field, which choose its default model."""
+
+    fewest_rows: int = 8  # [rows] With fewer there is nothing to choose by.
+    # [rows] Up to these all are one set. A bound then takes as long as one of several small sets.
+    whole_rows: int = 350
+    # [rows] Of a set. On a lattice, neighbours are 10 x 11 of them. Measured: 9 sets, two terms: 20
+    # ms per evidence with its gradient
+    set_rows: int = 112
+    learnt_sets: int = 3  # [sets] Of neighbours, of rows in a part and of rows anywhere, each.
+    judged_sets: int = 6  # [sets] The same, of other rows, to judge what was learnt.
+    most_seen: int = 20_000  # [rows] From which the distance of neighbours is estimated.
+    iterations: int = 40  # [iterations] Of L-BFGS for one model.
+    tolerance: float = 2e-5  # [evidence] A step that gains less, relatively, is the last.
+    shortest: float = 0.5  # [distance of neighbours] Shortest length.
+    longest: float = 3.0  # [range] Longest: what is longer is a plane.
+    variances: tuple[float, float] = (1e-4, 1e2)  # [variance of y] Of a term.
+    noises: tuple[float, float] = (1e-6, 2.0)  # [variance of y] Of the noise.
+    start_lengths: tuple[float, ...] = (0.02, 0.06, 0.2, 0.6)  # [range] Starts of one term.
+    start_noises: tuple[float, ...] = (0.003, 0.1, 0.5)  # [variance of y] The same of the noise.
+    # [length of one term] The long and the short one of two to start with.
+    start_pairs: tuple[tuple[float, float], ...] = ((1.5, 0.3), (4.0, 0.5), (8.0, 1.0))
+    start_shares: tuple[float, ...] = (0.3, 0.7)  # [variance of one term] Of the long one of two.
+    # [variance of the term, (h / lengthscale)**(2 nu)] Missed by splines of the default degree.
+    # Measured: docs/fields.md, A distance in place of a product: 0.17 for nu = 1, 0.3 for nu = 2
+    missed: float = 0.2
+    widest_cell: float = 0.3  # [lengthscale] Of the shortest term, under the evidence.
+    # [nats per datum] An iteration on all rows that gains less is the last: the start is near.
+    unnoticed_gain: float = 3e-5
+    # [limits of `FIELD`] Cells are kept below their numbers per place and per datum.
+    places_share: float = 0.95
+    elbo_loss: float = 0.02  # [nats per datum] The lower bound is trained on if it loses less,
+    elbo_functions: int = 3_000  # [functions] with so many functions: more take too long.
+
+
+@dataclass(frozen=True)
 class TransformPolicy:
     """The transform of y that is chosen with "auto", and integrals of transformed y."""
 
@@ -441,6 +480,7 @@ MEMORY = MemoryPolicy()
 VERDICT = VerdictPolicy()
 SERIES = SeriesPolicy()
 DEFAULT = DefaultPolicy()
+SAMPLE = SamplePolicy()
 TRANSFORM = TransformPolicy()
 SAVING = SavingPolicy()
 

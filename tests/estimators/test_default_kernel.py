@@ -214,7 +214,7 @@ def test_seasons_are_found_however_data_come(settings, rows):
         ({"degree": 3}, {}, "num_basis, degree or width"),
         ({}, {"width": 1.0}, "num_basis, degree or width"),
         ({}, {"y": RNG(0).standard_normal(200)}, "no period found"),
-        ({"num_basis": 8}, {"X": RNG(0).uniform(size=(200, 2))}, "several inputs"),
+        ({"num_basis": 8}, {"X": RNG(0).uniform(size=(200, 4))}, "several inputs"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:The automatic resolution stopped")  # of a short lengthscale

@@ -80,7 +80,10 @@ class KernelOption(click.Option):
 )
 @click.option("--fixed", is_flag=True, help="Keep all hyperparameters as they are given.")
 @click.option(
-    "--objective", type=click.Choice(["elbo", "evidence"]), default="elbo", show_default=True
+    "--objective",
+    type=click.Choice(["auto", "elbo", "evidence"]),
+    default="auto",
+    show_default=True,
 )
 @click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
 @click.option(

@@ -40,12 +40,13 @@ class Settings:
     noise_variance: float | None = None  # None where its start is chosen from the data
     domain: tuple[Any, ...] | None = None  # as given: its ends may be numbers or times
     degree: int | None = None  # None for the default of every kernel
-    objective: str = "elbo"  # or "evidence"
+    objective: str = "auto"  # or "elbo", "evidence"
     optimizer: LBFGS | None = field(default_factory=LBFGS)  # None: hyperparameters stay as given
     device: str = "cpu"
     progress: str | bool = "auto"
     memory_limit: float | None = None  # in bytes
     transforms: tuple[Transform, ...] = (IDENTITY,)  # of y; several to choose from
+    spacing: tuple[float, ...] = ()  # of the finest automatic cells, where a choice has told it
 
     @classmethod
     def parse(
@@ -56,7 +57,7 @@ class Settings:
         noise_variance: Any = "auto",
         domain: Any = None,
         degree: Any = None,
-        objective: Any = "elbo",
+        objective: Any = "auto",
         optimizer: Any = "lbfgs",
         device: Any = "cpu",
         progress: Any = "auto",
@@ -66,8 +67,8 @@ class Settings:
         """Check the arguments before any work begins, and return them as settings."""
         if kernel is not None:
             _check_kernel(kernel)
-        if objective not in ("elbo", "evidence"):
-            raise ValueError(f"objective must be 'elbo' or 'evidence', got {objective!r}.")
+        if objective not in ("auto", "elbo", "evidence"):
+            raise ValueError(f"objective must be 'auto', 'elbo' or 'evidence', got {objective!r}.")
         if not (optimizer is None or optimizer == "lbfgs" or isinstance(optimizer, LBFGS)):
             raise ValueError(f"optimizer must be 'lbfgs', LBFGS(...) or None, got {optimizer!r}.")
         if not (degree is None or _is_integer(degree)):
@@ -100,10 +101,10 @@ class Settings:
         settings.degrees(Matern32() if kernel is None else kernel)  # by default, with a degree
         return settings
 
-    def with_kernel(self, kernel: Kernel) -> Settings:
-        """Return the settings with a kernel in place of none."""
+    def with_kernel(self, kernel: Kernel, spacing: tuple[float, ...] = ()) -> Settings:
+        """Return the settings with a kernel in place of none, and with its finest cells."""
         self.degrees(kernel)
-        return replace(self, kernel=kernel)
+        return replace(self, kernel=kernel, spacing=spacing)
 
     @property
     def chosen(self) -> Kernel:

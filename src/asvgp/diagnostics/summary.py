@@ -205,7 +205,7 @@ def summary(gp) -> Summary:
     return Summary(
         kernel=repr(kernel),
         components=tuple(_kind(component) for component in kernel.components),
-        objective=gp.objective,
+        objective=gp.objective_,
         observations=stats.count,
         missing=stats.missing,
         outputs=len(stats.squares),
@@ -241,6 +241,8 @@ def _kernel_choice(gp) -> str:
         waves = [p for p in gp.kernel_.components if isinstance(p, SHO) and not p.fixed]
         found += "".join(f", and a wave of period {worded(wave.period)}" for wave in waves)
         return found + _trend(gp)
+    if choice := gp._fit_data().kernel_choice:
+        return choice
     if gp.n_features_in_ > 1:
         return "the default without seasons (for several inputs)"
     if gp.num_basis != "auto" or gp.degree is not None or gp.stats_.averaged:
@@ -271,10 +273,10 @@ _DIAGNOSES: WeakKeyDictionary[object, dict[tuple, _Diagnosis]] = WeakKeyDictiona
 def _diagnosis(gp, given: bool, known: bool) -> _Diagnosis:
     """Return facts and standard errors of a fitted model."""
     kernel, posterior, at_bounds = gp.kernel_, gp.posterior_, gp.optimization_.at_bounds
-    settings = (gp.objective, given, known)  # these may be set after the fit
+    settings = (gp.objective_, given, known)  # these may be set after the fit
     diagnoses = _DIAGNOSES.setdefault(posterior, {})
     if settings not in diagnoses:
-        facts = gp._fit_data().structure.facts(posterior, gp.objective, gp.stats_)
+        facts = gp._fit_data().structure.facts(posterior, gp.objective_, gp.stats_)
         free = [name not in kernel.fixed and not given for name in kernel.parameters]
         free += [not given and not known] * len(posterior.likelihood.parameters)
         inside = dict(zip(kernel.parameters, posterior.kernel.parameters, strict=True))
@@ -283,7 +285,7 @@ def _diagnosis(gp, given: bool, known: bool) -> _Diagnosis:
             posterior.likelihood,
             posterior.stats,
             facts.degrees,
-            gp.objective,
+            gp.objective_,
             free,
             [inside.get(name, name) for name in at_bounds],
             facts.bound,

@@ -44,6 +44,12 @@ class AttributesMixin(ABC):
         return data.structure.labelled(self._fitted().kernel)
 
     @property
+    def objective_(self) -> str:
+        """The objective of training, "elbo" or "evidence": as given, or as it was chosen."""
+        given: str = self.objective  # pyright: ignore[reportAttributeAccessIssue]
+        return self._fit_data().objective if given == "auto" else given
+
+    @property
     def effects_(self) -> list[EffectEstimate]:
         """The fixed effects: coefficients per unit of their column, per second for times."""
         data, posterior = self._fit_data(), self._fitted().posterior

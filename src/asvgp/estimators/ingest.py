@@ -20,9 +20,10 @@ from asvgp.data.columns import Features, Table, match
 from asvgp.data.settings import Settings
 from asvgp.data.transforms import Transform
 from asvgp.estimators.choice import possible_transforms
+from asvgp.estimators.default_field import FieldChoice, choose_field, plain_field
 from asvgp.estimators.default_kernel import PLAIN, default_kernel
 from asvgp.kernels import Kernel
-from asvgp.policies import DATA, DEFAULT
+from asvgp.policies import DATA, DEFAULT, PILOT
 from asvgp.runtime.progress import Progress
 from asvgp.sources.source import Chunk, Source, Stream
 from asvgp.statistics import Statistics
@@ -117,10 +118,25 @@ def absorb(
     names = None if data is None or data.features.names is None else list(data.features.names)
     source = source.prepared(settings.kernel, names)
     stream = source.open()
-    if settings.kernel is None:
-        settings = settings.with_kernel(
-            _default_kernel(settings, stream.head, growing) if data is None else data.layout.given
-        )
+    choice = None
+    if settings.kernel is None and data is None:
+        choice = _default_model(settings, stream.head, growing)
+        settings = settings.with_kernel(choice.kernel, choice.spacing)
+    elif settings.kernel is None and data is not None:
+        settings = settings.with_kernel(data.layout.given)
+    added = _absorb(settings, source, stream, data, growing, progress)
+    return added if choice is None else replace(added, data=_chosen(added.data, choice))
+
+
+def _absorb(
+    settings: Settings,
+    source: Source,
+    stream: Stream,
+    data: FitData | None,
+    growing: bool,
+    progress: Progress,
+) -> Addition:
+    """Add the rows of a source, with a kernel that is known."""
     known = stream.whole or source.again or settings.domain_known
     if data is None and (known or not growing):
         return _absorb_whole(settings, source, stream, progress)
@@ -238,16 +254,62 @@ def _on_one_chain(settings: Settings, block: Chunk) -> bool:
     return not settings.automatic or settings.degree is not None or block.width is not None
 
 
-def _default_kernel(settings: Settings, head: Chunk, growing: bool) -> Kernel:
-    """Return the kernel for the first rows, with y as the model sees it if that is settled.
+def _chosen(data: FitData, choice: FieldChoice) -> FitData:
+    """Return the data with what is known of a kernel that was chosen from them."""
+    start = choice.start if len(data.transforms) == 1 else ()  # of y as the model sees it
+    return replace(data, objective=choice.objective, kernel_choice=choice.note, start=start)
+
+
+def _default_model(settings: Settings, head: Chunk, growing: bool) -> FieldChoice:
+    """Return the kernel for the first rows, and what is known of its training."""
+    table = Table(head.X)
+    if table.width not in (2, 3):
+        kernel = _default_kernel(settings, head, table, growing) if table.width == 1 else PLAIN
+        return FieldChoice(kernel)
+    plain = FieldChoice(plain_field(table.width))
+    if not settings.trained or head.width is not None:
+        return plain
+    try:
+        structure = structure_of(PLAIN, table, settings.trained, settings.domain)
+        rows = Rows.read(structure, table, *tuple(head)[1:], transforms=settings.transforms[:1])
+    except (TypeError, ValueError):  # which are raised again when the rows are read
+        return plain
+    x, y, weights = _some(rows)
+    return (
+        choose_field(
+            x,
+            y,
+            weights,
+            known_noise=head.noise_variance is not None,
+            times=frozenset(structure.timed),
+            most_nu=2.0 if settings.degree is None else settings.degree - 1.0,
+            names=structure.layout.names or (),
+        )
+        or plain
+    )
+
+
+def _some(rows: Rows) -> tuple[Array, Array, Array | None]:
+    """Return places, targets and weights of all rows, or of as many as are looked at."""
+    points, y = rows.points, rows.y.reshape(rows.points.count, -1)
+    chosen = np.arange(points.count)
+    if points.count > PILOT.rows:
+        chosen = np.random.default_rng(0).integers(points.count, size=PILOT.rows)
+    places = [chosen] * len(points.main)
+    if points.shape is not None:
+        places = list(np.unravel_index(chosen, points.shape))
+    x = np.stack([column[i] for column, i in zip(points.main, places, strict=True)], axis=1)
+    weights = None if rows.weights is None else np.ravel(rows.weights)[chosen]
+    return x, y[chosen], weights
+
+
+def _default_kernel(settings: Settings, head: Chunk, table: Table, growing: bool) -> Kernel:
+    """Return the kernel of one input, with y as the model sees it if that is settled.
 
     Where it is not, or where rows are still to come, nothing may depend on the scale of y or on
     how long the series is.
     """
     if _on_one_chain(settings, head):  # where seasons have no place
-        return PLAIN
-    table = Table(head.X)
-    if table.width > 1:
         return PLAIN
     try:
         table, y = Table(_first_rows(table.values)), _first_rows(head.y)

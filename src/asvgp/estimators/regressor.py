@@ -17,6 +17,7 @@ from asvgp.estimators.forecast import ForecastMixin
 from asvgp.estimators.ingest import Addition, Forgetter, absorb, check_variation
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
+from asvgp.policies import SAMPLE
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
 from asvgp.sources.source import source_for
@@ -75,9 +76,11 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
     degree : None or int
         Spline degree, by default one more than the smallest that the kernel allows (3 for
         Matern32, 4 for Matern52, 5 for Matern72), and 1 for Matern12. At most 6.
-    objective : {"elbo", "evidence"}
+    objective : {"auto", "elbo", "evidence"}
         The objective of training: the lower bound on the evidence, or the evidence of the
-        spline field itself (the bound without its trace term).
+        spline field itself (the bound without its trace term). "auto" is the lower bound, but
+        where a kernel over several inputs is chosen from the data, the evidence if the bound would
+        take too many splines to be tight; ``objective_`` tells.
     optimizer : "lbfgs", LBFGS or None
         None keeps all hyperparameters as given.
     device : {"cpu", "cuda"}
@@ -155,7 +158,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         noise_variance: Literal["auto"] | float = "auto",
         domain: Domain = None,
         degree: int | None = None,
-        objective: Literal["elbo", "evidence"] = "elbo",
+        objective: Literal["auto", "elbo", "evidence"] = "auto",
         optimizer: Literal["lbfgs"] | LBFGS | None = "lbfgs",
         device: str = "cpu",
         progress: Literal["auto"] | bool = "auto",
@@ -391,7 +394,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             data.layout.kernel,
             Gaussian(1.0 if data.known_noise or noise is None else noise),
             data.structure.degrees(settings, data.stats),
-            settings.objective,
+            data.objective if settings.objective == "auto" else settings.objective,
             settings.optimizer or LBFGS(),
             progress.training,
             from_user=noise is not None,
@@ -404,7 +407,11 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 
         with progress, one_blas_thread:
             data, begun = chosen_transform(data, coarsely)
-            return data, structure.fit(settings, problem, data.stats, begun or warm)
+            begun = begun or warm
+            if data.start and settings.trained:
+                begun = begun or _begun(problem, data)
+                problem = _near(problem, begun, data.stats.count)
+            return data, structure.fit(settings, problem, data.stats, begun)
 
     def _announce(self, fitted: Fit) -> None:
         """Warn about how training went."""
@@ -436,6 +443,22 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_data" in vars(self)
+
+
+def _begun(problem: Problem, data: FitData) -> State:
+    """Return the state that a kernel was chosen with."""
+    *values, noise = data.start
+    kernel = problem.kernel
+    kernel = kernel.replace_free(dict(zip(kernel.parameters, values, strict=True)))
+    return State(kernel, problem.likelihoods([noise])[0])
+
+
+def _near(problem: Problem, state: State, count: int) -> Problem:
+    """Return the problem of training that begins near its end."""
+    given = problem.settings
+    tolerance = max(given.tolerance, SAMPLE.unnoticed_gain * count)
+    settings = LBFGS(given.max_iterations, tolerance, given.restarts)
+    return replace(problem, near=state, settings=settings)
 
 
 def _check_same_choice(mine: Kernel, theirs: Kernel) -> None:

@@ -64,7 +64,7 @@ def check(
     """
     view = drawn(gp, output)
     left = standardised(view, X, y, held_out, sample_weight, noise_variance, width)
-    inner = view.structure.facts(view.posterior, gp.objective).verdict
+    inner = view.structure.facts(view.posterior, gp.objective_).verdict
     notes = list(in_words(left.z, view.order(left.columns)).notes)
     if inner.penalty >= VERDICT.nearly_enough:
         notes.append(f"is the basis large enough? {inner.verdict}")

@@ -88,6 +88,10 @@ def check_model(settings: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         raise ValueError(f"{data.stats.outputs} outputs of {len(data.transforms)} transforms")
     if data.single and data.outputs != 1:
         raise ValueError("several outputs where there was one")
+    if data.objective not in ("elbo", "evidence"):
+        raise ValueError(f"the objective is {data.objective!r:.80}")
+    if data.start and len(data.start) != len(data.layout.kernel.parameters) + 1:
+        raise ValueError(f"{len(data.start)} hyperparameters to begin with")
     if "_warm" in state:
         _trained(state["_warm"].kernel, data.layout.kernel)
     if "_fit_now" in state:

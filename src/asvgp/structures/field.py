@@ -178,7 +178,8 @@ class Field(Structure[GridPosterior]):
             fitted = fit(schedule, trained=settings.trained, warm=warm)
         except np.linalg.LinAlgError as error:
             raise ValueError(str(error)) from error
-        if auto and self._cut_short(settings, stats, fitted.posterior.plan.grids):
+        free = auto and problem.near is None
+        if free and self._cut_short(settings, stats, fitted.posterior.plan.grids):
             memory.stopped()
             notes = [note for note in memory.notes if note not in fitted.report.notes]
             fitted.report.notes += notes

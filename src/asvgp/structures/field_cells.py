@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 import numpy as np
 
@@ -149,15 +150,25 @@ def automatic_cells(
     if split:
         widths = np.array([upper - lower for lower, upper in domains[:split]])
         grids = [grid_for(layout, place, ends, 1) for place, ends in enumerate(domains[:split])]
-        along = _lengths(points, y, grids) if settings.trained else _shortest(layout)
-        along = _levelled(layout, along, domains)
-        cells = shared_out(doublings(split, rows), widths, along)
-        cells = halved(cells, widths, along) if raised else cells
+        if settings.spacing:
+            cells = _as_wide(widths / np.array([settings.spacing[c] for c in layout.inputs]))
+        else:
+            along = _lengths(points, y, grids) if settings.trained else _shortest(layout)
+            along = _levelled(layout, along, domains)
+            cells = shared_out(doublings(split, rows), widths, along)
+            cells = halved(cells, widths, along) if raised else cells
         for d, grid in enumerate(grids):
             if grid.cyclic:
                 cells[d] = max(cells[d], FIELD.fewest_circle_cells)
     smooths = len(points.smooths)
     return [*cells, *([smooth_cells(rows, smooths)] * smooths)]
+
+
+def _as_wide(wanted: Array) -> list[int]:
+    """Return about as many cells as wanted: as often even as a long term may want to join them."""
+    times = [min(FIELD.grown_cells, 1 << max(int(n).bit_length() - 4, 0)) for n in wanted]
+    fewest = 2 ** FIELD.least_doublings[len(wanted)]
+    return [max(k * ceil(n / k), fewest) for n, k in zip(wanted, times, strict=True)]
 
 
 def _lengths(points: Points, y: Array, grids: Sequence[Grid]) -> Array:

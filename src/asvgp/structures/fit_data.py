@@ -69,6 +69,11 @@ class FitData:
     transforms: tuple[Transform, ...] = (IDENTITY,)
     choice: str = ""  # why it is this one, where it was chosen
     span: tuple[object, ...] | None = None  # the domain, where wider cells reach beyond it
+    # Where the kernel was chosen from the data: the objective that suits it, why it is this one,
+    # and its hyperparameters and the noise variance to begin with, if they are known
+    objective: str = "elbo"
+    kernel_choice: str = ""
+    start: tuple[float, ...] = ()
 
     @property
     def layout(self) -> Layout:

@@ -80,6 +80,13 @@ class Objective:
         self.failure: np.linalg.LinAlgError | None = None
         self.shown_size: int | None = None  # cells or functions, if evaluations are to be watched
 
+    def stay_near(self, state: State, ratio: float) -> None:
+        """Narrow the limits of the kernel's hyperparameters to a ratio from those of a state."""
+        middle, reach = self.encode(state), np.log(ratio) / self.step
+        for i in range(len(self.free)):
+            low, high = self.limits[i]
+            self.limits[i] = max(low, middle[i] - reach), min(high, middle[i] + reach)
+
     def encode(self, state: State) -> Array:
         """Return the point of a state, moved inside the limits."""
         values = np.append(state.kernel.values[self.free], state.likelihood.values)

@@ -37,6 +37,7 @@ class Problem:
     watch: Watch | None = None  # called after every evaluation
     from_user: bool = False  # True if the likelihood's parameters are the user's starting values
     fixed_likelihood: bool = False  # True if they stay as they are
+    near: State | None = None  # from a sample of the rows: training stays near it
 
     def likelihoods(self, noises: Iterable[float]) -> list[Likelihood]:
         """Return the likelihood to start from: as given, or with each of these noise variances."""

@@ -459,11 +459,14 @@ class FieldSchedule:
 
     def _objective(self, engines: list[GridEngine], step: float = 1.0) -> Objective:
         problem, plan, price = self.problem, engines[0].plan, None
-        if problem.objective == "evidence":
+        if problem.objective == "evidence" and problem.near is None:
             price = self.nearby.price(problem.kernel, plan, engines[0].outputs)
             price = price if price.prices.any() else None
         limits = field_limits(problem, plan, engines[0].statistics, self.nearby.scatter)
-        return Objective(problem, engines, limits, price, step)
+        objective = Objective(problem, engines, limits, price, step)
+        if problem.near is not None:
+            objective.stay_near(problem.near, FIELD.near_ratio)
+        return objective
 
     # ------------------------------------------------------------ the end
 

@@ -1,0 +1,332 @@
+"""The model of two or three inputs that is used where the user gives none.
+
+It is chosen by the evidence of small dense Gaussian processes on a sample of the rows
+(`asvgp.training.sample_evidence`): whether the kernel is joint or a product, and how smooth;
+whether a long and a short one are better than one; whether one lengthscale does for all inputs; and
+whether there is a linear trend. Every step goes on from the best model of the step before, so that
+few are tried. Training on all rows begins with the hyperparameters that were found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.kernels import Constant, Kernel, Linear, Matern12, Matern32, Matern52
+from asvgp.kernels.base import Unset
+from asvgp.kernels.joint import JointMatern
+from asvgp.kernels.product import Product
+from asvgp.policies import FIELD, SAMPLE
+from asvgp.runtime.parallel import one_blas_thread
+from asvgp.training.sample_evidence import (
+    Factor,
+    Model,
+    Sample,
+    Term,
+    Trained,
+    correlation,
+    sample_of,
+    train,
+)
+
+_OF_ONE_INPUT: dict[float, Any] = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52}
+
+
+class FieldChoice(NamedTuple):
+    """The default model of a field, where its training begins, and why it is this one."""
+
+    kernel: Kernel  # with scales that are still to be found
+    start: tuple[float, ...] = ()  # all hyperparameters of the kernel, then the noise variance
+    objective: str = "elbo"
+    spacing: tuple[float, ...] = ()  # of the finest cells that are worth having, along every input
+    note: str = ""  # what was chosen, and what the others reached
+
+
+def plain_field(inputs: int) -> Kernel:
+    """Return the model of a field whose rows do not tell which to choose.
+
+    Examples
+    --------
+    >>> plain_field(2)
+    Matern(nu=1, lengthscale=(1.0, 1.0), variance=1.0, dim=(0, 1)) + Constant()
+    """
+    return _kernel_of(Model((_kinds(inputs, frozenset(), 2.0)[0],)), None)
+
+
+def choose_field(
+    x: Array,
+    y: Array,
+    weights: Array | None = None,
+    known_noise: bool = False,
+    times: frozenset[int] = frozenset(),
+    most_nu: float = 2.0,
+    names: Sequence[str] = (),
+) -> FieldChoice | None:
+    """Return the model for places x (rows, inputs) and y (rows, outputs); None for too few rows.
+
+    The columns ``times`` hold times. Joint kernels are no smoother than ``most_nu``. Columns are
+    called by their ``names`` in the note.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(size=(200, 2))
+    >>> y = np.sin(6 * x[:, :1]) * np.cos(4 * x[:, 1:]) + 0.1 * rng.standard_normal((200, 1))
+    >>> choose_field(x, y).objective
+    'elbo'
+    """
+    sample = sample_of(x, y, weights, known_noise)
+    if sample is None:
+        return None
+    with one_blas_thread:  # matrices are small
+        tried = list(_tried(sample, times, most_nu))
+    best = max(tried, key=lambda each: each.judged)
+    noise, spacing = float(np.exp(best.theta[-1])), ()
+    bound = np.prod(1.0 / _cells_of_bound(best, sample)) <= SAMPLE.elbo_functions
+    if not bound:
+        cells = _cells_of_evidence(best, sample, int(np.isfinite(y).all(axis=1).sum()))
+        spacing = tuple((sample.units * cells).tolist())
+        noise += _missed(best, sample, cells)  # which is noise to the spline field
+    start = _kernel_of(best.model, sample, best.theta).values.tolist()
+    return FieldChoice(
+        _kernel_of(best.model, None),
+        (*start, float(noise * sample.scale**2 * sample.mean_weight)),
+        "elbo" if bound else "evidence",
+        spacing,
+        _note(best, tried, sample, names or list(map(str, range(x.shape[1])))),
+    )
+
+
+# ------------------------------------------------------------ the models that are tried
+
+
+def _tried(sample: Sample, times: frozenset[int], most_nu: float) -> Iterator[Trained]:
+    """Yield trained models: of one term, with one length for all inputs, of two, with a trend."""
+    tried = []
+
+    def best() -> Trained:
+        return max(tried, key=lambda each: each.judged)
+
+    def attempt(model: Model, starts: Sequence[Array]) -> Trained:
+        tried.append(train(model, sample, starts))
+        return tried[-1]
+
+    for term in _kinds(len(sample.units), times, most_nu):
+        yield attempt(Model((term,)), list(_starts(term)))
+    first = best()
+    for term in _variants(first.model.terms[0], most_nu):
+        yield attempt(Model((term,)), [first.theta])
+    first = best()
+    (term,), theta = first.model.terms, first.theta
+    if (alike := _with_one_length(term, theta, times)) is not None:
+        yield attempt(*alike)
+    first = best()
+    for terms in _pairs(first.model.terms[0], most_nu):
+        yield attempt(Model(terms), list(_pair_starts(terms, first)))
+    chosen = best()
+    yield attempt(chosen.model._replace(linear=True), [chosen.theta])
+
+
+def _kinds(inputs: int, times: frozenset[int], most_nu: float) -> list[Term]:
+    """Return the kinds of a single term, the first where nothing is known."""
+    every = range(inputs)
+    separable = tuple(Factor((column,), 1.5) for column in every)
+    if inputs == 2:
+        joint = [(Factor((0, 1), nu),) for nu in (1.0, 2.0) if nu <= most_nu]
+        return [*joint, separable]
+    # A joint kernel over three inputs takes too long. One input is of another kind than the others:
+    # the time where there is one, else that with which the product has the highest evidence.
+    apart = times if len(times) == 1 else every
+    return [separable, *(_space_and(column) for column in apart)]
+
+
+def _space_and(column: int, nu: float = 1.0, along: float = 1.5) -> Term:
+    """Return the product of a joint kernel over the other two inputs and one over a column."""
+    space = tuple(other for other in range(3) if other != column)
+    return Factor(space, nu), Factor((column,), along)
+
+
+def _variants(term: Term, most_nu: float) -> list[Term]:
+    """Return a product of space and time with other smoothnesses."""
+    joint, *others = term
+    if len(joint.columns) == 1 or not others:
+        return []
+    ((column,), _, _) = others[0]
+    smooth = [_space_and(column, 2.0)] if most_nu >= 2.0 else []
+    return [_space_and(column, 1.0, 0.5), *smooth]
+
+
+def _pairs(best: Term, most_nu: float) -> Iterator[tuple[Term, Term]]:
+    """Yield sums of a long and a short term of the best kind, or of a smooth and a rough one."""
+    yield best, best
+    first, *others = best
+    if len(first.columns) == 1:
+        return
+    if others:  # space and time beside their product
+        yield (first,), best
+        yield (others[0],), best
+    elif most_nu >= 2.0:
+        yield (first._replace(nu=2.0),), (first._replace(nu=1.0),)
+
+
+def _starts(term: Term) -> Iterator[Array]:
+    """Yield log-hyperparameters of a model of one term to start from."""
+    count = sum(factor.lengths for factor in term)
+    for length, noise in product(SAMPLE.start_lengths, SAMPLE.start_noises):
+        yield np.log([*[length] * count, max(1.0 - noise, 0.1), noise])
+
+
+def _pair_starts(terms: tuple[Term, Term], one: Trained) -> Iterator[Array]:
+    """Yield log-hyperparameters of two terms to start from, given those of one."""
+    (own,), place, lengths = one.model.terms, 0, {}
+    for factor in own:
+        lengths[factor.columns] = one.theta[place : place + factor.lengths]
+        place += factor.lengths
+    variance, noise = one.theta[place:]
+    for times, share in product(SAMPLE.start_pairs, SAMPLE.start_shares):
+        theta = []
+        for term, ratio, part in zip(terms, times, (share, 1.0 - share), strict=True):
+            theta += [x + np.log(ratio) for factor in term for x in lengths[factor.columns]]
+            theta.append(variance + np.log(part))
+        yield np.array([*theta, noise])
+
+
+def _with_one_length(
+    term: Term, theta: Array, times: frozenset[int]
+) -> tuple[Model, list[Array]] | None:
+    """Return a model whose joint kernel has one lengthscale; None if it has none, or times."""
+    factor, *others = term
+    if len(factor.columns) == 1 or times.intersection(factor.columns):
+        return None
+    count = factor.lengths
+    start = np.array([theta[:count].mean(), *theta[count:]])
+    return Model(((factor._replace(alike=True), *others),)), [start]
+
+
+# ------------------------------------------------------------ what follows from the choice
+
+
+def _kernel_of(model: Model, sample: Sample | None, theta: Array | None = None) -> Kernel:
+    """Return the kernel of a model, with unset scales where no hyperparameters are given."""
+    values = iter([] if theta is None else np.exp(theta))
+    parts, columns = [], set()
+    for term in model.terms:
+        factors = []
+        for factor in term:
+            columns |= {*factor.columns}
+            lengths = [Unset(1.0)] * factor.lengths
+            if sample is not None:
+                units = factor.unit(sample.units)
+                lengths = [float(unit * next(values)) for unit in units]
+            if len(factor.columns) == 1:
+                factors.append(_OF_ONE_INPUT[factor.nu](lengths[0], dim=factor.columns[0]))
+            else:
+                length = lengths[0] if factor.alike else tuple(lengths)
+                factors.append(JointMatern(nu=factor.nu, lengthscale=length, dim=factor.columns))
+        part = factors[0] if len(factors) == 1 else Product.of(factors)
+        if sample is not None:
+            part = part.replace(variance=float(next(values)) * sample.scale**2)
+        parts.append(part)
+    kernel = sum(parts[1:], parts[0]) + Constant()
+    for column in sorted(columns) if model.linear else ():
+        kernel = kernel + Linear(column)
+    return kernel
+
+
+def _cells_of_bound(best: Trained, sample: Sample) -> Array:
+    """Return widths of cells, in ranges of the inputs, on which the lower bound is tight.
+
+    It pays for the variance that the splines miss in units of the noise.
+    """
+    noise = float(np.exp(best.theta[-1]))
+    return _cells(best, sample, 2.0 * noise * SAMPLE.elbo_loss / len(best.model.terms))
+
+
+def _cells_of_evidence(best: Trained, sample: Sample, rows: int) -> Array:
+    """Return widths of cells that suit the evidence: they miss less than neighbours differ by.
+
+    There are no more of them than data can tell apart.
+    """
+    apart = np.exp(best.theta[-1])
+    for _, factors, variance in _by_term(best, sample):
+        alike = [
+            correlation(nu, 2.0 * nu * np.array([np.min(sample.gaps[c] / length) ** 2]))[0][0]
+            for c, nu, length in factors
+        ]
+        apart += variance * (1.0 - min(alike))
+    cells = np.maximum(
+        _cells(best, sample, FIELD.tolerated_scatter * float(apart)),
+        sample.gaps / (SAMPLE.places_share * FIELD.cells_per_place),
+    )
+    many = np.prod(1.0 / cells) / (SAMPLE.places_share * FIELD.cells_per_datum * rows)
+    return cells * max(many, 1.0) ** (1.0 / len(cells))
+
+
+def _cells(best: Trained, sample: Sample, allowed: float) -> Array:
+    """Return widths of cells on which every term misses no more variance than allowed.
+
+    Splines on cells of width h miss about ``(h / lengthscale)**(2 nu)`` of it.
+    """
+    widths = np.ones(len(sample.units))
+    for _, factors, variance in _by_term(best, sample):
+        for column, nu, length in factors:
+            share = (allowed / (SAMPLE.missed * variance)) ** (0.5 / nu)
+            widths[column] = min(widths[column], min(share, SAMPLE.widest_cell) * length)
+    return widths
+
+
+def _missed(best: Trained, sample: Sample, cells: Array) -> float:
+    """Return about the variance that splines on cells of these widths miss of all terms."""
+    return sum(
+        SAMPLE.missed * variance * sum((cells[c] / length) ** (2.0 * nu) for c, nu, length in parts)
+        for _, parts, variance in _by_term(best, sample)
+    )
+
+
+def _by_term(
+    best: Trained, sample: Sample
+) -> Iterator[tuple[Term, list[tuple[int, float, float]], float]]:
+    """Yield every term with its inputs, the smoothness and the length along each; its variance."""
+    place, values = 0, np.exp(best.theta)
+    for term in best.model.terms:
+        factors = []
+        for factor in term:
+            own = values[place : place + factor.lengths] * factor.unit(sample.units)
+            lengths = np.broadcast_to(own, len(factor.columns)) / sample.units[[*factor.columns]]
+            factors += [
+                (c, factor.nu, float(x)) for c, x in zip(factor.columns, lengths, strict=True)
+            ]
+            place += factor.lengths
+        yield term, factors, float(values[place])
+        place += 1
+
+
+def _note(best: Trained, tried: Sequence[Trained], sample: Sample, names: Sequence[str]) -> str:
+    """Return what was chosen and what the others reached, per datum of the sample."""
+    count = sum(rows.y.size for rows in sample.judged)
+    others = sorted((each for each in tried if each is not best), key=lambda each: -each.judged)
+    listed = ", ".join(
+        f"{_name(each.model, names)} {(each.judged - best.judged) / count:.2g}" for each in others
+    )
+    return (
+        f"chosen by the evidence of a sample of {count:,} values: {_name(best.model, names)}; "
+        f"others, in nats per datum: {listed}"
+    )
+
+
+def _name(model: Model, names: Sequence[str]) -> str:
+    """Return a model in short."""
+    terms = []
+    for term in model.terms:
+        factors = [
+            f"Matern({factor.nu:g}{', one length' * factor.alike})"
+            if len(factor.columns) > 1
+            else f"{_OF_ONE_INPUT[factor.nu].__name__}[{names[min(factor.columns)]}]"
+            for factor in term
+        ]
+        terms.append(" * ".join(factors))
+    return " + ".join(terms) + " + Linear" * model.linear

@@ -1,0 +1,238 @@
+"""The default model of two and three inputs: how it is chosen, and what fits make of it."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import asvgp
+from asvgp import GPRegressor, Linear, Matern
+from asvgp.estimators.default_field import FieldChoice, choose_field
+from asvgp.kernels.joint import JointMatern
+from asvgp.kernels.product import Product
+from asvgp.training.sample_evidence import (
+    Factor,
+    Model,
+    Rows,
+    Sample,
+    SampleEvidence,
+    sample_of,
+    train,
+)
+
+RNG = np.random.default_rng
+PLACES = RNG(0).uniform(0.0, 10.0, (220, 2))
+PLACES[110:] = 4.0 + 0.2 * PLACES[110:]  # close to each other: they tell how smooth a field is
+
+
+def draw(covariance, noise=0.02, seed=1):
+    """Return values with this covariance at places of variance one, and noise."""
+    rng, count = RNG(seed), len(covariance)
+    root = np.linalg.cholesky(covariance + 1e-9 * np.eye(count))
+    return (root @ rng.standard_normal(count) + noise**0.5 * rng.standard_normal(count))[:, None]
+
+
+def between(kernel, x=PLACES):
+    """Return the dense covariance of a joint kernel."""
+    return kernel.covariance(x[:, None] - x)
+
+
+JOINT = {nu: Matern(nu, (2.0, 2.0), dim=(0, 1)) for nu in (1, 2)}
+LONG, SHORT = Matern(2, 5.0, 9.0, dim=(0, 1)), Matern(1, 0.4, 0.1, dim=(0, 1))
+
+
+def separable(x=PLACES, length=2.5):
+    """Return the covariance of a product of two exponential kernels: rough along the axes."""
+    return np.exp(-np.abs(x[:, None] - x).sum(axis=2) / length)
+
+
+# ------------------------------------------------------------ the evidence of a sample
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_the_evidence_and_its_gradient_are_those_of_a_dense_process(alike):
+    rng = RNG(0)
+    x, y = rng.uniform(size=(40, 3)), rng.standard_normal((40, 2))
+    rows = Rows(x, y, rng.uniform(0.5, 2.0, 40))
+    units = np.array([1.0, 4.0, 2.0])
+    joint, along = Factor((0, 2), 2.0, alike), Factor((1,), 1.5)
+    model = Model(((joint, along), (Factor((0, 1), 1.0),)), linear=True)
+    evidence = SampleEvidence(model, [rows], units)
+    lengths = [0.4] if alike else [0.4, 0.7]
+    theta = np.log([*lengths, 0.5, 1.3, 0.2, 0.3, 0.6, 0.1])
+    value, gradient = evidence(theta)
+    raw = (0.4 * 2**0.5 * np.array([1.0, 0.5])) if alike else np.array([0.4, 0.7])
+    lag = x[:, None] - x
+    first = Matern(2, tuple(raw), 1.3, dim=(0, 1)).covariance(lag[..., [0, 2]])
+    first = first * asvgp.Matern32(0.5).covariance(np.abs(lag[..., 1]))
+    whole = first + Matern(1, (0.2, 0.3), 0.6, dim=(0, 1)).covariance(lag[..., :2])
+    centred = 12**0.5 * (x - 0.5)
+    whole = whole + 1.0 + centred @ centred.T + np.diag(0.1 * rows.inverse_weight)
+    root = np.linalg.cholesky(whole)
+    z = np.linalg.solve(root, y)
+    dense = -0.5 * np.sum(z**2) - 2 * np.log(np.diag(root)).sum() - 40 * np.log(2 * np.pi)
+    assert np.isclose(value, dense, rtol=1e-10)
+    for i, step in enumerate(1e-5 * np.eye(len(theta))):
+        slope = (evidence(theta + step)[0] - evidence(theta - step)[0]) / 2e-5
+        assert np.isclose(gradient[i], slope, rtol=1e-5, atol=1e-6)
+
+
+def sampled(x, y) -> Sample:
+    sample = sample_of(x, y)
+    assert sample is not None
+    return sample
+
+
+def test_a_sample_shows_neighbours_and_the_whole_and_is_the_same_again():
+    lattice = np.stack(np.meshgrid(np.arange(90.0), np.arange(60.0)), -1).reshape(-1, 2)
+    y = RNG(0).standard_normal((len(lattice), 1))
+    sample, again = (sampled(lattice, y) for _ in range(2))
+    extents = sorted(float(np.ptp(rows.x, axis=0).max()) for rows in sample.learnt)
+    assert extents[0] < 0.2
+    assert extents[-1] > 0.9
+    assert all(np.array_equal(a.x, b.x) for a, b in zip(sample.learnt, again.learnt, strict=True))
+    assert np.allclose(sample.gaps * sample.units, 1.0)
+    assert sample_of(lattice, np.ones_like(y)) is None
+
+
+def test_trained_hyperparameters_are_no_worse_than_the_truth():
+    model, sample = Model(((Factor((0, 1), 1.0),),)), sampled(PLACES, draw(between(JOINT[1])))
+    scaled = np.log([*2.0 / sample.units, 1.0 / sample.scale**2, 0.02 / sample.scale**2])
+    truth = SampleEvidence(model, sample.learnt, sample.units)(scaled)[0]
+    assert train(model, sample, [np.log([0.05, 0.05, 1.0, 0.1])]).learnt > truth
+
+
+# ------------------------------------------------------------ the choice
+
+
+def chosen(y, x=PLACES, **settings) -> FieldChoice:
+    choice = choose_field(x, y, **settings)
+    assert choice is not None
+    return choice
+
+
+@cache
+def chosen_for(nu) -> FieldChoice:
+    return chosen(draw(between(JOINT[nu]), 2e-3))
+
+
+@pytest.mark.parametrize("nu", [1, 2])
+def test_a_joint_process_is_found_with_its_smoothness_and_length(nu):
+    choice = chosen_for(nu)
+    (part,) = choice.kernel.components
+    assert isinstance(part, JointMatern)
+    assert part.nu == nu
+    assert choice.kernel.intercept is not None
+    assert 1.0 < choice.start[0] < 4.0
+
+
+def test_a_product_is_found():
+    (part,) = chosen(draw(separable(), 0.001)).kernel.components[:1]
+    assert isinstance(part, Product)
+
+
+def test_a_long_and_a_short_scale_are_found():
+    choice = chosen(draw(between(LONG) + between(SHORT), 1e-3))
+    assert len(choice.kernel.components) == 2
+    lengths = sorted(part.memory for part in choice.kernel.components)
+    assert lengths == [1.0, 1.0]  # still to be found
+    assert choice.objective == "evidence"
+    assert len(choice.spacing) == 2
+    assert "others, in nats per datum" in choice.note
+    assert "Matern32[0] * Matern32[1]" in choice.note
+
+
+def test_a_plane_is_found_and_noise_is_none():
+    y = draw(between(JOINT[2]), 2e-3)
+    assert not any(isinstance(effect, Linear) for effect in chosen_for(2).kernel.effects)
+    assert sum(isinstance(e, Linear) for e in chosen(y + 9.0 * PLACES[:, :1]).kernel.effects) == 2
+
+
+def test_scales_of_x_and_y_and_weights_do_not_matter():
+    y, one = draw(between(JOINT[2]), 2e-3), chosen_for(2)
+    other = chosen(1e3 * y - 7.0, 60.0 * PLACES, weights=np.full(len(y), 0.5))
+    assert one.kernel == other.kernel
+    assert one.objective == other.objective
+    factors = np.array([60.0] * (len(one.start) - 2) + [1e6, 5e5])
+    assert np.allclose(np.array(other.start) / np.array(one.start), factors, rtol=1e-2)
+
+
+# ------------------------------------------------------------ the estimator
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """A model of a frame with gaps and a distant level."""
+    frame = pd.DataFrame(PLACES, columns=["lon", "lat"])
+    y = 50.0 + draw(between(JOINT[2]))[:, 0]
+    y[::11] = np.nan
+    with pytest.warns(UserWarning, match="20 of 220 rows have y = NaN"):
+        return frame, y, GPRegressor().fit(frame, y)
+
+
+def test_the_summary_names_the_model_the_others_and_the_objective(fitted):
+    *_, gp = fitted
+    assert gp.objective == "auto"
+    assert gp.objective_ == "elbo"
+    text = " ".join(str(gp.summary()).split())
+    assert "chosen by the evidence of a sample of 200 values: Matern(2" in text
+    assert "Matern(1) -" in text
+    assert "elbo: converged" in text
+
+
+def test_training_begins_near_its_end_and_a_saved_model_is_the_same(fitted, tmp_path):
+    frame, y, gp = fitted
+    assert gp.optimization_.evaluations < 15
+    mean, std = gp.predict(frame, return_std=True)
+    known = np.isfinite(y)
+    assert (
+        np.mean(np.abs(mean - y)[known] < 1.96 * (std[known] ** 2 + gp.noise_variance_) ** 0.5)
+        > 0.9
+    )
+    gp.save(tmp_path / "field.asvgp")
+    again = asvgp.load(tmp_path / "field.asvgp")
+    assert np.allclose(again.predict(frame), mean)
+    assert again.objective_ == "elbo"
+    assert again.summary().kernel_choice == gp.summary().kernel_choice
+
+
+def test_models_of_the_same_choice_merge(fitted):
+    frame, y, _ = fitted
+    known = np.isfinite(y)
+    settings = {"domain": ((0.0, 10.0), (0.0, 10.0)), "num_basis": 12}
+    one, two = (GPRegressor(**settings).fit(frame[known], y[known] + c) for c in (0.0, 1.0))
+    assert one.merge(two).stats_.count == 400
+
+
+def test_times_lie_apart_from_space():
+    hours = RNG(3).uniform(0.0, 40.0, len(PLACES))
+    y = draw(between(JOINT[1]) * np.exp(-np.abs(hours[:, None] - hours) / 30.0))
+    x = np.column_stack([PLACES[:, 0], hours, PLACES[:, 1]])
+    (part,) = chosen(y, x, times=frozenset({1})).kernel.components
+    assert [factor.dim for factor in part.factors] == [(0, 2), 1]
+
+
+@pytest.mark.parametrize(
+    "x", [PLACES[:10], np.stack([PLACES[:60, 0]] * 2, 1), PLACES[:60].round().astype(int)]
+)
+def test_few_rows_lines_and_integers(x):
+    y = 3.0 + np.sin(x[:, 0]) + 0.1 * RNG(0).standard_normal(len(x))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gp = GPRegressor().fit(x, y)
+    assert np.all(np.isfinite(gp.predict(x, return_std=True)))
+    assert gp.kernel_.intercept is not None
+
+
+def test_the_objective_of_one_input_and_of_given_kernels_is_the_bound():
+    x = np.linspace(0.0, 1.0, 50)
+    assert GPRegressor().fit(x, np.sin(9 * x)).objective_ == "elbo"
+    gp = GPRegressor(JOINT[1], num_basis=8, noise_variance=0.1, optimizer=None)
+    assert gp.fit(PLACES[:50], PLACES[:50, 0]).objective_ == "elbo"
+    assert gp.set_params(objective="evidence").objective_ == "evidence"
+    with pytest.raises(ValueError, match="objective must be 'auto', 'elbo' or 'evidence'"):
+        GPRegressor(objective="evidences").fit(x, x)
