@@ -444,6 +444,10 @@ class SamplePolicy:
     widest_cell: float = 0.3  # [lengthscale] Of the shortest term, under the evidence.
     # [nats per datum] An iteration on all rows that gains less is the last: the start is near.
     unnoticed_gain: float = 3e-5
+    # [functions, by inputs] Of the finest term, for a bound of at most a few seconds of one core.
+    # Measured: two inputs, 33,000 functions: 1.2 s; three, 25,000: 17 s
+    most_functions: tuple[int, ...] = (0, 0, 50_000, 8_000)
+    beyond: tuple[int, int] = (3, 12)  # [functions] Beyond the data along an input, of joint terms.
     # [limits of `FIELD`] Cells are kept below their numbers per place and per datum.
     places_share: float = 0.95
     elbo_loss: float = 0.02  # [nats per datum] The lower bound is trained on if it loses less,

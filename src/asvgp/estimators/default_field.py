@@ -117,9 +117,10 @@ def _tried(sample: Sample, times: frozenset[int], most_nu: float) -> Iterator[Tr
 
     for term in _kinds(len(sample.units), times, most_nu):
         yield attempt(Model((term,)), list(_starts(term)))
-    first = best()
-    for term in _variants(first.model.terms[0], most_nu):
-        yield attempt(Model((term,)), [first.theta])
+    if len(sample.units) == 3:
+        first = max(tried[1:], key=lambda each: each.judged)  # of space and time
+        for term in _variants(first.model.terms[0], most_nu):
+            yield attempt(Model((term,)), [first.theta])
     first = best()
     (term,), theta = first.model.terms, first.theta
     if (alike := _with_one_length(term, theta, times)) is not None:
@@ -152,10 +153,7 @@ def _space_and(column: int, nu: float = 1.0, along: float = 1.5) -> Term:
 
 def _variants(term: Term, most_nu: float) -> list[Term]:
     """Return a product of space and time with other smoothnesses."""
-    joint, *others = term
-    if len(joint.columns) == 1 or not others:
-        return []
-    ((column,), _, _) = others[0]
+    _, ((column,), _, _) = term
     smooth = [_space_and(column, 2.0)] if most_nu >= 2.0 else []
     return [_space_and(column, 1.0, 0.5), *smooth]
 
@@ -249,7 +247,7 @@ def _cells_of_bound(best: Trained, sample: Sample) -> Array:
 def _cells_of_evidence(best: Trained, sample: Sample, rows: int) -> Array:
     """Return widths of cells that suit the evidence: they miss less than neighbours differ by.
 
-    There are no more of them than data can tell apart.
+    There are no more of them than data can tell apart, and than a bound has time for.
     """
     apart = np.exp(best.theta[-1])
     for _, factors, variance in _by_term(best, sample):
@@ -263,7 +261,12 @@ def _cells_of_evidence(best: Trained, sample: Sample, rows: int) -> Array:
         sample.gaps / (SAMPLE.places_share * FIELD.cells_per_place),
     )
     many = np.prod(1.0 / cells) / (SAMPLE.places_share * FIELD.cells_per_datum * rows)
-    return cells * max(many, 1.0) ** (1.0 / len(cells))
+    cells = cells * max(many, 1.0) ** (1.0 / len(cells))
+    joint = {c for term in best.model.terms for f in term if len(f.columns) > 1 for c in f.columns}
+    beyond = np.array([SAMPLE.beyond[column in joint] for column in range(len(cells))])
+    while np.prod(1.0 / cells + beyond) > SAMPLE.most_functions[len(cells)]:
+        cells = 1.05 * cells
+    return cells
 
 
 def _cells(best: Trained, sample: Sample, allowed: float) -> Array:

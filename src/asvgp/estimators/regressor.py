@@ -56,7 +56,9 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
     Parameters
     ----------
     kernel : Kernel or None, default=None
-        None chooses a kernel from the data. It is ``Matern32() + Constant()``. A series of one
+        None chooses a kernel from the data. Over two or three inputs it is a sum of one or two
+        Matérn kernels and a constant, of those with the highest evidence on a sample (see
+        docs/fields.md). Otherwise it is ``Matern32() + Constant()``. A series of one
         input also gets the seasons that it shows (of times, a day, a week and a year are tried;
         of numbers, the peaks of the periodogram), a season that drifts, and a trend if it has
         one, unless ``num_basis``, ``degree`` or ``width`` is given, which seasons do not take.
