@@ -1,9 +1,9 @@
 """Thresholds of the automatic choices, each with its unit, its reason and its measurement.
 
 There is one frozen dataclass for each kind of choice, and one instance of it that the library
-uses: `DATA`, `START`, `LINE`, `FIELD`, `PILOT`, `MEMORY`, `VERDICT`. The comment on a threshold
-says "[unit] reason Measured: where"; without the last part no measurement is recorded. "By
-inputs" means one entry per number of inputs. Tolerances of the linear algebra stay beside the
+uses: `DATA`, `START`, `LINE`, `FIELD`, `PILOT`, `MEMORY`, `VERDICT`, `SAMPLE`. The comment on a
+threshold says "[unit] reason Measured: where"; without the last part no measurement is recorded.
+"By inputs" means one entry per number of inputs. Tolerances of the linear algebra stay beside the
 code that they belong to.
 
 Examples
