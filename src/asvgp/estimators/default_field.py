@@ -33,6 +33,12 @@ from asvgp.training.sample_evidence import (
     train,
 )
 
+_SMOOTH: Term = (Factor((0,), 2.5), Factor((1,), 2.5))
+_SUMS: tuple[tuple[Term, Term], ...] = (
+    ((Factor((0, 1), 3.0),), (Factor((0, 1), 3.0),)),
+    ((Factor((0, 1), 2.0),), (Factor((0, 1), 1.0),)),
+    (_SMOOTH, _SMOOTH),
+)
 _OF_ONE_INPUT: dict[float, Any] = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52}
 
 
@@ -63,7 +69,7 @@ def choose_field(
     weights: Array | None = None,
     known_noise: bool = False,
     times: frozenset[int] = frozenset(),
-    most_nu: float = 2.0,
+    most_nu: float = 3.0,
     names: Sequence[str] = (),
 ) -> FieldChoice | None:
     """Return the model for places x (rows, inputs) and y (rows, outputs); None for too few rows.
@@ -121,13 +127,15 @@ def _tried(sample: Sample, times: frozenset[int], most_nu: float) -> Iterator[Tr
         first = max(tried[1:], key=lambda each: each.judged)  # of space and time
         for term in _variants(first.model.terms[0], most_nu):
             yield attempt(Model((term,)), [first.theta])
-    first = best()
-    (term,), theta = first.model.terms, first.theta
-    if (alike := _with_one_length(term, theta, times)) is not None:
-        yield attempt(*alike)
-    first = best()
-    for terms in _pairs(first.model.terms[0], most_nu):
-        yield attempt(Model(terms), list(_pair_starts(terms, first)))
+    singles, first = list(tried), best()
+    if (alike := _with_one_length(first, times)) is not None:
+        yield attempt(alike.model, [alike.theta])
+    one_length = best() is not first
+    for long, short in _pairs(first, singles):
+        parts = [long, short]
+        if one_length:
+            parts = [_with_one_length(part, times) or part for part in parts]
+        yield attempt(*_sum_of(*parts))
     chosen = best()
     yield attempt(chosen.model._replace(linear=True), [chosen.theta])
 
@@ -137,8 +145,8 @@ def _kinds(inputs: int, times: frozenset[int], most_nu: float) -> list[Term]:
     every = range(inputs)
     separable = tuple(Factor((column,), 1.5) for column in every)
     if inputs == 2:
-        joint = [(Factor((0, 1), nu),) for nu in (1.0, 2.0) if nu <= most_nu]
-        return [*joint, separable]
+        joint = [(Factor((0, 1), nu),) for nu in (1.0, 2.0, 3.0) if nu <= most_nu]
+        return [*joint, separable, *([_SMOOTH] if most_nu >= 2.0 else [])]
     # A joint kernel over three inputs takes too long. One input is of another kind than the others:
     # the time where there is one, else that with which the product has the highest evidence.
     apart = times if len(times) == 1 else every
@@ -158,17 +166,22 @@ def _variants(term: Term, most_nu: float) -> list[Term]:
     return [_space_and(column, 1.0, 0.5), *smooth]
 
 
-def _pairs(best: Term, most_nu: float) -> Iterator[tuple[Term, Term]]:
-    """Yield sums of a long and a short term of the best kind, or of a smooth and a rough one."""
-    yield best, best
-    first, *others = best
-    if len(first.columns) == 1:
-        return
-    if others:  # space and time beside their product
-        yield (first,), best
-        yield (others[0],), best
-    elif most_nu >= 2.0:
-        yield (first._replace(nu=2.0),), (first._replace(nu=1.0),)
+def _pairs(first: Trained, singles: Sequence[Trained]) -> Iterator[tuple[Trained, Trained]]:
+    """Yield models of one term to add: a long and a short one of a kind, a smooth and a rough one.
+
+    A smooth kind may be the best of two although a rough one is the best alone: two scales look
+    rough.
+    """
+    yield first, first
+    known = {each.model.terms[0]: each for each in singles}
+    for smooth, rough in _SUMS:
+        if smooth in known and rough in known and not known[smooth] is known[rough] is first:
+            yield known[smooth], known[rough]
+    (space, *others), theta = first.model.terms[0], first.theta
+    if len(space.columns) == 2 and others:  # space and time beside their product
+        for factor, own in ((space, theta[:2]), (others[0], theta[2:3])):
+            alone = first.model._replace(terms=((factor,),))
+            yield first._replace(model=alone, theta=np.array([*own, *theta[3:]])), first
 
 
 def _starts(term: Term) -> Iterator[Array]:
@@ -178,31 +191,26 @@ def _starts(term: Term) -> Iterator[Array]:
         yield np.log([*[length] * count, max(1.0 - noise, 0.1), noise])
 
 
-def _pair_starts(terms: tuple[Term, Term], one: Trained) -> Iterator[Array]:
-    """Yield log-hyperparameters of two terms to start from, given those of one."""
-    (own,), place, lengths = one.model.terms, 0, {}
-    for factor in own:
-        lengths[factor.columns] = one.theta[place : place + factor.lengths]
-        place += factor.lengths
-    variance, noise = one.theta[place:]
+def _sum_of(long: Trained, short: Trained) -> tuple[Model, list[Array]]:
+    """Return the sum of two models of one term, with log-hyperparameters to start from."""
+    starts = []
     for times, share in product(SAMPLE.start_pairs, SAMPLE.start_shares):
         theta = []
-        for term, ratio, part in zip(terms, times, (share, 1.0 - share), strict=True):
-            theta += [x + np.log(ratio) for factor in term for x in lengths[factor.columns]]
-            theta.append(variance + np.log(part))
-        yield np.array([*theta, noise])
+        for part, ratio, own in zip((long, short), times, (share, 1.0 - share), strict=True):
+            *lengths, variance, _ = part.theta
+            theta += [x + np.log(ratio) for x in lengths] + [variance + np.log(own)]
+        starts.append(np.array([*theta, short.theta[-1]]))
+    return Model((*long.model.terms, *short.model.terms)), starts
 
 
-def _with_one_length(
-    term: Term, theta: Array, times: frozenset[int]
-) -> tuple[Model, list[Array]] | None:
-    """Return a model whose joint kernel has one lengthscale; None if it has none, or times."""
-    factor, *others = term
-    if len(factor.columns) == 1 or times.intersection(factor.columns):
+def _with_one_length(one: Trained, times: frozenset[int]) -> Trained | None:
+    """Return a joint kernel with one lengthscale; None where it has none, or is over times."""
+    (first, *others), *_ = one.model.terms
+    if len(first.columns) == 1 or times.intersection(first.columns):
         return None
-    count = factor.lengths
-    start = np.array([theta[:count].mean(), *theta[count:]])
-    return Model(((factor._replace(alike=True), *others),)), [start]
+    theta = np.array([one.theta[: first.lengths].mean(), *one.theta[first.lengths :]])
+    model = Model(((first._replace(alike=True), *others),))
+    return one._replace(model=model, theta=theta)
 
 
 # ------------------------------------------------------------ what follows from the choice

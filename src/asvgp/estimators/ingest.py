@@ -282,7 +282,7 @@ def _default_model(settings: Settings, head: Chunk, growing: bool) -> FieldChoic
             weights,
             known_noise=head.noise_variance is not None,
             times=frozenset(structure.timed),
-            most_nu=2.0 if settings.degree is None else settings.degree - 1.0,
+            most_nu=3.0 if settings.degree is None else settings.degree - 1.0,
             names=structure.layout.names or (),
         )
         or plain

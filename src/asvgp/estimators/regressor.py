@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -411,8 +412,10 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             data, begun = chosen_transform(data, coarsely)
             begun = begun or warm
             if data.start and settings.trained:
-                begun = begun or _begun(problem, data)
-                problem = _near(problem, begun, data.stats.count)
+                near = begun or _begun(problem, data)
+                with suppress(np.linalg.LinAlgError):  # or training finds a start of its own
+                    nearby = _near(problem, near, data.stats.count)
+                    return data, structure.fit(settings, nearby, data.stats, near)
             return data, structure.fit(settings, problem, data.stats, begun)
 
     def _announce(self, fitted: Fit) -> None:

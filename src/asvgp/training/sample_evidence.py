@@ -293,7 +293,8 @@ def train(model: Model, sample: Sample, starts: Sequence[Array]) -> Trained:
     if sample.judged is not sample.learnt:
         fresh = SampleEvidence(model, sample.judged, sample.units)
         judged = fresh(theta, slopes=False)[0]
-    price = 0.5 * np.log(sum(rows.y.size for rows in sample.judged))
+    price = SAMPLE.prices[len(sample.judged) > 1]
+    price *= np.log(sum(rows.y.size for rows in sample.judged))
     return Trained(model, theta, learnt, judged - price * model.parameters)
 
 
