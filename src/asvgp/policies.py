@@ -232,10 +232,6 @@ class FieldPolicy:
     grown_cells: int = 8  # [cells] A domain grows by multiples of this, to be coarsened by halves.
     box_attempts: int = 3  # [starts] Boxes climb from the best of these. Measured: commit 1e5340d
     coarsening_loss: float = 0.05  # [nats per datum] Wider cells may lose this on the boxes.
-    # [noise on the finest cells] Noise that wider cells are tried with, too. Measured: a lattice
-    # with joint terms of 7 and 130 pixels, noise 0.3, cells of two pixels: the best is 1.5 times
-    # as much, and 0.026 nats per datum are lost in place of 0.062
-    noise_of_wider_cells: float = 1.5
 
 
 @dataclass(frozen=True)

@@ -348,27 +348,16 @@ class FieldSchedule:
             plan = self._with_room(plan, state)
             if not any(map(any, plan.levels)) or report.interrupted:
                 break
-            fit = self._best_fit(self._boxes(plan, coarsening)[:used], state, report)
+            fit = -np.inf
+            with suppress(np.linalg.LinAlgError), keeping(state, report):
+                factored = (e.factor(*state) for e in self._boxes(plan, coarsening)[:used])
+                bounds = (lower_bound(each, "evidence", False, "left out") for each in factored)
+                fit = total(bounds).fit
             if fit >= bound.fit - FIELD.coarsening_loss * count:
                 break
         if self.room is not None and not self.room.fits(plan, kernel):
             return state, report, None  # from coarse to fine, then, as far as memory goes
         return state, report, GridEngine(kernel, plan, self._coarse(coarsening), self.device)
-
-    def _best_fit(self, engines: list[GridEngine], state: State, report: Report) -> float:
-        """Return the evidence at a state, or where it is better, with more noise.
-
-        What wider cells cannot follow is noise to them, which training would find.
-        """
-        fits = [-np.inf]
-        for times in (1.0, FIELD.noise_of_wider_cells):
-            kernel, likelihood = state
-            noisier = kernel, likelihood.with_noise(times * likelihood.noise)
-            with suppress(np.linalg.LinAlgError), keeping(state, report):
-                factored = (engine.factor(*noisier) for engine in engines)
-                bounds = (lower_bound(each, "evidence", False, "left out") for each in factored)
-                fits.append(total(bounds).fit)
-        return max(fits)
 
     def _refined(self, engine: GridEngine, state: State) -> GridEngine:
         """Return an explored field's engine, finer where lengths have become shorter since."""
