@@ -13,11 +13,12 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
+import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import ListedColormap
 from scipy.ndimage import gaussian_filter
 
-from asvgp import Constant, GPRegressor, Matern32, plot
+from asvgp import GPRegressor
 
 OUT = Path(__file__).parent.parent / "images"
 
@@ -34,29 +35,48 @@ def main():
     rng = np.random.default_rng(0)
     clouds = gaussian_filter(rng.standard_normal(truth.shape), 8)
     seen = np.where(clouds > np.quantile(clouds, 0.7), np.nan, truth)
-    axes = (lat.astype(float), lon.astype(float))
-    # What is large and slow, and what is small and rough, each on knots of its own.
-    kernel = Matern32(15.0, dim=0) * Matern32(15.0, dim=1) + Matern32(2.0, dim=0) * Matern32(
-        2.0, dim=1
-    )
-    gp = GPRegressor(kernel + Constant(), num_basis=(200, 300), objective="evidence").fit(
-        axes, seen
-    )
+    axes = {"lat": lat.astype(float), "lon": lon.astype(float)}
+    gp = GPRegressor().fit(axes, seen)  # the default: the model is chosen from the data
     mean, std = gp.predict(axes, return_std=True)
     land = np.isnan(truth)
     hidden = np.isnan(seen) & ~land
-    inside = np.mean(
-        np.abs(mean - truth)[hidden] < 1.96 * np.hypot(std, gp.noise_variance_**0.5)[hidden]
-    )
+    error = mean - truth
+    inside = np.mean(np.abs(error)[hidden] < 1.96 * np.hypot(std, gp.noise_variance_**0.5)[hidden])
+    rmse = np.sqrt(np.mean(error[hidden] ** 2))
     print(gp.summary())
-    print(f"{inside:.1%} of {hidden.sum():,} hidden cells inside the 95 % band")
-    panels = plot.map(gp, axes, seen, over=(1, 0))
-    for ax in panels:
-        ax.pcolormesh(lon, lat, np.where(land, 1.0, np.nan), cmap=ListedColormap(["0.85"]))
-        ax.set(xlabel="longitude (°)", ylabel="latitude (°)")
-        ax.child_axes[0].set_ylabel("m")
-    panels[0].set_title("sea-surface height as seen, 30 % hidden", loc="left", fontsize="medium")
-    panels[0].figure.savefig(OUT / "maps.png", dpi=80)
+    print(f"{inside:.1%} of {hidden.sum():,} hidden cells inside the 95 % band, RMSE {rmse:.3f} m")
+    low, high = np.nanquantile(truth, [0.002, 0.998])
+    height_scale = {"vmin": low, "vmax": high, "cmap": "viridis"}
+    panels = {
+        "sea-surface height as seen, 30 % hidden": (seen, height_scale),
+        "posterior mean": (mean, height_scale),
+        "truth": (truth, height_scale),
+        "error in the gaps": (np.where(hidden, error, np.nan), {"cmap": "RdBu_r"}),
+        "standard deviation": (std, {"vmin": 0.0, "cmap": "magma"}),
+        "95 % band misses the truth": (
+            np.where(hidden & (np.abs(error) > 1.96 * std), 1.0, np.nan),
+            {"cmap": ListedColormap(["#cc3311"])},
+        ),
+    }
+    figure, places = plt.subplots(
+        2, 3, figsize=(13, 5.2), layout="constrained", sharex=True, sharey=True
+    )
+    for ax, (title, (values, style)) in zip(places.flat, panels.items(), strict=True):
+        if "error" in title:
+            style |= {"vmin": -3.0 * rmse, "vmax": 3.0 * rmse}
+        drawn = ax.pcolormesh(lon, lat, np.where(land, np.nan, values), rasterized=True, **style)
+        ax.pcolormesh(lon, lat, np.where(land, 1.0, np.nan), cmap=ListedColormap(["0.7"]))
+        ax.set_facecolor("white")
+        ax.contour(lon, lat, hidden, levels=[0.5], colors="0.35", linewidths=0.5)
+        ax.set_title(title, loc="left", fontsize="medium")
+        ax.set_aspect(1.0 / np.cos(np.radians(lat.mean())))
+        if "misses" not in title:
+            figure.colorbar(drawn, ax=ax, label="m", shrink=0.85)
+    for ax in places[-1]:
+        ax.set_xlabel("longitude (°)")
+    for ax in places[:, 0]:
+        ax.set_ylabel("latitude (°)")
+    figure.savefig(OUT / "maps.png", dpi=80, bbox_inches="tight")
 
 
 if __name__ == "__main__":
