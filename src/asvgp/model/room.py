@@ -72,8 +72,11 @@ def little_room(prior: GridPrior) -> list[str]:
             if not isinstance(unit, JointPrior):
                 continue
             edge, amid = unit.missed_shares()
-            axes = [(axis, axis.process.decay / axis.grid.spacing) for axis in unit.axes]
-            usual = max(missed_share(axis.process, decay, axis.degree) for axis, decay in axes)
+            pairs = zip(unit.process.along, unit.axes, strict=True)
+            usual = max(
+                missed_share(along, along.decay / axis.grid.spacing, axis.degree)
+                for along, axis in pairs
+            )
             if edge > max(FIELD.little_room * usual, 2.0 * FIELD.tolerated_loss):
                 label = repr(renamed(prior.kernel.components[number], plan.names))
                 missed = f"{edge:.2g} of its variance at the edges and {amid:.2g} on average"
@@ -81,8 +84,8 @@ def little_room(prior: GridPrior) -> list[str]:
                     notes.append(
                         f"term {number + 1} ({label}) reaches past the data, towards a pole, "
                         f"further than its splines: they miss {missed}, so that standard "
-                        "deviations at that edge are too wide. Fit again with kernel=kernel_, or "
-                        "with more basis functions"
+                        "deviations are too wide there, and more basis functions do not help. A "
+                        "rougher kernel, nu=1, or a shorter lengthscale loses less"
                     )
                     continue
                 notes.append(
