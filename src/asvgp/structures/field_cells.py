@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
 
 import numpy as np
 
@@ -165,10 +164,10 @@ def automatic_cells(
 
 
 def _as_wide(wanted: Array) -> list[int]:
-    """Return about as many cells as wanted: as often even as a long term may want to join them."""
+    """Return no more cells than wanted, as often even as a long term may want to join them."""
     times = [min(FIELD.grown_cells, 1 << max(int(n).bit_length() - 4, 0)) for n in wanted]
     fewest = 2 ** FIELD.least_doublings[len(wanted)]
-    return [max(k * ceil(n / k), fewest) for n, k in zip(wanted, times, strict=True)]
+    return [max(k * int(n / k), fewest) for n, k in zip(wanted, times, strict=True)]
 
 
 def _lengths(points: Points, y: Array, grids: Sequence[Grid]) -> Array:
