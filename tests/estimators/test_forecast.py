@@ -421,3 +421,20 @@ def test_a_season_goes_on(count):
     weights = np.kron(np.eye(2), np.full(480, 0.05))
     assert_allclose(total, weights @ mean, rtol=1e-6)
     assert_allclose(covariance, weights @ cov @ weights.T, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dim", [None, 0])
+def test_seasons_that_read_alike_and_hidden_components_are_not_lost(dim):
+    t = np.arange(120.0)
+    y = np.sin(2 * np.pi * t / 12) + 0.02 * t
+    kernel = (
+        Matern32(50.0, dim=dim)
+        + Periodic(12.0, dim=dim)
+        + Periodic(12.0, dim=dim) * Matern32(60.0, dim=dim)
+        + Periodic(12.00001, dim=dim)
+        + Matern32(3.0, 1e-9, dim=dim)
+    )
+    gp = GPRegressor(kernel, optimizer=None, noise_variance=0.01).fit(t, y)
+    table = gp.forecast(5, components=True)
+    assert list(table)[6:] == ["matern32", "season of 12"]
+    assert_allclose(table.iloc[:, 6:].sum(axis=1), table["mean"], rtol=1e-9)

@@ -40,16 +40,20 @@ def summands(gp) -> list[Summand]:
     """
     kernel: Kernel = gp.kernel_
     least = SERIES.unused_variance * gp.noise_variance_ / mean_weight(gp.stats_)
-    groups: dict[object, list[int]] = {}
+    one_input = len({f.dim for part in kernel.components for f in part.factors}) == 1
+    groups: dict[str | int, list[int]] = {}  # by the period as it is written, or by the component
     for number, part in enumerate(kernel.components):
-        periods = [f.period for f in part.factors if isinstance(f, Periodic) and f.dim is None]
-        groups.setdefault(periods[0] if periods else f"{number}", []).append(number)
+        periods = [_written(f.period) for f in part.factors if isinstance(f, Periodic)]
+        groups.setdefault(periods[0] if periods and one_input else number, []).append(number)
     sizes = {number: part.variance for number, part in enumerate(kernel.components)}
     clear = [key for key, group in groups.items() if max(sizes[i] for i in group) >= least]
     out, rest = [], [i for key, group in groups.items() if key not in clear for i in group]
     for key in clear or list(groups):
         group, hidden = groups[key], [] if out or not clear else rest
-        several = len(group) > 1 and not isinstance(key, str)
-        word = str(key) if isinstance(key, Duration) else f"{key:g}" if several else ""
-        out.append(Summand(f"season of {word}" if several else "", tuple(group), tuple(hidden)))
+        name = f"season of {key}" if len(group) > 1 else ""
+        out.append(Summand(name, tuple(group), tuple(hidden)))
     return out
+
+
+def _written(period: float) -> str:
+    return str(period) if isinstance(period, Duration) else f"{period:g}"
