@@ -461,9 +461,9 @@ def _begun(problem: Problem, data: FitData) -> State:
 def _near(problem: Problem, state: State, count: int) -> Problem:
     """Return the problem of training that begins near its end."""
     given = problem.settings
-    tolerance = max(given.tolerance, SAMPLE.unnoticed_gain * count)
-    settings = LBFGS(given.max_iterations, tolerance, given.restarts)
-    return replace(problem, near=state, settings=settings)
+    if given == LBFGS():  # nobody asked for more
+        given = replace(given, tolerance=max(given.tolerance, SAMPLE.unnoticed_gain * count))
+    return replace(problem, near=state, settings=given)
 
 
 def _check_same_choice(mine: Kernel, theirs: Kernel) -> None:
