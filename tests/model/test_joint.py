@@ -145,14 +145,18 @@ def test_a_turned_share_is_that_of_swapped_lengths():
     assert missed_shares(turned, *cells)[0] == pytest.approx(missed_shares(plain, *cells)[0])
 
 
-def test_missed_share_is_that_in_the_middle():
-    kernel, rng = Matern(1, 0.3, dim=(0, 1)), np.random.default_rng(0)
+@pytest.mark.parametrize("turned", [{}, {"rotation": 0.5}])
+def test_missed_share_is_that_in_the_middle(turned):
+    length = (0.5, 0.25) if turned else 0.3
+    kernel, rng = Matern(1, length, dim=(0, 1), **turned), np.random.default_rng(0)
     prior = prior_of(kernel, 12, 3)
     X = rng.uniform(5 / 12, 6 / 12, (4000, 2))  # over one cell
     rows = [axis.rows(X[:, d]) for d, axis in enumerate(prior.axes)]
     found = 1.0 - prior.captured(rows).mean()
+    assert missed_shares(kernel, (1 / 12, 1 / 12), (3, 3))[0] == pytest.approx(found, rel=0.05)
     along = kernel.along[0]
-    assert missed_share(along, along.decay * 12, 3) == pytest.approx(found, rel=0.05)
+    if not turned:
+        assert missed_share(along, along.decay * 12, 3) == pytest.approx(found, rel=0.05)
 
 
 @dataclass

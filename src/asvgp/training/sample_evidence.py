@@ -73,10 +73,10 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Sample:
-    """Sets of rows to learn from, and others to judge by what was learnt."""
+    """Sets of rows to learn from, and sets drawn anew to judge by what was learnt."""
 
     learnt: tuple[Rows, ...]
-    judged: tuple[Rows, ...]  # the same ones where there are few rows
+    judged: tuple[Rows, ...]  # of few rows the same ones; of many, next to none are in both
     units: Array  # range of every input
     gaps: Array  # typical distance of neighbours along every input, in units of its range
     scale: float  # standard deviation of y
