@@ -452,9 +452,6 @@ class SamplePolicy:
     places_share: float = 0.95
     elbo_loss: float = 0.02  # [nats per datum] The lower bound is trained on if it loses less,
     elbo_functions: int = 3_000  # [functions] with so many functions: more take too long.
-    few_rows: int = 50  # [rows] Up to here always: the evidence of splines tells too little.
-    # [functions per row] Over three inputs. Measured: 12 rows, 3,000 functions: 70 s; with these 11
-    elbo_functions_per_row: int = 20
 
 
 @dataclass(frozen=True)

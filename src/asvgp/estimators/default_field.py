@@ -92,17 +92,11 @@ def choose_field(
         tried = list(_tried(sample, times, most_nu))
     best = max(tried, key=lambda each: each.judged)
     noise, spacing = float(np.exp(best.theta[-1])), ()
-    rows = int(np.isfinite(y).all(axis=1).sum())
-    cells = _cells_of_bound(best, sample)
-    bound = rows <= SAMPLE.few_rows or np.prod(1.0 / cells) <= SAMPLE.elbo_functions
+    bound = np.prod(1.0 / _cells_of_bound(best, sample)) <= SAMPLE.elbo_functions
     if not bound:
-        cells = _cells_of_evidence(best, sample, rows)
-        noise += _missed(best, sample, cells)  # which is noise to the spline field
-    if not bound or len(cells) == 3:  # over three inputs a bound on automatic cells takes too long
-        most = min(SAMPLE.elbo_functions, SAMPLE.elbo_functions_per_row * rows)
-        while bound and np.prod(1.0 / cells) > most:
-            cells = 1.05 * cells
+        cells = _cells_of_evidence(best, sample, int(np.isfinite(y).all(axis=1).sum()))
         spacing = tuple((sample.units * cells).tolist())
+        noise += _missed(best, sample, cells)  # which is noise to the spline field
     start = _kernel_of(best.model, sample, best.theta).values.tolist()
     return FieldChoice(
         _kernel_of(best.model, None),
