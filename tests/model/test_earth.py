@@ -10,19 +10,14 @@ from asvgp.basis import Grid
 from asvgp.degrees import Latitudes, Longitudes
 from asvgp.kernels import EarthMatern
 from asvgp.likelihoods import Gaussian
-from asvgp.model.bound import lower_bound, upper_bound
-from asvgp.model.devices import Cpu, device_for
+from asvgp.model.bound import lower_bound
+from asvgp.model.devices import Cpu
 from asvgp.model.earth_axis import earth_axis
-from asvgp.model.grid import GridEngine
 from asvgp.model.joint import JointPrior, JointTables
-from asvgp.model.plan import Plan
-from asvgp.model.room import with_room
 from asvgp.posterior.grid import GridPosterior
 from asvgp.posterior.posterior import GridPoints
-from asvgp.statistics import Statistics
+from tests.model.field_cases import NOISE, FieldCase, check_bounds_and_gradients
 from tests.model.test_joint import dense, functions
-
-NOISE = 0.05
 
 
 def earth(nu: float, length: float, variance: float = 1.0) -> EarthMatern:
@@ -85,7 +80,7 @@ def test_K_is_the_norm_on_the_sphere(nu, degree, around):
     np.testing.assert_allclose(dense(prior), square / q, rtol=1e-6, atol=1e-8 * square.max() / q)
 
 
-class Case:
+class Case(FieldCase):
     """A kernel with data on a part of the Earth."""
 
     def __init__(self, kernel, lon, lat, cells, degrees, levels=None, time=False):
@@ -100,25 +95,11 @@ class Case:
         wave = np.radians(self.X[:, :2])
         self.y = np.sin(3.0 * wave[:, 0]) * np.cos(4.0 * wave[:, 1]) + 0.2 * rng.standard_normal(n)
 
-    def engine(self, times: int = 1, device: str = "cpu") -> GridEngine:
+    def grids(self, times: int) -> list[Grid]:
         around = self.ends[0][1] - self.ends[0][0] == 360.0
         kinds = (lambda *a: Longitudes(*a, cyclic=around), Latitudes, Grid)
         rows = zip(kinds, self.ends, self.cells, strict=False)
-        grids = tuple(kind(*ends, times * n) for kind, ends, n in rows)
-        powers = tuple(map(max, zip(*self.degrees, strict=True)))
-        terms, inputs = tuple(range(len(self.degrees))), tuple(range(len(self.cells)))
-        plan = Plan(inputs, grids, powers, terms, self.degrees, self.levels)
-        plan = with_room(plan, self.kernel)
-        stats = Statistics.from_data(self.X, self.y, grids, powers, self.w)
-        return GridEngine(self.kernel, plan, stats, device_for(device))
-
-    @property
-    def noisy(self) -> np.ndarray:
-        return self.kernel(self.X) + np.diag(NOISE / self.w)
-
-    def evidence(self) -> float:
-        fit = self.y @ np.linalg.solve(self.noisy, self.y)
-        return float(-0.5 * fit - 0.5 * np.linalg.slogdet(2.0 * np.pi * self.noisy)[1])
+        return [kind(*ends, times * n) for kind, ends, n in rows]
 
 
 GLOBE = (-180.0, 180.0)
@@ -148,20 +129,7 @@ each = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
 @each
 def test_bounds_hold_the_evidence_and_gradients_are_right(case):
-    engine, kernel = case.engine(), case.kernel
-    factored = engine.factor(kernel, Gaussian(NOISE))
-    bound = lower_bound(factored)
-    assert bound.elbo <= case.evidence() <= upper_bound(factored)
-    assert np.all(factored.missed(derivatives=False)[0] >= 0.0)
-    step, values = 1e-4, dict(zip(kernel.parameters, kernel.values.tolist(), strict=True))
-    for place, (name, value) in enumerate(values.items()):
-        ends = [
-            lower_bound(engine.factor(kernel.replace(**{name: value * np.exp(s)}), Gaussian(NOISE)))
-            for s in (-step, step)
-        ]
-        for part, slopes in (("elbo", bound.gradient), ("missed", bound.d_missed)):
-            slope = (getattr(ends[1], part) - getattr(ends[0], part)) / (2.0 * step)
-            assert slopes[place] == pytest.approx(slope, rel=1e-5, abs=1e-4)
+    check_bounds_and_gradients(case)
 
 
 def test_torch_agrees():

@@ -12,9 +12,8 @@ from asvgp import Matern, Matern12, Matern32
 from asvgp.basis import Grid
 from asvgp.kernels import JointMatern, Kernel
 from asvgp.likelihoods import Gaussian
-from asvgp.model.bound import lower_bound, upper_bound
-from asvgp.model.devices import Cpu, device_for
-from asvgp.model.grid import GridEngine
+from asvgp.model.bound import lower_bound
+from asvgp.model.devices import Cpu
 from asvgp.model.joint import JointPrior, JointTables
 from asvgp.model.joint_axis import JointAxis
 from asvgp.model.joint_share import missed_share, missed_shares
@@ -22,9 +21,7 @@ from asvgp.model.plan import Plan
 from asvgp.model.room import little_room, with_room
 from asvgp.posterior.grid import GridPosterior
 from asvgp.posterior.posterior import GridPoints
-from asvgp.statistics import Statistics
-
-NOISE = 0.05
+from tests.model.field_cases import NOISE, FieldCase, check_bounds_and_gradients
 
 
 def prior_of(kernel: JointMatern, cells: int, degree: int, outer: int = 3) -> JointPrior:
@@ -160,7 +157,7 @@ def test_missed_share_is_that_in_the_middle(turned):
 
 
 @dataclass
-class Case:
+class Case(FieldCase):
     """A kernel with its plan on a unit square or cube."""
 
     kernel: Kernel
@@ -177,22 +174,8 @@ class Case:
         self.y = np.sin(5 * self.X[:, 0]) * np.cos(4 * self.X[:, 1])
         self.y = self.y + 0.2 * rng.standard_normal(150)
 
-    def engine(self, times: int = 1, device: str = "cpu") -> GridEngine:
-        grids = tuple(Grid(0.0, 1.0, times * n) for n in self.cells)
-        powers = tuple(map(max, zip(*self.degrees, strict=True)))
-        terms, inputs = tuple(range(len(self.degrees))), tuple(range(len(self.cells)))
-        plan = Plan(inputs, grids, powers, terms, self.degrees, self.levels)
-        plan = with_room(plan, self.kernel)
-        stats = Statistics.from_data(self.X, self.y, grids, powers, self.w)
-        return GridEngine(self.kernel, plan, stats, device_for(device))
-
-    @property
-    def noisy(self) -> np.ndarray:
-        return self.kernel(self.X) + np.diag(NOISE / self.w)
-
-    def evidence(self) -> float:
-        fit = self.y @ np.linalg.solve(self.noisy, self.y)
-        return float(-0.5 * fit - 0.5 * np.linalg.slogdet(2.0 * np.pi * self.noisy)[1])
+    def grids(self, times: int) -> list[Grid]:
+        return [Grid(0.0, 1.0, times * n) for n in self.cells]
 
 
 CASES = {
@@ -243,20 +226,7 @@ def test_slopes_about_missed_variance_are_those_of_their_own_number(case):
 
 @each
 def test_bounds_hold_the_evidence_and_gradients_are_right(case):
-    engine, kernel = case.engine(), case.kernel
-    factored = engine.factor(kernel, Gaussian(NOISE))
-    bound = lower_bound(factored)
-    assert bound.elbo <= case.evidence() <= upper_bound(factored)
-    assert np.all(factored.missed(derivatives=False)[0] >= 0.0)
-    step, values = 1e-4, dict(zip(kernel.parameters, kernel.values.tolist(), strict=True))
-    for place, (name, value) in enumerate(values.items()):
-        ends = [
-            lower_bound(engine.factor(kernel.replace(**{name: value * np.exp(s)}), Gaussian(NOISE)))
-            for s in (-step, step)
-        ]
-        for part, slopes in (("elbo", bound.gradient), ("missed", bound.d_missed)):
-            slope = (getattr(ends[1], part) - getattr(ends[0], part)) / (2.0 * step)
-            assert slopes[place] == pytest.approx(slope, rel=1e-5, abs=1e-4)
+    check_bounds_and_gradients(case)
 
 
 @pytest.mark.parametrize("name", ["turned", "sum", "with time"])
