@@ -82,21 +82,11 @@ class Field(Structure[GridPosterior]):
 
     # ------------------------------------------------------------ statistics
 
-    def empty(
-        self,
-        settings: Settings,
-        points: Points,
-        y: Array,
-        known_noise: bool = False,
-        extent: Points | None = None,
-        whole: bool = True,
-    ) -> Statistics:
-        """Return statistics of no data on grids that hold the points, as in `Structure`."""
+    def settle(self, settings: Settings, points: Points, every: bool) -> None:
+        """Settle which longitudes go round the Earth, as in `Structure`."""
         if self.layout.degrees:
-            known, pairs = points if extent is None else extent, self.pairs(settings)
-            self.layout = with_circles(self.layout, known, extent is None, pairs)
+            self.layout = with_circles(self.layout, points, every, self.pairs(settings))
             check_circles(self.layout)
-        return super().empty(settings, points, y, known_noise, extent, whole)
 
     def covers(self, points: Points, stats: Statistics) -> bool:
         """Return True if all points lie inside the statistics' domain."""

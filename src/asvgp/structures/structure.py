@@ -210,7 +210,9 @@ class Structure(Protocol[AnyPosterior]):
         Where the points are not the ``whole`` of the data, the grids hold those of ``extent``
         instead: the outermost of all.
         """
-        ends = self.ends(settings, points if extent is None else extent)
+        known = points if extent is None else extent
+        self.settle(settings, known, extent is None)
+        ends = self.ends(settings, known)
         grids, degrees = self.new_grids(settings, points, y, ends, whole)
         main, centres = len(self.layout.inputs), {}
         if self.layout.kernel.intercept is not None:
@@ -226,6 +228,12 @@ class Structure(Protocol[AnyPosterior]):
             convention=self.convention(known_noise),
             **centres,
         )
+
+    def settle(self, settings: Settings, points: Points, every: bool) -> None:
+        """Settle what depends on where the data lie, before there are grids.
+
+        The points are ``every`` one, or the outermost of all.
+        """
 
     def new_grids(
         self, settings: Settings, points: Points, y: Array, ends: Sequence[Ends], whole: bool
