@@ -24,7 +24,7 @@ from asvgp.model.devices import Cpu, Device, DeviceArray, Factor, log_det_error,
 from asvgp.model.effects import Centring, column_precisions, without_centres
 from asvgp.model.engine import Forms, NoiseModel, Remembered
 from asvgp.model.grid_inverse import CellInverse, InverseSums, cell_inverse, inverse_sums
-from asvgp.model.grid_prior import GridPrior, TermForms
+from asvgp.model.grid_prior import GridPrior, TermForms, TermPrior
 from asvgp.model.grid_roots import root_factor
 from asvgp.model.grid_tables import GridTables, interleave
 from asvgp.model.levels import marginal_moments, rounding_error
@@ -248,37 +248,44 @@ class GridEngine:
         One number per component, and the derivatives of their sum; zeros where no ``derivatives``
         are wanted, which saves time.
         """
-        stats = self.statistics
-        values = np.zeros(len(self.kernel.components))
-        gradient = np.zeros(len(self.kernel.parameters))
-        for number, part in zip(self.plan.terms, prior.terms, strict=True):
-            values[number], slope = part.missed(
-                self.moments, self.device, stats.weight, derivatives
-            )
-            gradient[self.kernel.places_of(number)] = slope if derivatives else 0.0
-        smooths = zip(self.plan.smooths, prior.smooths, prior.columns, strict=True)
-        for number, part, where in smooths:
-            values[number], slope = part.missed(stats.column_gram[where, where], stats.weight)
-            gradient[self.kernel.places_of(number)] = slope
-        return values, gradient
+        weight = self.statistics.weight
+        return self._missed(
+            prior, lambda term: term.missed(self.moments, self.device, weight, derivatives)
+        )
 
     def slopes_of_missed(self, prior: GridPrior) -> Array:
         """Return the derivatives of `missed`, those of joint terms as on equal cells everywhere.
 
         Their own would take longer than all else.
         """
-        stats, gradient = self.statistics, np.zeros(len(self.kernel.parameters))
-        for number, part in zip(self.plan.terms, prior.terms, strict=True):
-            if part.joint:
-                slope = part.about_missed(self._marginals, stats.weight)
-            else:
-                _, slope = part.missed(self.moments, self.device, stats.weight)
-            gradient[self.kernel.places_of(number)] = slope
+        weight = self.statistics.weight
+
+        def of_term(term: TermPrior) -> tuple[float, Array]:
+            if term.joint:
+                slopes = term.about_missed(self._marginals, weight)
+                return float(slopes[-1]), slopes
+            return term.missed(self.moments, self.device, weight)
+
+        return self._missed(prior, of_term)[1]
+
+    def _missed(
+        self, prior: GridPrior, of_term: Callable[[TermPrior], tuple[float, Array]]
+    ) -> tuple[Array, Array]:
+        """Return what terms and smooths miss, and the derivatives that are known."""
+        stats = self.statistics
+        values = np.zeros(len(self.kernel.components))
+        gradient = np.zeros(len(self.kernel.parameters))
+        found = [
+            (number, of_term(t)) for number, t in zip(self.plan.terms, prior.terms, strict=True)
+        ]
         smooths = zip(self.plan.smooths, prior.smooths, prior.columns, strict=True)
         for number, part, where in smooths:
-            _, slope = part.missed(stats.column_gram[where, where], stats.weight)
-            gradient[self.kernel.places_of(number)] = slope
-        return gradient
+            found.append((number, part.missed(stats.column_gram[where, where], stats.weight)))
+        for number, (value, slopes) in found:
+            values[number] = value
+            if len(slopes):
+                gradient[self.kernel.places_of(number)] = slopes
+        return values, gradient
 
     @cached_property
     def _marginals(self) -> list[Array]:
