@@ -258,7 +258,7 @@ def _cells_of_evidence(best: Trained, sample: Sample, rows: int) -> Array:
     There are no more of them than data can tell apart, and than a bound has time for.
     """
     apart = np.exp(best.theta[-1])
-    for _, factors, variance in _by_term(best, sample):
+    for factors, variance in _by_term(best, sample):
         alike = [
             correlation(nu, 2.0 * nu * np.array([np.min(sample.gaps[c] / length) ** 2]))[0][0]
             for c, nu, length in factors
@@ -283,7 +283,7 @@ def _cells(best: Trained, sample: Sample, allowed: float) -> Array:
     Splines on cells of width h miss about ``(h / lengthscale)**(2 nu)`` of it.
     """
     widths = np.ones(len(sample.units))
-    for _, factors, variance in _by_term(best, sample):
+    for factors, variance in _by_term(best, sample):
         for column, nu, length in factors:
             share = (allowed / (SAMPLE.missed * variance)) ** (0.5 / nu)
             widths[column] = min(widths[column], min(share, SAMPLE.widest_cell) * length)
@@ -294,14 +294,14 @@ def _missed(best: Trained, sample: Sample, cells: Array) -> float:
     """Return about the variance that splines on cells of these widths miss of all terms."""
     return sum(
         SAMPLE.missed * variance * sum((cells[c] / length) ** (2.0 * nu) for c, nu, length in parts)
-        for _, parts, variance in _by_term(best, sample)
+        for parts, variance in _by_term(best, sample)
     )
 
 
 def _by_term(
     best: Trained, sample: Sample
-) -> Iterator[tuple[Term, list[tuple[int, float, float]], float]]:
-    """Yield every term with its inputs, the smoothness and the length along each; its variance."""
+) -> Iterator[tuple[list[tuple[int, float, float]], float]]:
+    """Yield the inputs of every term with the smoothness and length along each; its variance."""
     place, values = 0, np.exp(best.theta)
     for term in best.model.terms:
         factors = []
@@ -312,7 +312,7 @@ def _by_term(
                 (c, factor.nu, float(x)) for c, x in zip(factor.columns, lengths, strict=True)
             ]
             place += factor.lengths
-        yield term, factors, float(values[place])
+        yield factors, float(values[place])
         place += 1
 
 

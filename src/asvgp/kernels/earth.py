@@ -214,12 +214,12 @@ def _octaves(s: float, alpha: int) -> tuple[float, Array]:
 
 
 @lru_cache
-def _nodes() -> tuple[Array, Array, Array]:
-    """Return nodes t in (0, 1), ``1 - t`` and weights for integrands with roots at the ends."""
+def _nodes() -> tuple[Array, Array]:
+    """Return nodes t in (0, 1) and weights for integrands with roots at the ends."""
     y = np.arange(-3.4, 3.4, 0.05)
     e = np.exp(np.pi * np.sinh(y))
     t, rest = e / (1.0 + e), 1.0 / (1.0 + e)
-    return t, rest, 0.05 * np.pi * np.cosh(y) * t * rest
+    return t, 0.05 * np.pi * np.cosh(y) * t * rest
 
 
 def _legendre_sum(r: Array, s: float, alpha: int) -> Array:
@@ -231,7 +231,7 @@ def _legendre_sum(r: Array, s: float, alpha: int) -> Array:
     """
     w = 1.0 / s**2
     tau = sqrt(w - 0.25)
-    t, _, weights = _nodes()
+    t, weights = _nodes()
     r = np.minimum(r, pi - 1e-6)[:, None]  # as smooth at the antipodes as anywhere
     gap = (pi - r) * t  # pi - r - u
     u = pi - r - gap

@@ -83,11 +83,6 @@ class Sample:
     mean_weight: float = 1.0  # the noise of the sample is that at this weight
     noise: float | None = None  # known noise variance, in units of y
 
-    @property
-    def count(self) -> int:
-        """Number of values to learn from."""
-        return sum(rows.y.size for rows in self.learnt)
-
 
 def sample_of(
     x: Array, y: Array, weights: Array | None = None, known_noise: bool = False
