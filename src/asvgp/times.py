@@ -145,7 +145,7 @@ class Zoned:
     def __len__(self) -> int:
         return len(self.times)
 
-    def __getitem__(self, rows: slice) -> Zoned:
+    def __getitem__(self, rows: slice | Array) -> Zoned:
         return Zoned(self.times[rows], self.tz)
 
     def __array__(self, dtype=None, copy=None) -> Array:

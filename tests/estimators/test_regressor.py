@@ -139,20 +139,29 @@ def test_several_outputs_share_the_kernel():
     assert trained.predict(new).shape == (30, 2)
 
 
-def test_weights_are_known_noise():
+def test_ratios_of_noise_variances_are_enough():
     rng = np.random.default_rng(3)
     x = rng.uniform(0, 20, 4000)
-    weights = rng.choice([0.1, 10.0], 4000)
-    y = np.sin(x) + np.sqrt(0.05 / weights) * rng.standard_normal(4000)
-    gp = GPRegressor(Matern52(), num_basis=100).fit(x, y, sample_weight=weights)
+    noise = rng.choice([0.1, 10.0], 4000)
+    y = np.sin(x) + np.sqrt(0.05 * noise) * rng.standard_normal(4000)
+    settings = {"num_basis": 100, "noise_scale": "auto"}
+    gp = GPRegressor(Matern52(), **settings).fit(x, y, noise_variance=noise)
     assert gp.noise_variance_ == pytest.approx(0.05, rel=0.1)
     blind = GPRegressor(Matern52(), num_basis=100).fit(x, y)
     new = np.linspace(0, 20, 500)
     error = [np.mean((model.predict(new) - np.sin(new)) ** 2) for model in (gp, blind)]
     assert error[0] < 0.5 * error[1]
-    # equal weights only rescale the noise
-    scaled = GPRegressor(Matern52(), num_basis=100).fit(x, y, sample_weight=4.0)
+    # equal variances only rescale the factor
+    scaled = GPRegressor(Matern52(), **settings).fit(x, y, noise_variance=0.25)
     assert scaled.noise_variance_ == pytest.approx(4.0 * blind.noise_variance_, rel=1e-3)
+    # and variances that are known belong to a model with a known factor
+    known = GPRegressor(gp.kernel_, num_basis=100, noise_scale=gp.noise_variance_, optimizer=None)
+    known.fit(x, y, noise_variance=noise)
+    assert known.elbo_ == pytest.approx(gp.elbo_, rel=1e-9)
+    for model in (gp, known):
+        std = model.predict(new, return_std=True, include_noise=True, noise_variance=3.0)[1]
+        alone = model.predict(new, return_std=True)[1]
+        np.testing.assert_allclose(std**2, alone**2 + 3.0 * gp.noise_variance_)
 
 
 def test_missing_targets_are_announced():
@@ -370,8 +379,8 @@ def test_bad_input_is_explained(settings, X, y, message):
 @pytest.mark.parametrize(
     "weights, message",
     [
-        ([1.0, 0.0, 1.0], r"1 of 3 are zero or negative \(row 1 is 0\)"),
-        ([1.0, -2.0, 1.0], "row 1 is -2"),
+        ([0.0, 0.0, 0.0], "All 3 values of sample_weight are zero"),
+        ([1.0, -2.0, 1.0], "negative, as it is in"),
         ([1.0, np.nan, 1.0], "sample_weight contains NaN or infinity"),
         ([1.0, 1.0], r"shape \(2,\), but X has 3 rows"),
         (["a", "b", "c"], "must hold numbers"),

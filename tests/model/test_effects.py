@@ -276,7 +276,7 @@ def test_leave_one_out_is_refitting():
         ).fit(X[rest], y[rest], sample_weight=w[rest])
         mean, std = other.predict(X[[i]], return_std=True)
         assert loo.mean[i] == pytest.approx(mean[0], rel=1e-8)
-        assert loo.std[i] == pytest.approx(np.hypot(std[0], np.sqrt(NOISE / w[i])), rel=1e-8)
+        assert loo.std[i] == pytest.approx(np.hypot(std[0], np.sqrt(NOISE)), rel=1e-8)
 
 
 @settings(max_examples=25, deadline=None)

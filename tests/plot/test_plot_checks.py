@@ -101,9 +101,9 @@ class TestChecks:
         mean, std = gp.predict(x, return_std=True, include_noise=True)
         expected = np.delete((y - mean) / std, 7)
         np.testing.assert_allclose(named(axes[0], "299 residuals").get_ydata(), expected)
-        weights = np.where(np.arange(300) % 2, 0.25, 1.0)
-        axes = plot.residuals(gp, x, y, held_out=True, sample_weight=weights)
-        std = np.sqrt(std**2 + gp.noise_variance_ * (1 / weights - 1))
+        noise = np.where(np.arange(300) % 2, 0.25, 1.0)
+        axes = plot.residuals(gp, x, y, held_out=True, noise_variance=noise)
+        std = np.sqrt(std**2 + noise - gp.noise_variance_)
         expected = np.delete((y - mean) / std, 7)
         np.testing.assert_allclose(named(axes[0], "299 residuals").get_ydata(), expected)
 

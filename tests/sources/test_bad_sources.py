@@ -215,7 +215,7 @@ def test_what_is_missing(tmp_path):
         assert gp().fit(masked, "y").elbo_ == expected.elbo_
     with pytest.raises(ValueError, match="All 400 values of y are NaN"):
         gp().fit(pa.table({"x": X, "y": pa.nulls(N)}), "y")
-    with pytest.raises(ValueError, match="positive"):
+    with pytest.raises(ValueError, match="must not be negative"):
         gp().fit({"x": X, "y": Y, "w": -X}, "y", sample_weight="w")
 
 

@@ -513,4 +513,5 @@ def test_leave_one_out_with_covariates():
     inverse = np.linalg.inv(covariance + np.diag(NOISE / w))
     np.testing.assert_allclose(loo.residual, inverse @ y / np.diag(inverse), atol=1e-8)
     missed = np.diag(averages.covariance(Matern52(0.7)) - phi @ np.linalg.solve(K, phi.T))
-    np.testing.assert_allclose(loo.std**2, 1.0 / np.diag(inverse) + missed, atol=1e-8)
+    left = 1.0 / np.diag(inverse) - NOISE / w  # of f; then of one observation
+    np.testing.assert_allclose(loo.std**2, left + NOISE + missed, atol=1e-8)

@@ -24,7 +24,7 @@ _COLUMNS = (
     ),
     click.option("--noise-variance", type=ColumnName(), help="Column of known noise variances."),
     click.option(
-        "--weight", type=ColumnName(), help="Column of weights: inverse relative noise variances."
+        "--weight", type=ColumnName(), help="Column of weights: how often every row is there."
     ),
 )
 

@@ -17,7 +17,7 @@ from asvgp.cli.data import (
     with_lines,
 )
 from asvgp.cli.session import Session, common, examples
-from asvgp.cli.values import KERNEL, NUM_BASIS, SPAN, TRANSFORM, ColumnName
+from asvgp.cli.values import AUTO_OR_NUMBER, KERNEL, NUM_BASIS, SPAN, TRANSFORM, ColumnName
 
 
 class KernelOption(click.Option):
@@ -77,6 +77,13 @@ class KernelOption(click.Option):
 @click.option("--degree", type=int, help="Degree of the splines; by default chosen by the kernel.")
 @click.option(
     "--noise", type=float, help="First guess of the noise variance; with --fixed, its value."
+)
+@click.option(
+    "--noise-scale",
+    type=AUTO_OR_NUMBER,
+    default=1.0,
+    show_default=True,
+    help="Factor of the noise variances in the column --noise-variance; auto estimates it.",
 )
 @click.option("--fixed", is_flag=True, help="Keep all hyperparameters as they are given.")
 @click.option(

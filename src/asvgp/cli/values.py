@@ -80,6 +80,14 @@ def num_basis(text: str) -> Any:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
+def auto_or_number(text: str) -> Any:
+    """Return ``auto`` or a positive number."""
+    with suppress(ValueError):
+        if text == "auto" or float(text) > 0.0:
+            return text if text == "auto" else float(text)
+    raise ValueError(f"{text!r} is neither 'auto' nor a positive number.")
+
+
 def span(text: str) -> tuple[Any, Any]:
     """Return an interval of numbers or times, written ``A,B``."""
     try:
@@ -185,6 +193,7 @@ def number_or_duration(text: str) -> Any:
 
 
 KERNEL = KernelText("kernel", kernel)
+AUTO_OR_NUMBER = Parsed("auto|number", auto_or_number)
 NUM_BASIS = Parsed("auto|N|N,N", num_basis)
 SPAN = Parsed("A,B", span)
 TRANSFORM = Parsed("none|auto|log|sqrt|POWER", transform)

@@ -125,13 +125,13 @@ def read_targets(y, length: int) -> Array:
 
 
 def read_weights(sample_weight, noise_variance, length: int):
-    """Return the weights of rows, from relative weights or from known noise variances."""
+    """Return the weights of rows: how often they are there, or inverse noise variances."""
     if noise_variance is None:
         return None if sample_weight is None else check_weights(sample_weight, length)
     if sample_weight is not None:
         raise ValueError(
-            "Give sample_weight or noise_variance, not both: a weight adds nothing to a known "
-            "noise variance."
+            "Give sample_weight or noise_variance, not both: the first says how often rows are "
+            "there, the second how precise they are."
         )
     noise = check_weights(noise_variance, length, "noise_variance")
     return 1.0 / np.asarray(noise, dtype=float)
@@ -237,7 +237,7 @@ def check_pair(domain, axis: TimeAxis | None = None, name: str = "X") -> tuple[f
 
 
 def check_weights(sample_weight, length: int, name: str = "sample_weight"):
-    """Return positive weights as an array or a broadcast scalar, never as a float64 copy."""
+    """Return weights as an array or a broadcast scalar, never as a float64 copy."""
     if isinstance(sample_weight, Real):
         sample_weight = np.broadcast_to(np.float64(sample_weight), (length,))
     weights = np.asarray(sample_weight)
@@ -248,13 +248,18 @@ def check_weights(sample_weight, length: int, name: str = "sample_weight"):
             f"{name} has shape {weights.shape}, but X has {length} rows: it must be one number "
             f"per row, ({length},)."
         )
-    lowest, _ = finite_range(weights, name)
-    if lowest <= 0.0:
-        row = int(np.argmin(weights))
-        count = int(np.count_nonzero(weights <= 0.0))
+    lowest, highest = finite_range(weights, name)
+    if name == "sample_weight":
+        if lowest < 0.0:
+            raise ValueError(
+                f"sample_weight must not be negative, as it is in {in_rows(weights < 0.0)}: a "
+                "weight says how often a row is there."
+            )
+        if highest == 0.0:
+            raise ValueError(f"All {length} values of sample_weight are zero: nothing to fit.")
+    elif lowest <= 0.0:
         raise ValueError(
-            f"{name} must be positive: {count} of {length} are zero or negative (row {row} is "
-            f"{weights[row]:g}). A weight is an inverse relative noise variance; drop rows that "
-            "should not count."
+            f"{name} must be positive, as it is not in {in_rows(weights <= 0.0)}. Drop rows whose "
+            "noise is not known."
         )
     return weights

@@ -46,6 +46,7 @@ class Settings:
     progress: str | bool = "auto"
     memory_limit: float | None = None  # in bytes
     transforms: tuple[Transform, ...] = (IDENTITY,)  # of y; several to choose from
+    noise_scale: float | None = 1.0  # factor of given noise variances; None: it is estimated
     spacing: tuple[float, ...] = ()  # of the finest automatic cells, where a choice has told it
 
     @classmethod
@@ -63,6 +64,7 @@ class Settings:
         progress: Any = "auto",
         memory_limit: Any = None,
         transform: Any = None,
+        noise_scale: Any = 1.0,
     ) -> Settings:
         """Check the arguments before any work begins, and return them as settings."""
         if kernel is not None:
@@ -88,7 +90,7 @@ class Settings:
         settings = cls(
             kernel,
             _num_basis(num_basis),
-            _noise_variance(noise_variance),
+            _positive(noise_variance, "noise_variance"),
             _domain(domain),
             None if degree is None else int(degree),
             objective,
@@ -97,6 +99,7 @@ class Settings:
             progress,
             as_bytes(memory_limit),
             transforms,
+            _positive(noise_scale, "noise_scale"),
         )
         settings.degrees(Matern32() if kernel is None else kernel)  # by default, with a degree
         return settings
@@ -175,12 +178,13 @@ def _num_basis(given: Any) -> int | tuple[int, ...] | None:
     return tuple(map(int, counts)) if several else int(counts[0])
 
 
-def _noise_variance(given: Any) -> float | None:
+def _positive(given: Any, name: str) -> float | None:
+    """Return a positive number; None for "auto"."""
     if isinstance(given, str) and given == "auto":
         return None
     number = isinstance(given, Real) and not isinstance(given, bool)
     if not (number and np.isfinite(float(given)) and float(given) > 0.0):
-        raise ValueError(f"noise_variance must be 'auto' or a positive number, got {given!r}.")
+        raise ValueError(f"{name} must be 'auto' or a positive number, got {given!r}.")
     return float(given)
 
 

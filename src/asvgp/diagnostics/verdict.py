@@ -97,7 +97,7 @@ def series_verdict(posterior: SeriesPosterior | ExactPosterior) -> BasisVerdict:
     """Judge the basis of a series, by what its components miss of the prior at the data."""
     engine, stats = posterior.engine, posterior.engine.statistics
     missed = np.maximum(posterior.factored.missed()[0], 0.0)
-    penalty = float(missed.sum()) / (2.0 * posterior.noise * stats.count)
+    penalty = float(missed.sum()) / (2.0 * posterior.noise * stats.observations)
     share = float(missed.sum()) / (posterior.kernel.prior_variance * stats.weight)
     words, suggested = _short_answer(penalty), engine.size
     if penalty >= VERDICT.nearly_enough:
@@ -126,7 +126,7 @@ def line_verdict(
     prior, grid = ChainPrior(kernel, stats.grid, degree), stats.grid
     missed = [max(part.missed(stats)[0], 0.0) for part in prior.priors]
     sides = [
-        Side(part.kernel, part.degree, grid, lost / (2.0 * noise * stats.count))
+        Side(part.kernel, part.degree, grid, lost / (2.0 * noise * stats.observations))
         for part, lost in zip(prior.priors, missed, strict=True)
     ]
     penalty, top = total_penalty(sides), max(prior.degrees)
@@ -193,7 +193,7 @@ def _sides(posterior: GridPosterior) -> tuple[list[Side], float]:
     by_component = posterior.engine.missed(posterior.prior, derivatives=False)[0]
     missed = by_component[[*plan.terms, *plan.smooths]]
     moments, sides = marginal_moments(stats), []
-    unit = 2.0 * posterior.noise * stats.count
+    unit = 2.0 * posterior.noise * stats.observations
 
     def side(place: int, axis: Axis, lost: float) -> Side:
         assert axis.process is not None

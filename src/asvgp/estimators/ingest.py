@@ -229,9 +229,10 @@ def prepare(
         return Reader(settings, data.with_statistics(stats), (block, rows))
     transforms, why = possible_transforms(settings.transforms, block)
     rows = Rows.read(structure, table, *tuple(block)[1:], transforms=transforms)
-    known_noise = block.noise_variance is not None
+    known_noise, scaled = block.noise_variance is not None, settings.noise_scale is None
     reach = None if extent is None else structure.read(widest)
-    stats = structure.empty(settings, rows.points, rows.y, known_noise, reach, whole)
+    noise = ("ratios" if scaled else "known") if known_noise else "same"
+    stats = structure.empty(settings, rows.points, rows.y, noise, reach, whole)
     data = FitData(
         stats,
         structure,
@@ -242,6 +243,7 @@ def prepare(
         Features.of(widest),
         transforms,
         why,
+        scaled=known_noise and scaled,
     )
     return Reader(settings, data, (block, rows))
 
@@ -280,7 +282,7 @@ def _default_model(settings: Settings, head: Chunk, growing: bool) -> FieldChoic
             x,
             y,
             weights,
-            known_noise=head.noise_variance is not None,
+            known_noise=head.noise_variance is not None and settings.noise_scale is not None,
             times=frozenset(structure.timed),
             most_nu=3.0 if settings.degree is None else settings.degree - 1.0,
             names=structure.layout.names or (),

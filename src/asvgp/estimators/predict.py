@@ -249,7 +249,8 @@ class PredictMixin(AttributesMixin):
                 )
             weights = read_weights(None, noise_variance, rows)
             assert weights is not None
-            return Gaussian(1.0), weights
+            given = self._fit_data().known_noise
+            return (self._fitted().likelihood if given else Gaussian(1.0)), weights
         if self._fit_data().known_noise:
             raise ValueError(
                 "The data came with known noise variances, so the model cannot know that of a new "

@@ -109,6 +109,9 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         All answers are in the units of y. Hyperparameters, effects, components and weights are on
         the scale of the transform, and so is the prior mean of zero: add ``Constant()`` to a
         kernel that has none.
+    noise_scale : "auto" or float
+        Factor of the noise variances that `fit` is given for every observation. "auto" estimates
+        it, for variances of which only the ratios are known; ``noise_variance_`` tells it.
 
     Attributes
     ----------
@@ -167,6 +170,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         progress: Literal["auto"] | bool = "auto",
         memory_limit: float | str | None = None,
         transform: Literal["auto", "log", "sqrt"] | float | None = None,
+        noise_scale: Literal["auto"] | float = 1.0,
     ):
         self.kernel = kernel
         self.num_basis = num_basis
@@ -179,6 +183,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         self.progress = progress
         self.memory_limit = memory_limit
         self.transform = transform
+        self.noise_scale = noise_scale
 
     def fit(self, X, y=None, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
         """Fit to data, forgetting what was fitted before.
@@ -196,11 +201,11 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             If X is a source, a name or a list of names; then ``sample_weight`` and the others are
             names, too.
         sample_weight : array-like of shape (n,), optional
-            Inverse relative noise variances: observation i has noise variance
-            ``noise_variance_ / sample_weight[i]``.
+            How often each row is there: a weight multiplies the log density of the row, as if it
+            came so many times; a row of weight zero is not there.
         noise_variance : array-like of shape (n,), optional
-            Known noise variances of the observations: they are not estimated, and
-            ``noise_variance_`` is one, a factor that they all share.
+            Known noise variances of the observations. They are not estimated, but for a factor
+            that they all share if ``noise_scale="auto"``.
         width : number, duration or array-like of shape (n,), optional
             Observation i is the average of f over ``[X[i], X[i] + width[i]]``; where the width
             is zero, f itself. A duration ("1 hour", a timedelta) where X holds times. Every
@@ -393,15 +398,16 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         checked = data if len(data.transforms) == 1 else data.chosen(0, "")
         check_variation(settings, checked.stats, sample, first, stacklevel=4)
         progress, noise = Progress(settings.progress), settings.noise_variance
+        known = settings.noise_scale if data.known_noise and not data.scaled else None
         problem = Problem(
             data.layout.kernel,
-            Gaussian(1.0 if data.known_noise or noise is None else noise),
+            Gaussian(known or noise or 1.0),
             data.structure.degrees(settings, data.stats),
             data.objective if settings.objective == "auto" else settings.objective,
             settings.optimizer or LBFGS(),
             progress.training,
             from_user=noise is not None,
-            fixed_likelihood=data.known_noise,
+            fixed_likelihood=known is not None,
         )
         structure = data.structure
 
@@ -414,7 +420,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             if data.start and settings.trained:
                 near = begun or _begun(problem, data)
                 with suppress(np.linalg.LinAlgError):  # or training finds a start of its own
-                    nearby = _near(problem, near, data.stats.count)
+                    nearby = _near(problem, near, data.stats.observations)
                     return data, structure.fit(settings, nearby, data.stats, near)
             return data, structure.fit(settings, problem, data.stats, begun)
 
@@ -439,9 +445,10 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             raise ValueError(f"All {missing} values of {name} are NaN: nothing to fit.")
         if missing and not added.gridded:
             why = ": a row counts where all outputs are known." if data.outputs > 1 else "."
+            weightless = ", or no weight," if data.stats.weight != data.stats.count else ""
             warnings.warn(
-                f"{missing} of {missing + count} rows have {name} = NaN and are left out as "
-                f"missing{why}",
+                f"{missing} of {missing + count} rows have {name} = NaN{weightless} and are left "
+                f"out as missing{why}",
                 UserWarning,
                 stacklevel=4,
             )
@@ -458,7 +465,7 @@ def _begun(problem: Problem, data: FitData) -> State:
     return State(kernel, problem.likelihoods([noise])[0])
 
 
-def _near(problem: Problem, state: State, count: int) -> Problem:
+def _near(problem: Problem, state: State, count: float) -> Problem:
     """Return the problem of training that begins near its end."""
     given = problem.settings
     if given == LBFGS():  # nobody asked for more
@@ -478,10 +485,10 @@ def _check_same_choice(mine: Kernel, theirs: Kernel) -> None:
 
 def _check_mergeable(mine: FitData, theirs: FitData) -> None:
     """Check that the statistics of two models mean the same, so that they add."""
-    if mine.known_noise != theirs.known_noise:
+    if (mine.known_noise, mine.scaled) != (theirs.known_noise, theirs.scaled):
         raise ValueError(
-            "One of the models knows its noise variances and the other has relative weights: "
-            "their statistics do not add."
+            "The noise variances of observations were given to one of the models, and not, or "
+            "with another noise_scale, to the other: their statistics do not add."
         )
     if mine.structure.columns != theirs.structure.columns:
         raise ValueError(

@@ -10,6 +10,7 @@ the data, the collapsed bound of one output is
 and, replacing the noise by noise + t in the quadratic form and dropping the last term, an
 upper bound (Titsias, 2014). Fixed effects are among the unknowns of K and P. Where y was
 transformed, both get the sum of the log derivatives of the transform: they are of y itself.
+Where weights count observations, N is their sum, and there is no sum of log w.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def lower_bound(
         slopes[:-1] = factored.slopes_of_missed()
     # alpha' G alpha / noise = b' alpha / noise - alpha' K alpha
     gradient[-1] = 0.5 * (
-        -outputs * stats.count + outputs * forms.freedom + squares - explained - forms.energy
+        -outputs * stats.observations + outputs * forms.freedom + squares - explained - forms.energy
     )
     if objective == "elbo":
         gradient -= 0.5 * outputs * slopes / noise
@@ -110,6 +111,6 @@ def _squares(stats: Statistics) -> float:
 def _constant(factored: Factored) -> float:
     """Return the parts of twice the bounds beside the misfit and the missed variance."""
     stats = factored.engine.statistics
-    constant = stats.log_weights - stats.count * log(2.0 * pi * factored.noise)
+    constant = stats.log_precisions - stats.observations * log(2.0 * pi * factored.noise)
     jacobian = 2.0 * float(stats.log_jacobian.sum())
     return float(factored.engine.outputs * (constant - factored.gained)) + jacobian

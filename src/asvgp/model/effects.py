@@ -92,14 +92,15 @@ def lost_digits(kernel: Kernel, stats: Statistics, noise: float) -> str:
     is divided by the noise.
     """
     slopes = [effect.name for effect in kernel.effects if isinstance(effect, Linear)]
-    rows = max(1.0, float(stats.count * len(stats.squares)))
+    rows = max(1.0, float(stats.observations * len(stats.squares)))
     square = float(np.sum(stats.squares)) / noise / rows
     nats = float(np.finfo(float).eps) * square
     if not slopes or nats < DATA.lost_bound:
         return ""
+    weight = stats.weight / max(stats.observations, 1.0)  # of one observation, on average
     return (
         f"y varies by {square**0.5:.2g} times the standard deviation of the noise "
-        f"({(noise / max(stats.weight / max(stats.count, 1), 1e-300)) ** 0.5:.2g}), and its sums "
+        f"({(noise / weight) ** 0.5:.2g}), and its sums "
         f"of squares keep 16 digits: the bound, and so the hyperparameters, are known to about "
         f"{nats:.1g} nats per datum only. Subtract a line near {' and '.join(slopes)} from y "
         "before the fit, and add it to the predictions"

@@ -110,7 +110,7 @@ def levels_by_tolerance(
     noise: float,
     plan: Plan,
     moments: list[Array],
-    count: int,
+    count: float,
     objective: str,
     scatter: float = 0.0,
 ) -> tuple[tuple[int, ...], ...]:
@@ -138,7 +138,7 @@ def levels_by_tolerance(
 
 
 def levels_by_data(
-    kernel: Kernel | None, plan: Plan, moments: list[Array], count: int
+    kernel: Kernel | None, plan: Plan, moments: list[Array], count: float
 ) -> tuple[int, ...]:
     """Return levels below which there are more cells than data, along every input.
 

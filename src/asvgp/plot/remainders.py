@@ -142,8 +142,9 @@ def standardised(
         mean, std = view.predict(columns)
         noise, transform = noise_variance, view.transform
         if noise is None:
-            weight = 1.0 if sample_weight is None else sample_weight
-            noise = view.noise / np.asarray(weight, dtype=float)
+            noise = view.noise
+        elif view.known_noise:
+            noise = view.gp.noise_variance_ * np.asarray(noise, dtype=float)
         spread = std**2 + np.ravel(noise)
         with np.errstate(invalid="ignore", divide="ignore"):  # what is no y has no residual
             z = (transform.forward(observed) - mean) / np.sqrt(spread)

@@ -75,7 +75,8 @@ def leave_one_out(posterior: Posterior[Places], points: Places, y, weights=None)
     y : array-like of shape (n,) or (n, outputs)
         Their targets. A row with a NaN is missing, as it was in the posterior's statistics.
     weights : array-like of shape (n,), optional
-        The weights they were given.
+        The weights they were given. Where these count observations, a row is left out with all
+        that it stands for, and the prediction is of one of them.
 
     Warns
     -----
@@ -121,6 +122,7 @@ def leave_one_out(posterior: Posterior[Places], points: Places, y, weights=None)
                 values.quadratic[begin:end],
                 values.magnitude[begin:end],
                 posterior.noise,
+                stats.counted,
                 floor,
                 _LEAST_LEFT,
                 mean[:, begin:end],
@@ -158,6 +160,7 @@ def _leave_out(
     quadratic,
     magnitude,
     noise,
+    counted,
     floor,
     least,
     mean,
@@ -188,7 +191,8 @@ def _leave_out(
             for o in range(outputs):
                 mean[o, n] = residual[o, n] = z[o, n] = density[o, n] = np.nan
             continue
-        total = max(variance[n] + quadratic[n] * leverage / left, floor) + private
+        total = max(variance[n] + quadratic[n] * leverage / left, floor)
+        total += noise if counted else private  # where weights count, of one observation
         std = np.sqrt(total)
         variance[n] = std
         for o in range(outputs):

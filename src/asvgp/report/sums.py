@@ -78,7 +78,7 @@ def remainder(posterior: AnyPosterior, freedom: float) -> Remainder:
     stats = posterior.stats
     residual = np.maximum(_residual_squares(*_mean(posterior)), 0.0)
     total = stats.squares - stats.weight * (stats.sums / stats.weight - stats.centre) ** 2
-    free = max(stats.count - freedom, 1.0)
+    free = max(stats.observations - freedom, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         explained = np.where(total > 0.0, 1.0 - residual / total, np.nan)
     return Remainder(explained, residual / (free * posterior.noise))

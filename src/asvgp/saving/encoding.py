@@ -75,7 +75,7 @@ _PARTS: dict[type, tuple[str, ...]] = {
     Series: ("layout", "axes"),
     FitData: (
         *("stats", "structure", "known_noise", "single", "seconds", "targets"),
-        *("transforms", "choice", "span", "objective", "kernel_choice", "start"),
+        *("transforms", "choice", "span", "objective", "kernel_choice", "start", "scaled"),
     ),
     ChainPosterior: ("kernel", "noise", "stats", "degree", "state"),
     GridPosterior: ("kernel", "noise", "plan", "stats", "state"),

@@ -10,6 +10,7 @@ old class       formats difference
 Statistics      1       of one input: ``grid``, ``degree``, ``columns`` and ``products``
 FieldStatistics 1       of several inputs; the class is now `Statistics`
 Seen            1       now `FitData`; statistics of several inputs had no convention
+FitData         all     weights were inverse relative noise variances: they stay what they were
 Line            1       it had one ``axis``, now a tuple of ``axes``
 Posterior       1       of one input; the class is now `ChainPosterior`
 FieldPosterior  1       of several inputs; the class is now `GridPosterior`
@@ -58,7 +59,17 @@ def _data_read(parts: Parts) -> tuple[str, Parts]:
     """Add the convention of the weights and times, which follows from the other parts."""
     stats = parts.get("stats")
     if isinstance(stats, Statistics) and not stats.convention:
-        convention = parts["structure"].convention(parts["known_noise"])
+        convention = parts["structure"].convention("known" if parts["known_noise"] else "ratios")
+        parts = parts | {"stats": replace(stats, convention=convention)}
+    return _unweighted(parts)
+
+
+def _unweighted(parts: Parts) -> tuple[str, Parts]:
+    """Let weights that are all one count observations: before 0.2 they were inverse variances."""
+    stats = parts.get("stats")
+    relative = isinstance(stats, Statistics) and not (parts["known_noise"] or stats.counted)
+    if relative and stats.log_weights == 0.0 and stats.weight == stats.count:
+        convention = parts["structure"].convention("same")
         parts = parts | {"stats": replace(stats, convention=convention)}
     return "FitData", parts
 
@@ -75,6 +86,7 @@ MIGRATIONS: dict[str, Callable[[Parts], tuple[str, Parts]]] = {
     "PointStatistics": lambda parts: ("Statistics", from_points(parts)),
     "FieldStatistics": lambda parts: ("Statistics", parts),
     "Seen": _data_read,
+    "FitData": _unweighted,
     "Line": _line,
     "Posterior": lambda parts: ("ChainPosterior", parts),
     "FieldPosterior": lambda parts: ("GridPosterior", parts),

@@ -16,13 +16,15 @@ from os import PathLike
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
-from asvgp.data.columns import Columns
+from asvgp.data.columns import Columns, Gridded
 from asvgp.data.inputs import as_rows
 from asvgp.kernels import Kernel
 from asvgp.sources.convert import library
 from asvgp.sources.roles import Roles
 from asvgp.statistics import Statistics
+from asvgp.times import Zoned
 
 # Tried in this order, each only where what it needs was imported already or the data are files.
 KINDS = (
@@ -48,9 +50,28 @@ class Chunk(NamedTuple):
         """Number of rows."""
         return len(self.X)
 
+    def present(self) -> Chunk:
+        """Return the rows that are there: those with a weight other than zero."""
+        if self.sample_weight is None or isinstance(self.X, Gridded) or not len_of(self.X):
+            return self
+        weights = np.asarray(self.sample_weight)
+        if weights.dtype.kind not in "fiub" or weights.shape != (self.rows,):
+            return self  # what is wrong is said when they are read
+        keep = np.flatnonzero(weights)
+        if len(keep) in (0, self.rows):
+            return self
+        return Chunk(*(_rows_of(part, keep) if len_of(part) else part for part in self))
+
     def part(self, rows: slice) -> Chunk:
         """Return some of the rows."""
         return Chunk(*(part[rows] if len_of(part) else part for part in self))
+
+
+def _rows_of(part, rows: np.ndarray):
+    """Return some rows of a part of a chunk."""
+    if isinstance(part, Columns):
+        return Columns(part.columns, [_rows_of(array, rows) for array in part.arrays])
+    return part[rows] if isinstance(part, Zoned) else _safe_indexing(part, rows)
 
 
 def len_of(part) -> int:
@@ -266,7 +287,7 @@ def source_for(X, y=None, sample_weight=None, noise_variance=None, width=None) -
     from asvgp.sources.arrays import RowsSource
 
     X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
-    return RowsSource(Chunk(X, y, sample_weight, noise_variance, width))
+    return RowsSource(Chunk(X, y, sample_weight, noise_variance, width).present())
 
 
 def is_source(X, y=None) -> bool:

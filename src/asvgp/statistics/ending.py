@@ -103,7 +103,7 @@ def ending_of(stats: Statistics) -> Ending:
     if step is None and not several.any():
         step = found.step
     elif step is None:  # n values a step apart have the variance step**2 (n**2 - 1) / 12
-        n = np.maximum(weight[several] * (stats.count / stats.weight), 2.0)
+        n = np.maximum(weight[several] * (stats.observations / stats.weight), 2.0)
         step = spacing * float(np.median(np.sqrt(12.0 * spread[several] / (n**2 - 1.0))))
     length = step or 0.0
     half = (np.sqrt(12.0 * spread[-1] * spacing**2 + length**2) - length) / 2.0

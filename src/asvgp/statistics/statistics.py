@@ -35,6 +35,7 @@ from asvgp.statistics.ending import Ending
 from asvgp.statistics.nesting import coarsened, coarsened_columns, common_factors, each, extended
 from asvgp.statistics.pass_many import columns_of
 
+COUNTED = "weights that count observations"  # the first words of a convention
 Smooth = tuple[Grid, int]  # grid and degree: a column for every spline
 _no_numbers = partial(np.empty, 0)
 
@@ -89,7 +90,8 @@ class Statistics:
         with different centres can still be added.
     convention : str
         The meaning of the weights and the origin of times, in words. Statistics with different
-        conventions do not add.
+        conventions do not add. Where it begins with `COUNTED`, a weight says how often an
+        observation is there; else it is an inverse relative noise variance.
     widths, width_weights : ndarray of shape (widths,)
         With averages among the data, the distinct widths of their intervals (zero for
         observations of f itself), and the sum of the weights for each width. Otherwise empty.
@@ -361,6 +363,21 @@ class Statistics:
     def weight(self) -> float:
         """Sum of the weights."""
         return float(self.cell_weights.sum())
+
+    @property
+    def counted(self) -> bool:
+        """True where weights say how often observations are there."""
+        return self.convention.startswith(COUNTED)
+
+    @property
+    def observations(self) -> float:
+        """Number of observations of the likelihood: the sum of weights that count them."""
+        return self.weight if self.counted else float(self.count)
+
+    @property
+    def log_precisions(self) -> float:
+        """Sum of the logarithms of relative noise precisions; zero where weights count."""
+        return 0.0 if self.counted else self.log_weights
 
     @cached_property
     def densest(self) -> float:

@@ -49,9 +49,18 @@ class Rows(NamedTuple):
         """Read rows as a structure takes them; several transforms of y are further outputs."""
         points = structure.read(table, width)
         y = read_targets(y, points.count)
-        seen, log_jacobian = transformed(y, transforms)
         weights = read_weights(sample_weight, noise_variance, points.count)
+        if weights is not None and not np.all(weights):
+            y, weights = _without(y, weights)
+        seen, log_jacobian = transformed(y, transforms)
         return cls(points, seen, weights, log_jacobian, y.ndim == 1)
+
+
+def _without(y: Array, weights: Array) -> tuple[Array, Array]:
+    """Return targets and weights with rows of weight zero missing."""
+    y, weights = np.array(y, dtype=float), np.array(weights, dtype=float)
+    y[weights == 0.0], weights[weights == 0.0] = np.nan, 1.0
+    return y, weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +69,7 @@ class FitData:
 
     stats: Statistics
     structure: Structure[Any]
-    known_noise: bool  # True where noise variances were given, not relative weights
+    known_noise: bool  # True where noise variances were given
     single: bool  # True where y came as a vector
     seconds: float = 0.0  # time of the passes over the data
     targets: tuple[str, ...] | None = None  # of a source; frames are then read by name
@@ -74,6 +83,7 @@ class FitData:
     objective: str = "elbo"
     kernel_choice: str = ""
     start: tuple[float, ...] = ()
+    scaled: bool = False  # True where noise variances that were given are known up to a factor
 
     @property
     def layout(self) -> Layout:
@@ -147,11 +157,17 @@ class FitData:
                 f"y has shape {np.shape(y)}, but the data so far have {self.outputs} output"
                 f"{'s' * (self.outputs > 1)}."
             )
-        self.check_convention(noise_variance)
+        self.check_convention(sample_weight, noise_variance)
         return rows
 
-    def check_convention(self, noise_variance) -> None:
-        """Check that rows come with known noise variances if those so far did."""
+    def check_convention(self, sample_weight, noise_variance) -> None:
+        """Check that weights of rows mean what they meant so far."""
+        if not (self.known_noise or self.stats.counted or sample_weight is None):
+            raise ValueError(
+                "This model was fitted by an earlier version, with sample_weight as inverse "
+                "relative noise variances; now weights say how often rows are there. Fit it anew, "
+                "with noise_variance and noise_scale='auto' in place of weights."
+            )
         if self.known_noise != (noise_variance is not None):
             before, now = ("with", "without") if self.known_noise else ("without", "with")
             raise ValueError(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from asvgp.model.memory import require_joint
 from asvgp.policies import DATA, MEMORY, PILOT
 from asvgp.posterior.posterior import AnyPosterior
 from asvgp.posterior.samples import sample
-from asvgp.statistics import Statistics
+from asvgp.statistics import COUNTED, Statistics
 from asvgp.statistics.accumulator import Accumulator
 from asvgp.structures.earth import check_poles, grid_kind, longitude_ends
 from asvgp.times import TimeAxis
@@ -110,6 +110,7 @@ class Points:
 
 
 Ends = tuple[float, float]
+Noise = Literal["same", "known", "ratios"]  # variance of every observation: one for all, or given
 
 
 class Structure(Protocol[AnyPosterior]):
@@ -156,13 +157,13 @@ class Structure(Protocol[AnyPosterior]):
             kernel = in_time(kernel, list(self.timed))
         return self.layout.relabelled(kernel)
 
-    def convention(self, known_noise: bool) -> str:
+    def convention(self, noise: Noise) -> str:
         """Return what the weights and the times of statistics mean, for those that add them."""
-        weights = "known noise variances" if known_noise else "relative weights"
+        weights = {"same": COUNTED, "known": "known noise variances", "ratios": "relative weights"}
         origins = [
             f"time since {axis.origin} ({axis.tz})" for axis in self.axes if axis is not None
         ]
-        return ", ".join([weights, *origins])
+        return ", ".join([weights[noise], *origins])
 
     # ------------------------------------------------------------ reading and adding data
 
@@ -201,7 +202,7 @@ class Structure(Protocol[AnyPosterior]):
         settings: Settings,
         points: Points,
         y: Array,
-        known_noise: bool = False,
+        noise: Noise = "same",
         extent: Points | None = None,
         whole: bool = True,
     ) -> Statistics:
@@ -225,7 +226,7 @@ class Structure(Protocol[AnyPosterior]):
             1 if y.ndim == 1 else y.shape[1],
             smooths=tuple(zip(grids[main:], degrees[main:], strict=True)),
             linear=len(points.effects),
-            convention=self.convention(known_noise),
+            convention=self.convention(noise),
             **centres,
         )
 

@@ -71,7 +71,7 @@ def _squares(stats: Statistics) -> np.ndarray:
     means = np.divide(sums**2, weight, out=np.zeros_like(sums), where=weight > 0.0)
     rest = np.maximum(stats.squares - means.reshape(len(sums), -1).sum(axis=1), 0.0)
     # Weights of observations beyond the first of a cell, which alone has no scatter.
-    one = stats.weight / stats.count
+    one = stats.weight / stats.observations
     more = np.maximum(weight - one, 0.0)
     share = more / max(more.sum(), 1e-300)
     return means + rest.reshape(-1, *([1] * len(stats.grids))) * share

@@ -202,7 +202,7 @@ class Objective:
         slope = self.slope(theta)[1] / self.step
         free = np.where(slope > 0.0, high - theta, theta - low) > 1e-6
         steepest = np.abs(slope[free]).max(initial=0.0)
-        return bool(steepest > FIELD.blocked_slope * self.engines[0].statistics.count)
+        return bool(steepest > FIELD.blocked_slope * self.engines[0].statistics.observations)
 
 
 def total(bounds: Iterable[Bound]) -> Bound:

@@ -137,7 +137,7 @@ class FieldSchedule:
                     lower_bound(each.factor(*state), "evidence", False, "left out").fit
                     for each in (wider, engine)
                 ]
-                return fits[0] < fits[1] - FIELD.coarsening_loss * self.stats.count
+                return fits[0] < fits[1] - FIELD.coarsening_loss * self.stats.observations
         return True
 
     def final(self, engine: GridEngine) -> GridEngine:
@@ -234,7 +234,7 @@ class FieldSchedule:
             state.noise,
             self.plan,
             self.marginals,
-            self.stats.count,
+            self.stats.observations,
             self.problem.objective,
             self.nearby.scatter,
         )
@@ -339,7 +339,7 @@ class FieldSchedule:
             with suppress(np.linalg.LinAlgError):
                 state, report, bound = self._climb(parts, state, report)
                 used = len(parts)
-        count = sum(part.statistics.count for part in parts[:used])
+        count = sum(part.statistics.observations for part in parts[:used])
         widest = FIELD.box_alignment[len(finest)].bit_length() - 1  # that fits into boxes
         suitable = _less(self._suitable(state), finest)
         wanted = tuple(tuple(min(level, widest) for level in term) for term in suitable)
@@ -407,7 +407,7 @@ class FieldSchedule:
             except np.linalg.LinAlgError:
                 break
             gain = self._reached(other[2]) - self._reached(bound)
-            if gain <= FIELD.worthwhile_gain * self.stats.count:
+            if gain <= FIELD.worthwhile_gain * self.stats.observations:
                 break
             engine, found = coarser, other
         return engine, *found
@@ -424,7 +424,7 @@ class FieldSchedule:
         step = FIELD.warm_step if dear and state is not None else 1.0
         objective, ranking = self._objective(engines, step), None
         objective.shown_size = size
-        count = sum(engine.statistics.count for engine in engines)
+        count = sum(engine.statistics.observations for engine in engines)
         settings = _settings(problem.settings, engines, count, dear)
         if state is not None:
             starts = [state]
@@ -473,7 +473,7 @@ class FieldSchedule:
         if not self.auto and not report.interrupted:
             notes += fewer_than_requested(plan, posterior.factored)
         if self.problem.objective == "evidence" and trained:
-            missed = bound.missed / self.stats.count
+            missed = bound.missed / self.stats.observations
             notes += wide_deviations(missed, self.nearby.scatter, posterior.noise)
 
 
@@ -490,7 +490,7 @@ def _less(levels: Levels, steps: list[int] | tuple[int, ...]) -> Levels:
     )
 
 
-def _settings(settings: LBFGS, engines: list[GridEngine], count: int, dear: bool) -> LBFGS:
+def _settings(settings: LBFGS, engines: list[GridEngine], count: float, dear: bool) -> LBFGS:
     """Return settings that stop where an iteration gains nothing that a prediction would show.
 
     A bound of many functions is dear, and the next resolution changes the optimum by more.
@@ -504,7 +504,7 @@ def _settings(settings: LBFGS, engines: list[GridEngine], count: int, dear: bool
     return LBFGS(iterations, max(settings.tolerance, share * count), settings.restarts)
 
 
-def _judge(report: Report, iterations: int, count: int) -> None:
+def _judge(report: Report, iterations: int, count: float) -> None:
     """Judge a limit on iterations that is not the user's by what the last of them gained."""
     if "stopped after" not in report.message:
         return

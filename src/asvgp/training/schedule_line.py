@@ -100,7 +100,7 @@ class LineSchedule:
         if self.auto:
             # With next to no noise the bounds meet, and only rounding could exchange them.
             upper = max(bound.elbo, upper_bound(engine.factor(*state)))
-        self._lost.append(bound.missed / (2.0 * state.noise * stats.count))
+        self._lost.append(bound.missed / (2.0 * state.noise * stats.observations))
         size, share = stats.grid.cells + stats.degree, bound.missed / variance
         self.levels.append(Level(size, stats.grid.spacing, bound.elbo, upper, share))
 
@@ -115,7 +115,7 @@ class LineSchedule:
     def _settled(self, stats: Statistics, report: Report) -> bool:
         """Return True if a finer grid would gain next to nothing, or there is none."""
         self._reached.append(report.objective)
-        reached, data = self._reached, stats.count * len(stats.squares)
+        reached, data = self._reached, stats.observations * len(stats.squares)
         gained = (reached[-1] - reached[-3]) / data if len(reached) > 2 else inf
         explained = self._lost[-3] if gained < inf and self._lost[-1] < LINE.settled_loss else 0.0
         pinned = self._pinned(report)

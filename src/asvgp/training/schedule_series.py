@@ -235,10 +235,10 @@ class SeriesSchedule:
                 starts = [self._explored] if known else [self._explored, *starts]
         before = report.evaluations
         loose = replace(settings, tolerance=max(settings.tolerance, self._tolerance(engine)))
-        agreement = SERIES.agreement * self.stats.count * (not settings.restarts)
+        agreement = SERIES.agreement * self.stats.observations * (not settings.restarts)
         best, report = climb(objective, starts, loose, attempts, report, state, agreement=agreement)
         for _ in range(SERIES.second_looks if state is None else 0):
-            others = other_qualities(objective, SERIES.loose_gain * self.stats.count)
+            others = other_qualities(objective, SERIES.loose_gain * self.stats.observations)
             if not others or report.interrupted:
                 break
             best, report = climb(objective, others, loose, 1, report, best)
@@ -261,7 +261,7 @@ class SeriesSchedule:
         last = isinstance(engine, ExactEngine) or (
             self._stage >= len(SERIES.tolerances) - 1 and engine.flops <= SERIES.costly_flops
         )
-        return (SERIES.last_gain if last else SERIES.loose_gain) * self.stats.count
+        return (SERIES.last_gain if last else SERIES.loose_gain) * self.stats.observations
 
     def following(self, engine: AnyEngine, state: State, report: Report) -> AnyEngine | None:
         """Return the engine of the next plan; None where the cells suit the state."""

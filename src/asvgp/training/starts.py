@@ -31,7 +31,7 @@ def signal_power(stats: Statistics) -> float:
 
 def mean_weight(stats: Statistics) -> float:
     """Return the mean weight: times a variance of y it compares with the noise at weight one."""
-    return stats.weight / stats.count
+    return stats.weight / stats.observations
 
 
 def signal_spread(stats: Statistics) -> float:
@@ -63,8 +63,8 @@ def scatter(stats: Statistics) -> tuple[float, float]:
     inputs, outputs = len(stats.grids), stats.outputs
     weight, sums = stats.cell_weights, stats.targets[(..., *([0] * inputs))]
     occupied = weight > 0.0
-    freedom = stats.count - int(np.count_nonzero(occupied))
-    if freedom >= START.shared_cells * stats.count and freedom > 0:
+    freedom = stats.observations - int(np.count_nonzero(occupied))
+    if freedom >= START.shared_cells * stats.observations and freedom > 0:
         total = stats.squares.sum() - np.sum(sums[:, occupied] ** 2 / weight[occupied])
     else:
         if inputs == 1:

@@ -36,7 +36,7 @@ def plan_for(
     moments: CellMoments | None = None,
 ) -> SeriesPlan:
     """Return a plan that loses at most ``tolerance`` nats per datum, as far as cells allow."""
-    each = 2.0 * noise * stats.count / max(1, len(kernel.components))
+    each = 2.0 * noise * stats.observations / max(1, len(kernel.components))
     data = Data(stats.grid, moments or CellMoments(stats.moments), stats.weight)
     # seasons have few functions, whatever is asked of them
     share = {True: each * min(tolerance, SERIES.tolerances[-1]), False: each * tolerance}

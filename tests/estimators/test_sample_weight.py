@@ -1,0 +1,105 @@
+"""Weights say how often rows are there: a model of them is that of rows written out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import asvgp
+from asvgp import SHO, Constant, GPRegressor, Matern, Matern32, Matern52
+
+RNG = np.random.default_rng(0)
+X = np.sort(RNG.uniform(0.0, 10.0, 80))
+Y = np.sin(X) + 0.2 * RNG.standard_normal(80)
+REGULAR = np.arange(80.0)
+PLANE = RNG.uniform(0.0, 1.0, (80, 2))
+COUNTS = np.ones(80, int)  # many rows that repeat others would mean that there is no noise
+COUNTS[::9], COUNTS[5::11] = 0, 2
+MODELS = {
+    "line": (GPRegressor(Matern52()), X),
+    "few functions": (GPRegressor(Matern32() + Constant(), num_basis=20), X),
+    "exact": (GPRegressor(SHO(6.0, quality=5.0) + Constant()), REGULAR),
+    "series": (GPRegressor(Matern32() + SHO(6.0), num_basis=60), X),
+    "field": (GPRegressor(Matern(1, 0.3, dim=(0, 1)) + Constant(), num_basis=8), PLANE),
+    "default": (GPRegressor(), X),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_weights_count_rows(name):
+    model, x = MODELS[name]
+    weighted, written = model, GPRegressor(**model.get_params())
+    weighted.fit(x, Y, sample_weight=COUNTS)
+    again = RNG.permutation(np.repeat(np.arange(80), COUNTS))
+    written.fit(x[again], Y[again])
+    assert weighted.elbo_ == pytest.approx(written.elbo_, rel=1e-5)
+    mean, std = weighted.predict(x, return_std=True)
+    other, other_std = written.predict(x, return_std=True)
+    np.testing.assert_allclose(mean, other, atol=2e-3)
+    np.testing.assert_allclose(std, other_std, rtol=2e-3)
+
+
+def test_half_a_row_counts_half():
+    """At given hyperparameters the bound is the sum of the weighted log densities, less the KL."""
+    settings = {"num_basis": 30, "noise_variance": 0.1, "optimizer": None}
+    gp = GPRegressor(Matern52(2.0), **settings).fit(X, Y, sample_weight=0.5)
+    mean, std = gp.predict(X, return_std=True)
+    log_density = -0.5 * np.log(2.0 * np.pi * 0.1) - 0.5 * ((Y - mean) ** 2 + std**2) / 0.1
+    # the posterior with half the precision, whose own bound tells the KL
+    known = GPRegressor(Matern52(2.0), **settings).fit(X, Y, noise_variance=0.2)
+    whole = -0.5 * np.log(2.0 * np.pi * 0.2) - 0.5 * ((Y - mean) ** 2 + std**2) / 0.2
+    assert gp.elbo_ - 0.5 * log_density.sum() == pytest.approx(known.elbo_ - whole.sum())
+
+
+@pytest.mark.parametrize("kind", ["frame", "file", "times"])
+def test_rows_of_weight_zero_are_not_there(kind, tmp_path):
+    """Not even their inputs count where rows are in memory."""
+    x, weights = X.copy(), np.ones(80)
+    x[-1], weights[[3, 4, -1]] = 1e6, [0.0, 2.0, 0.0]
+    frame = pd.DataFrame({"x": x, "y": Y, "w": weights})
+    there = frame[frame.w > 0]
+    expected = GPRegressor(Matern32(), num_basis=20, domain=(0.0, 10.0))
+    expected.fit(there[["x"]], there.y, there.w)
+    gp = GPRegressor(Matern32(), num_basis=20, domain=(0.0, 10.0))
+    if kind == "frame":
+        gp.fit(frame[["x"]], frame.y, sample_weight=frame.w)
+    elif kind == "times":
+        frame["x"] = pd.to_datetime(frame.x, unit="s", utc=True)
+        gp = GPRegressor(Matern32("1 s"), num_basis=20).fit(frame.x, frame.y, frame.w)
+        assert gp.domain_[1] < pd.Timestamp("1970-01-02", tz="UTC")
+        return
+    else:
+        frame.loc[79, "x"] = 9.0
+        frame.to_csv(tmp_path / "a.csv", index=False)
+        with pytest.warns(UserWarning, match="2 of 80 rows have y = NaN, or no weight"):
+            gp.fit(tmp_path / "a.csv", "y", sample_weight="w")
+    assert gp.elbo_ == pytest.approx(expected.elbo_, rel=1e-9)
+    assert gp.stats_.count == 78
+
+
+def test_leaving_out_a_row_leaves_out_all_of_it():
+    settings = {"num_basis": 30, "noise_variance": 0.1, "optimizer": None, "domain": (0.0, 10.0)}
+    weights = np.maximum(COUNTS, 1)
+    gp = GPRegressor(Matern52(2.0), **settings).fit(X, Y, sample_weight=weights)
+    left = gp.leave_one_out(X, Y, sample_weight=weights)
+    for i in (0, 40, 79):
+        rest = np.arange(80) != i
+        other = GPRegressor(Matern52(2.0), **settings).fit(X[rest], Y[rest], weights[rest])
+        mean, std = other.predict(X[[i]], return_std=True, include_noise=True)
+        assert left.mean[i] == pytest.approx(mean[0])
+        assert left.std[i] == pytest.approx(std[0])
+
+
+def test_weights_of_an_earlier_version_keep_their_meaning(tmp_path):
+    """There they were inverse relative noise variances, which are written as ratios now."""
+    settings = {"num_basis": 30, "noise_variance": 0.1, "optimizer": None}
+    gp = GPRegressor(Matern52(2.0), noise_scale="auto", **settings)
+    gp.fit(X, Y, noise_variance=1.0 / np.maximum(COUNTS, 0.5))
+    old = gp._data
+    object.__setattr__(old, "known_noise", False)
+    object.__setattr__(old, "scaled", False)
+    gp.save(tmp_path / "old.asvgp", full=True)
+    again = asvgp.load(tmp_path / "old.asvgp")
+    assert again.elbo_ == gp.elbo_
+    again.partial_fit(X[:5], Y[:5])
+    with pytest.raises(ValueError, match="fitted by an earlier version"):
+        again.partial_fit(X[:5], Y[:5], sample_weight=2.0)
