@@ -157,7 +157,7 @@ class FieldPolicy:
     widest_arc: float = 180.0
     # [degrees] Of data: the splines of a kernel on the sphere end at 88.
     last_latitude: float = 86.0
-    pole_cells: int = 3  # [cells] Beyond the data, more towards a pole that is near.
+    pole_cells: int = 4  # [cells] Beyond the data, more towards a pole that is near.
     joint_growing: float = 1.5  # [lengthscale] There is room for one so much longer, in training.
     tolerated_loss: float = 2e-3  # [nats per datum] Of the bound, to one term along one input.
     # [variance between neighbours] Under the evidence, one term may miss this along one input:

@@ -7,7 +7,8 @@ dense matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -29,7 +30,7 @@ from asvgp.model.grid_roots import root_factor
 from asvgp.model.grid_tables import GridTables, interleave
 from asvgp.model.levels import marginal_moments, rounding_error
 from asvgp.model.plan import Plan
-from asvgp.model.poles import UpdatedFactor
+from asvgp.model.pole_factor import PoleFactor, PoleForms
 from asvgp.policies import FIELD
 from asvgp.statistics import Statistics
 
@@ -139,26 +140,57 @@ class GridEngine:
         self, prior: GridPrior, noise: float, factor: Factor, measured: bool = False
     ) -> Solution:
         """Return the mean by a factor of P, refined and ``measured`` where digits may be lost."""
-        right = self.right / noise
-        right[self.size - self.plan.effects :] -= self._effects_pull
+        right = self.scaled_right(noise)
+        if prior.at_poles is not None:
+            right = np.append(right, self.pulled(prior.at_poles[0], noise), axis=1)
         mean = self.solve(factor, right)
         explained = np.sum(right * mean, axis=0)
         signal = self.statistics.weight * prior.kernel.prior_variance / noise
         error = rounding_error(all_axes(self.plan, prior.kernel), signal)
         # What is explained loses more where it is much: measured by about the square root.
-        error *= (1.0 + np.abs(explained).max() / self.fewest) ** 0.5
+        error *= (1.0 + np.abs(explained[: self.outputs]).max() / self.fewest) ** 0.5
+        solution = Solution(factor, mean, explained)
         if measured or error > FIELD.measured_from * self.fewest:
-            return self._refined(prior, noise, factor, right, mean)
-        return Solution(factor, mean, explained - self._constant)
+            solution = self._refined(prior, noise, factor, right, mean)
+        return self._with_poles(prior, right, solution)
+
+    def scaled_right(self, noise: float) -> Array:
+        """Return the right-hand side of the mean, (size, outputs)."""
+        right = self.right / noise
+        right[self.size - self.plan.effects :] -= self._effects_pull
+        return right
+
+    def pulled(self, values: Array, noise: float) -> Array:
+        """Return G over the noise times coefficients, (size, n)."""
+        if self.inputs:
+            return self.tables.multiply(self.gram, values) / noise
+        return self.statistics.column_gram @ values / noise
+
+    def _with_poles(self, prior: GridPrior, right: Array, solution: Solution) -> Solution:
+        """Return the solution with what splines leave out at poles, where that is something.
+
+        The columns of the right-hand side and of the mean that follow the outputs are for it.
+        """
+        factor, own, poles = solution.factor, slice(self.outputs), slice(self.outputs, None)
+        mean, explained = solution.mean[:, own], solution.explained[own] - self._constant
+        if prior.at_poles is not None:
+            A, index = prior.at_poles[0], self.tables.tree.leaf_index
+            solved = solution.mean[:, poles]
+            factor = PoleFactor(factor, A, right[:, poles], solved, index, self.device)
+            b = factor.at_poles(right[:, own])
+            explained = explained + np.sum((factor.Y.T @ right[:, own]) * b, axis=0)
+            mean = mean + factor.Y @ b
+        return replace(solution, factor=factor, mean=mean, explained=explained)
 
     def _refined(
         self, prior: GridPrior, noise: float, factor: Factor, right: Array, mean: Array
     ) -> Solution:
         """Return the mean without the errors of a factor, and how wrong the factor is."""
-        draws, explained = self.draw(factor, probes(self.size)), np.empty(self.outputs)
+        draws, count = self.draw(factor, probes(self.size)), right.shape[1]
+        explained = np.empty(count)
         applied, form = self.multiply(prior, noise, np.append(mean, draws, axis=1))
-        defect = log_det_error(form[self.outputs :], self.size) + prior.defect
-        applied, form = applied[:, : self.outputs], form[: self.outputs]
+        defect = log_det_error(form[count:], self.size) + prior.defect
+        applied, form = applied[:, :count], form[:count]
         for turn in range(_REFINEMENTS):
             # The mean is refined by residuals that know K by its square roots, and what it
             # explains is read off a maximum: both lose half of the digits that P loses.
@@ -171,14 +203,11 @@ class GridEngine:
             mean = mean + step
             if np.all(np.abs(gained) <= _SETTLED * np.abs(explained)):
                 break
-        return Solution(factor, mean, explained - self._constant, defect)
+        return Solution(factor, mean, explained, defect)
 
     def multiply(self, prior: GridPrior, noise: float, mean: Array) -> tuple[Array, Array]:
         """Return P times coefficients, (size, outputs), and ``mean' P mean`` by output."""
-        if self.inputs:
-            applied = self.tables.multiply(self.gram, mean) / noise
-        else:
-            applied = self.statistics.column_gram @ mean / noise
+        applied = self.pulled(mean, noise)
         form = np.sum(mean * applied, axis=0)
         terms, columns = self.tables.split(mean)
         out, of_columns = self.tables.split(applied)  # views
@@ -194,11 +223,6 @@ class GridEngine:
         product = self.effects_prior @ columns[effects:]
         of_columns[effects:] += product
         form += np.sum(columns[effects:] * product, axis=0)
-        if prior.update is not None:
-            V, S, _ = prior.update
-            inner = V.T @ mean
-            applied -= V @ (S @ inner)
-            form -= np.sum(inner * (S @ inner), axis=0)
         return applied, form
 
     def _factor(self, prior: GridPrior, noise: float) -> Factor:
@@ -217,11 +241,7 @@ class GridEngine:
                 out[0, -len(columns) :, -len(columns) :] += columns
             return out
 
-        factor = self.device.factor(self.tables.tree, elements, self.tables.on_disk)
-        if prior.update is None:
-            return factor
-        V, S, _ = prior.update
-        return UpdatedFactor(factor, V, S, self.tables.tree.leaf_index, self.device)
+        return self.device.factor(self.tables.tree, elements, self.tables.on_disk)
 
     def column_stiffness(self, prior: GridPrior) -> Array:
         """Return K of the global columns, (columns, columns)."""
@@ -306,31 +326,33 @@ class GridFactored(CoefficientFactored["GridEngine", GridPrior]):
     def _forms_by_component(self) -> dict[int, TermForms]:
         engine, prior, sums = self.engine, self.prior, self._inverse_sums
         plan, outputs, first = engine.plan, engine.outputs, len(prior.terms)
-        terms, columns = engine.tables.split(self.mean)
-        freedoms, out, solved = sums.data / self.noise, {}, self._solved_update()
+        of_splines, at_poles = self._poles()
+        terms, columns = engine.tables.split(of_splines)
+        freedoms, out = sums.data / self.noise, {}
         main = zip(
-            *(plan.terms, prior.terms, terms, sums.terms, sums.tables, freedoms[:first], solved),
+            *(plan.terms, prior.terms, terms, sums.terms, sums.tables, freedoms[:first], at_poles),
             strict=True,
         )
-        for number, part, mean, inverse, tables, freedom, updated in main:
-            out[number] = part.forms(mean, inverse, tables, outputs, float(freedom), updated)
+        for number, part, mean, inverse, tables, freedom, more in main:
+            out[number] = part.forms(mean, inverse, tables, outputs, float(freedom), more)
         for number, part, where in zip(plan.smooths, prior.smooths, prior.columns, strict=True):
             inverse = [part.windows(sums.columns[where, where])]
             freedom = float(freedoms[first:][where].sum())
             out[number] = part.forms(columns[where], inverse, np.empty(0), outputs, freedom)
         return out
 
-    def _solved_update(self) -> list[Array | None]:
-        """Return P^-1 V of every term, where K is updated for the poles."""
-        prior = self.prior
-        if prior.update is None:
-            return [None] * len(prior.terms)
-        V, _, places = prior.update
-        solved, out, first = self.solve(V), [], 0
-        for term, columns in zip(prior.terms, places, strict=True):
-            out.append(solved[first : first + term.size, columns])
-            first += term.size
-        return out
+    def _poles(self) -> tuple[Array, Sequence[PoleForms | None]]:
+        """Return the mean of the splines alone, and what every term has at the poles."""
+        engine, factor, found = self.engine, self.solution.factor, self.prior.at_poles
+        if found is None or not isinstance(factor, PoleFactor):
+            return self.mean, [None] * len(self.prior.terms)
+        A, d_A, places = found
+        right = engine.scaled_right(self.noise)
+        b = factor.at_poles(right)
+        pulled = engine.pulled(np.append(self.mean, factor.Y, axis=1), self.noise)
+        left = right - pulled[:, : engine.outputs]
+        forms = factor.forms(b, left, pulled[:, engine.outputs :], d_A, places)
+        return self.mean - A @ b, forms
 
     @property
     def _columns_inverse(self) -> Array:
@@ -344,7 +366,13 @@ class GridFactored(CoefficientFactored["GridEngine", GridPrior]):
             inverse = factor.inverse()
             data = np.sum(inverse * self.engine.statistics.column_gram, axis=1)
             return InverseSums([], [], inverse, data)
-        return inverse_sums(self.engine.tables, self.prior, self.engine.gram, factor)
+        tables, gram = self.engine.tables, self.engine.gram
+        if not isinstance(factor, PoleFactor):
+            return inverse_sums(tables, self.prior, gram, factor.selected_inverse)
+        sums = inverse_sums(tables, self.prior, gram, factor.of_splines)
+        terms, columns = tables.split(factor.freedoms(lambda rows: tables.multiply(gram, rows)))
+        more = np.append([each.sum() for each in terms], columns)
+        return sums._replace(data=sums.data + more)
 
     def forms(self) -> Forms:
         """Return what the gradient of the bound needs, and how wrong that may be."""
@@ -371,6 +399,12 @@ class GridFactored(CoefficientFactored["GridEngine", GridPrior]):
         """Return ``P^-1`` times right-hand sides, (size, n)."""
         return self.engine.solve(self.solution.factor, rows)
 
+    @property
+    def normals(self) -> int:
+        """The number of standard normals that a draw takes."""
+        factor = self.solution.factor
+        return factor.normals if isinstance(factor, PoleFactor) else self.engine.size
+
     def draw(self, normals: Array) -> Array:
-        """Return draws of the coefficients, made from standard normals, (size, n)."""
+        """Return draws of the coefficients, made from standard normals, (normals, n)."""
         return self.engine.draw(self.solution.factor, normals)

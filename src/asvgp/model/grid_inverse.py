@@ -5,6 +5,7 @@ A selected inversion visits P^-1 leaf by leaf; nothing of its size is kept.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Lock
 from typing import NamedTuple
 
@@ -15,6 +16,8 @@ from asvgp.model.devices import DeviceArray, Factor
 from asvgp.model.elements import add_rows
 from asvgp.model.grid_prior import GridPrior, Window
 from asvgp.model.grid_tables import GridTables
+
+Consumer = Callable[[int, int, DeviceArray], None]
 
 
 class InverseSums(NamedTuple):
@@ -35,7 +38,10 @@ class CellInverse(NamedTuple):
 
 
 def inverse_sums(
-    tables: GridTables, prior: GridPrior, gram: DeviceArray, factor: Factor
+    tables: GridTables,
+    prior: GridPrior,
+    gram: DeviceArray,
+    selected_inverse: Callable[[Consumer], None],
 ) -> InverseSums:
     """Contract P^-1 with K and with G of the leaves, by one selected inversion."""
     leaves, device, columns = tables.leaves, tables.device, tables.plan.columns
@@ -65,7 +71,7 @@ def inverse_sums(
         if start == 0 and columns:
             of_columns[:] = device.back(blocks[0, -columns:, -columns:])
 
-    factor.selected_inverse(consume)
+    selected_inverse(consume)
     windows = [
         [
             None if stiffness[i][d].shape[1] > 1 else _window(tables, i, d, device.back(total))

@@ -25,6 +25,7 @@ from asvgp.model.elements import permute
 from asvgp.model.grid_tables import GridTables
 from asvgp.model.joint import JointPrior, apply_along
 from asvgp.model.plan import Plan
+from asvgp.model.pole_factor import PoleForms
 from asvgp.model.poles import Poles
 
 Window = tuple[Array, Array]  # a form summed over the cells of a spline, and at its first cell
@@ -122,18 +123,15 @@ class ComponentPrior:
 
     @property
     def poles(self) -> Poles | None:
-        """The update of K for the poles of the Earth, if there is one."""
+        """What splines leave out at the poles of the Earth, if that is something."""
         unit = self.units[0] if self.units else None
         return unit.poles if isinstance(unit, JointPrior) else None
 
-    def by_unit(self, values: Array, back: bool = False) -> Array:
-        """Reorder functions (n, columns) from the inputs' order to that of the first unit."""
+    def from_unit(self, values: Array) -> Array:
+        """Reorder functions (n, columns) from the order of the first unit to the inputs'."""
         places = self.places[0]
-        order = np.argsort(places) if back else np.argsort(np.argsort(places))
-        counts = [axis.count for d, axis in enumerate(self.axes) if d in places]
-        counts = [counts[i] for i in np.argsort(np.argsort(places))] if back else counts
-        tensor = values.reshape(*counts, -1)
-        return tensor.transpose(*order, len(counts)).reshape(values.shape)
+        tensor = values.reshape(*(self.axes[d].count for d in places), -1)
+        return tensor.transpose(*np.argsort(places), len(places)).reshape(values.shape)
 
     def forms(
         self,
@@ -142,7 +140,7 @@ class ComponentPrior:
         tables: Array,
         outputs: int,
         freedom: float,
-        solved: Array | None = None,
+        more: PoleForms | None = None,
     ) -> TermForms:
         """Return the forms of K with P^-1 and with the mean.
 
@@ -151,7 +149,8 @@ class ComponentPrior:
         ``freedom`` is the trace of P^-1 G over the noise, which leaves the number of functions
         less that for the trace of P^-1 K: a sum of P^-1 against K has fewer digits, and so have
         sums against derivatives of K. What is wrong with the former is wrong with the part of the
-        latter that is proportional to it. ``solved`` is P^-1 V, where K is updated for the poles.
+        latter that is proportional to it. Of a term with ``more`` at the poles, mean and P^-1 are
+        those of the splines alone; ``freedom`` is of all.
         """
         scale, trace = 1.0 / self.variance, self.size - freedom
         energy = defect = 0.0
@@ -164,11 +163,11 @@ class ComponentPrior:
                 of_mean = unit.table_forms(rooted, applied, places)
                 own, d_own = unit.form(of_inverse), unit.combined(of_inverse)
                 along, d_along = unit.form(of_mean), unit.combined(of_mean)
-                if unit.poles is not None and solved is not None:
-                    flat = self.by_unit(mean.reshape(self.size, -1))
-                    more = unit.poles.forms(flat, self.by_unit(solved))
-                    own, along = own + more.trace, along + more.energy
-                    d_own, d_along = d_own + more.d_trace, d_along + more.d_energy
+                if more is not None and unit.poles is not None:
+                    own = own - self.variance * more.freedom
+                    along = along + self.variance * more.energy
+                    d_own = d_own + self.variance * more.d_trace
+                    d_along = d_along + self.variance * more.d_energy
             else:
                 (d,) = places
                 window = inverse[d]
@@ -318,22 +317,26 @@ class GridPrior:
         return sum(part.log_det for part in (*self.terms, *self.smooths))
 
     @cached_property
-    def update(self) -> tuple[Array, Array, list[slice]] | None:
-        """V and S of ``P - V S V'``, and the columns of every term; None without poles."""
+    def at_poles(self) -> tuple[Array, Array, list[slice]] | None:
+        """A of all terms and its derivative, and the columns of every term; None without poles.
+
+        Derivatives are by the logarithm of the term's lengthscale.
+        """
         found = [term.poles for term in self.terms]
         if not any(found):
             return None
-        counts = [poles.update[0].shape[1] if poles else 0 for poles in found]
+        counts = [len(poles.of_column) if poles else 0 for poles in found]
         edges = np.cumsum([0, *counts]).tolist()
-        V = np.zeros((sum(term.size for term in self.terms) + self.plan.columns, edges[-1]))
-        S, places, first = np.zeros((edges[-1], edges[-1])), [], 0
+        rows = sum(term.size for term in self.terms) + self.plan.columns
+        A, d_A, places, first = np.zeros((rows, edges[-1])), np.zeros((rows, edges[-1])), [], 0
         for term, poles, ends in zip(self.terms, found, pairwise(edges), strict=True):
             places.append(slice(*ends))
             if poles is not None:
-                V[first : first + term.size, slice(*ends)] = term.by_unit(poles.update[0], True)
-                S[slice(*ends), slice(*ends)] = poles.update[1] / term.variance
+                for target, own in zip((A, d_A), poles.coefficients, strict=True):
+                    own = term.variance**0.5 * term.from_unit(own)
+                    target[first : first + term.size, slice(*ends)] = own
             first += term.size
-        return V, S, places
+        return A, d_A, places
 
     @property
     def defect(self) -> float:

@@ -109,9 +109,9 @@ class JointPrior:
         if (
             whole
             and isinstance(process, EarthMatern)
-            and len(near_rings(process, tables.axes[1].grid))
+            and any(near_rings(process, tables.axes[1].grid))
         ):
-            self.poles = Poles(self, process)
+            self.poles = Poles(self.axes, process)
 
     @cached_property
     def factor(self) -> Factor:
@@ -125,7 +125,7 @@ class JointPrior:
     @property
     def log_det(self) -> float:
         """``log|K|``."""
-        return self.factor.log_det + (self.poles.log_det if self.poles else 0.0)
+        return self.factor.log_det
 
     @cached_property
     def defect(self) -> float:
@@ -158,8 +158,7 @@ class JointPrior:
     @cached_property
     def d_log_det(self) -> Array:
         """Derivatives of ``log|K|``."""
-        slopes = self.combined(self._forms(self._inverse))
-        return slopes + (self.poles.d_log_det if self.poles else 0.0)
+        return self.combined(self._forms(self._inverse))
 
     def form(self, forms: Array) -> float:
         """Return the sum of forms of the tables that is K's."""

@@ -62,7 +62,6 @@ def draw_paths(
     effects', add up.
     """
     check_component(posterior, component)
-    drawn = draw_coefficients(
-        posterior.mean, posterior.factored, n_samples, generator(random_state)
-    )
+    factored, rng = posterior.factored, generator(random_state)
+    drawn = draw_coefficients(posterior.mean, factored, n_samples, rng, factored.normals)
     return [FieldPath(posterior, read, drawn[:, i], component) for i in range(drawn.shape[1])]

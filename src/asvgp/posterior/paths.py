@@ -36,9 +36,14 @@ class Path(ABC):
         return values[0] if len(values) == 1 else values.T
 
 
-def draw_coefficients(mean: Array, factored: Factored, n_samples: int, rng) -> Array:
-    """Draw coefficients about their mean, (size, samples, outputs)."""
+def draw_coefficients(
+    mean: Array, factored: Factored, n_samples: int, rng, normals: int | None = None
+) -> Array:
+    """Draw coefficients about their mean, (size, samples, outputs).
+
+    A draw takes as many standard normals as there are coefficients, or ``normals``.
+    """
     count = sample_count(n_samples)
     size, outputs = mean.shape
-    off = factored.draw(rng.standard_normal((size, count * outputs)))
+    off = factored.draw(rng.standard_normal((normals or size, count * outputs)))
     return mean[:, None] + off.reshape(size, count, outputs)

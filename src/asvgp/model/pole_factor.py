@@ -1,0 +1,119 @@
+"""P of splines and of what they leave out at the poles, factored from that of the splines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.model.devices import Device, DeviceArray, Factor
+
+
+class PoleForms(NamedTuple):
+    """What poles of a term add to its forms, with derivatives by the logarithm of its lengthscale.
+
+    All are at the variance that the term has.
+    """
+
+    freedom: float  # of b
+    energy: float
+    d_trace: float
+    d_energy: float
+
+
+class PoleFactor:
+    """A factor of P for the coefficients ``c + A b`` (`asvgp.model.poles`).
+
+    The determinant is that of c and b together; that of their K is K's. ``pulled`` is ``G A``, and
+    ``solved`` is ``P^-1 G A``.
+    """
+
+    def __init__(
+        self,
+        factor: Factor,
+        A: Array,
+        pulled: Array,
+        solved: Array,
+        leaf_index: Array,
+        device: Device,
+    ):
+        self.factor, self._device = factor, device
+        self.A, self.solved, self.Y = A, solved, A - solved
+        inner = self.Y.T @ pulled
+        precision = np.eye(A.shape[1]) + 0.5 * (inner + inner.T)
+        self.C = np.linalg.inv(precision)
+        self._root = np.linalg.cholesky(self.C)
+        self.log_det = factor.log_det + float(np.linalg.slogdet(precision)[1])
+        self._index = np.where(leaf_index < 0, len(A), leaf_index).astype(np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the factorisation holds."""
+        return self.factor.nbytes + 3 * self.A.nbytes
+
+    @property
+    def normals(self) -> int:
+        """The number of standard normals that a draw takes."""
+        return sum(self.A.shape)
+
+    def at_poles(self, right: Array) -> Array:
+        """Return b of right-hand sides of the coefficients, (columns, n)."""
+        return self.C @ (self.Y.T @ right)
+
+    def solve(self, b: DeviceArray, /) -> DeviceArray:
+        """Return the solutions of right-hand sides."""
+        more = self.Y @ self.at_poles(self._device.back(b))
+        return self.factor.solve(b) + self._device.move(more)
+
+    def sample(self, z: DeviceArray, /) -> DeviceArray:
+        """Return draws, made from standard normals, those of b last."""
+        size = len(self.A)
+        more = self.Y @ (self._root @ self._device.back(z[size:]))
+        return self.factor.sample(z[:size]) + self._device.move(more)
+
+    def selected_inverse(self, consume: Callable[[int, int, DeviceArray], None]) -> None:
+        """Pass the inverse on the functions of each leaf to ``consume(start, stop, blocks)``."""
+        self._selected_inverse(self.Y, consume)
+
+    def of_splines(self, consume: Callable[[int, int, DeviceArray], None]) -> None:
+        """Pass the covariance of c, as `selected_inverse` does that of ``c + A b``."""
+        self._selected_inverse(self.solved, consume)
+
+    def _selected_inverse(
+        self, rows: Array, consume: Callable[[int, int, DeviceArray], None]
+    ) -> None:
+        move = self._device.move
+        padded = move(np.concatenate([rows @ self._root, np.zeros((1, rows.shape[1]))]))
+        index = move(self._index)
+
+        def updated(start: int, stop: int, blocks: DeviceArray) -> None:
+            own = padded[index[start:stop]]
+            consume(start, stop, blocks + own @ own.swapaxes(1, 2))
+
+        self.factor.selected_inverse(updated)
+
+    def freedoms(self, multiply: Callable[[Array], Array]) -> Array:
+        """Return what is added to traces with G by row, where c is taken for ``c + A b``."""
+        size = self.A.shape[1]
+        both = np.append(self.Y @ self._root, self.solved @ self._root, axis=1)
+        products = both * multiply(both)
+        return products[:, :size].sum(axis=1) - products[:, size:].sum(axis=1)
+
+    def forms(
+        self, b: Array, left: Array, pulled: Array, d_A: Array, places: list[slice]
+    ) -> list[PoleForms]:
+        """Return what poles add to the forms of every term, whose columns are at ``places``.
+
+        ``b`` is their mean, (columns, outputs), ``left`` what the mean leaves of the right-hand
+        side, and ``pulled`` is G Y.
+        """
+        freedom = 1.0 - np.diag(self.C)
+        energy = np.sum(b**2, axis=1)
+        d_trace = 2.0 * np.sum((pulled @ self.C) * d_A, axis=0)
+        d_energy = -2.0 * np.sum((d_A.T @ left) * b, axis=1)
+        return [
+            PoleForms(*(float(each[own].sum()) for each in (freedom, energy, d_trace, d_energy)))
+            for own in places
+        ]
