@@ -45,13 +45,15 @@ class PoleFactor:
         precision = np.eye(A.shape[1]) + 0.5 * (inner + inner.T)
         self.C = np.linalg.inv(precision)
         self._root = np.linalg.cholesky(self.C)
+        self._spread = device.move(self.Y @ self._root)  # whose squares are Y C Y'
         self.log_det = factor.log_det + float(np.linalg.slogdet(precision)[1])
-        self._index = np.where(leaf_index < 0, len(A), leaf_index).astype(np.int64)
+        self._index = device.move(np.maximum(leaf_index, 0).astype(np.int64))
+        self._there = device.move((leaf_index >= 0).astype(float)[:, :, None])
 
     @property
     def nbytes(self) -> int:
         """Bytes that the factorisation holds."""
-        return self.factor.nbytes + 3 * self.A.nbytes
+        return self.factor.nbytes + 4 * self.A.nbytes
 
     @property
     def normals(self) -> int:
@@ -64,32 +66,26 @@ class PoleFactor:
 
     def solve(self, b: DeviceArray, /) -> DeviceArray:
         """Return the solutions of right-hand sides."""
-        more = self.Y @ self.at_poles(self._device.back(b))
-        return self.factor.solve(b) + self._device.move(more)
+        return self.factor.solve(b) + self._spread @ (self._spread.T @ b)
 
     def sample(self, z: DeviceArray, /) -> DeviceArray:
         """Return draws, made from standard normals, those of b last."""
         size = len(self.A)
-        more = self.Y @ (self._root @ self._device.back(z[size:]))
-        return self.factor.sample(z[:size]) + self._device.move(more)
+        return self.factor.sample(z[:size]) + self._spread @ z[size:]
 
     def selected_inverse(self, consume: Callable[[int, int, DeviceArray], None]) -> None:
         """Pass the inverse on the functions of each leaf to ``consume(start, stop, blocks)``."""
-        self._selected_inverse(self.Y, consume)
+        self._selected_inverse(self._spread, consume)
 
     def of_splines(self, consume: Callable[[int, int, DeviceArray], None]) -> None:
         """Pass the covariance of c, as `selected_inverse` does that of ``c + A b``."""
-        self._selected_inverse(self.solved, consume)
+        self._selected_inverse(self._device.move(self.solved @ self._root), consume)
 
     def _selected_inverse(
-        self, rows: Array, consume: Callable[[int, int, DeviceArray], None]
+        self, spread: DeviceArray, consume: Callable[[int, int, DeviceArray], None]
     ) -> None:
-        move = self._device.move
-        padded = move(np.concatenate([rows @ self._root, np.zeros((1, rows.shape[1]))]))
-        index = move(self._index)
-
         def updated(start: int, stop: int, blocks: DeviceArray) -> None:
-            own = padded[index[start:stop]]
+            own = spread[self._index[start:stop]] * self._there[start:stop]
             consume(start, stop, blocks + own @ own.swapaxes(1, 2))
 
         self.factor.selected_inverse(updated)
