@@ -118,7 +118,7 @@ CASES = {
         ((1, 0), (0, 0)),
     ),
     "with time": Case(
-        earth(1, 50.0, 1.3) * Matern32(0.6, dim=2),
+        Matern32(0.6, dim=2) * earth(1, 50.0, 1.3),
         GLOBE,
         (-75.0, 80.0),
         (8, 3, 2),
@@ -189,7 +189,7 @@ def test_rings_tell_all_that_is_beyond_them(nu):
     here, turn = np.stack([0.0 * lat, lat], axis=1), np.arange(0.0, 360.0, 360.0 / 256)
     at = from_nodes(lat)
     for wave in (0, 1, 2):
-        told, _ = columns(process, True, False, at, wave)
+        told, _ = columns(process, True, False, at, wave, nu + 1)
         weights = np.cos(wave * np.radians(turn)) / len(turn)
         rings = 90.0 - np.array([2.0, 1.98, 1.9, 1.5])
         around = [np.stack([turn, np.full_like(turn, ring)], axis=1) for ring in rings]

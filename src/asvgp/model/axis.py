@@ -162,6 +162,11 @@ class Axis:
         pointer = np.arange(self.count + 1) * (k + 1)
         return sparse.csr_array((values.ravel(), indices, pointer), shape=(self.count,) * 2)
 
+    @property
+    def inverse_root(self) -> Array:
+        """A matrix whose product with its transpose is the inverse of K."""
+        return np.linalg.inv(np.linalg.qr(self.root.toarray(), mode="r"))
+
     def energies(self, left: Array, right: Array) -> tuple[float, Array]:
         """Return ``tr(left' K right)`` of values (count, n), and its derivatives as `d_form`.
 

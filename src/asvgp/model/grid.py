@@ -35,6 +35,7 @@ from asvgp.policies import FIELD
 from asvgp.statistics import Statistics
 
 _REFINEMENTS = 3  # of the mean, at most
+_AT_A_TIME = 32  # columns that G is multiplied by
 _SETTLED = 1e-12  # share of what is explained that a refinement adds where it is the last
 
 
@@ -162,9 +163,10 @@ class GridEngine:
 
     def pulled(self, values: Array, noise: float) -> Array:
         """Return G over the noise times coefficients, (size, n)."""
-        if self.inputs:
-            return self.tables.multiply(self.gram, values) / noise
-        return self.statistics.column_gram @ values / noise
+        if not self.inputs:
+            return self.statistics.column_gram @ values / noise
+        parts = np.array_split(values, max(1, -(-values.shape[1] // _AT_A_TIME)), axis=1)
+        return np.hstack([self.tables.multiply(self.gram, part) for part in parts]) / noise
 
     def _with_poles(self, prior: GridPrior, right: Array, solution: Solution) -> Solution:
         """Return the solution with what splines leave out at poles, where that is something.
@@ -370,7 +372,7 @@ class GridFactored(CoefficientFactored["GridEngine", GridPrior]):
         if not isinstance(factor, PoleFactor):
             return inverse_sums(tables, self.prior, gram, factor.selected_inverse)
         sums = inverse_sums(tables, self.prior, gram, factor.of_splines)
-        terms, columns = tables.split(factor.freedoms(lambda rows: tables.multiply(gram, rows)))
+        terms, columns = tables.split(factor.freedoms(lambda rows: self.engine.pulled(rows, 1.0)))
         more = np.append([each.sum() for each in terms], columns)
         return sums._replace(data=sums.data + more)
 

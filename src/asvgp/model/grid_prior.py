@@ -15,6 +15,7 @@ from math import log, prod
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from asvgp.basis import Array
 from asvgp.kernels import Component, JointMatern, Kernel, Product
@@ -24,9 +25,11 @@ from asvgp.model.devices import Device, DeviceArray
 from asvgp.model.elements import permute
 from asvgp.model.grid_tables import GridTables
 from asvgp.model.joint import JointPrior, apply_along
+from asvgp.model.joint_axis import JointAxis
 from asvgp.model.plan import Plan
 from asvgp.model.pole_factor import PoleForms
 from asvgp.model.poles import Poles
+from asvgp.policies import FIELD
 
 Window = tuple[Array, Array]  # a form summed over the cells of a spline, and at its first cell
 
@@ -124,14 +127,37 @@ class ComponentPrior:
     @property
     def poles(self) -> Poles | None:
         """What splines leave out at the poles of the Earth, if that is something."""
-        unit = self.units[0] if self.units else None
-        return unit.poles if isinstance(unit, JointPrior) else None
+        found = (unit.poles for unit in self.units if isinstance(unit, JointPrior))
+        return next((poles for poles in found if poles is not None), None)
 
-    def from_unit(self, values: Array) -> Array:
-        """Reorder functions (n, columns) from the order of the first unit to the inputs'."""
-        places = self.places[0]
+    @property
+    def _beside(self) -> list[int]:
+        """The inputs that the kernel on the sphere is not over."""
+        pairs = zip(self.units, self.places, strict=True)
+        return [d for unit, (d, *_) in pairs if not isinstance(unit, JointPrior)]
+
+    def pole_columns(self, values: Array) -> Array:
+        """Return functions of the sphere's inputs, (n, columns), times those of all others.
+
+        These are scaled so that their coefficients are independent, of variance one each.
+        """
+        beside = self._beside
+        (places,) = (p for p in self.places if len(p) > 1)
         tensor = values.reshape(*(self.axes[d].count for d in places), -1)
-        return tensor.transpose(*np.argsort(places), len(places)).reshape(values.shape)
+        order = [*places, len(self.axes)]
+        for place, d in enumerate(beside):
+            tensor = np.multiply.outer(tensor, self.axes[d].inverse_root)
+            order += [d, len(self.axes) + 1 + place]
+        return self.variance**0.5 * tensor.transpose(np.argsort(order)).reshape(self.size, -1)
+
+    def _d_beside(self, unit: Axis, d: int, more: PoleForms, outputs: int) -> Array:
+        """Return what poles add to derivatives of forms by parameters of another input."""
+        beside = self._beside
+        values = np.append(outputs**0.5 * more.spread, more.mean, axis=1)
+        tensor = values.reshape(-1, *(self.axes[e].count for e in beside), values.shape[1])
+        own = np.moveaxis(tensor, 1 + beside.index(d), 0).reshape(unit.count, -1)
+        own = unit.inverse_root @ own
+        return self.variance * unit.energies(own, own)[1]
 
     def forms(
         self,
@@ -156,6 +182,7 @@ class ComponentPrior:
         energy = defect = 0.0
         slopes = []
         for number, (unit, places) in enumerate(zip(self.units, self.places, strict=True)):
+            count = self.size / unit.count
             rooted = self._rooted(mean, number)
             applied = self._by_joint(rooted, number)
             if isinstance(unit, JointPrior):
@@ -163,9 +190,7 @@ class ComponentPrior:
                 of_mean = unit.table_forms(rooted, applied, places)
                 own, d_own = unit.form(of_inverse), unit.combined(of_inverse)
                 along, d_along = unit.form(of_mean), unit.combined(of_mean)
-                if more is not None and unit.poles is not None:
-                    own = own - self.variance * more.freedom
-                    along = along + self.variance * more.energy
+                if more is not None:
                     d_own = d_own + self.variance * more.d_trace
                     d_along = d_along + self.variance * more.d_energy
             else:
@@ -179,13 +204,18 @@ class ComponentPrior:
                 if applied is not rooted:
                     right = np.moveaxis(applied, d, 0).reshape(unit.count, -1)
                 along, d_along = unit.energies(left, right)
+                if more is not None and unit.process is not None:
+                    d_along = d_along + self._d_beside(unit, d, more, outputs)
+                    count += len(more.mean) / unit.count
+            if more is not None:
+                own = own - self.variance * more.freedom
+                along = along + self.variance * more.energy
             wrong = own - trace * self.variance
             if number == 0:
                 energy, defect = scale * along, scale * wrong
             if unit.process is not None:
                 form = outputs * (d_own - wrong * unit.growth) + d_along
-                d_log_det = self.size / unit.count * unit.d_log_det
-                slopes.append(0.5 * (outputs * d_log_det - scale * form))
+                slopes.append(0.5 * (outputs * count * unit.d_log_det - scale * form))
         slopes.append(np.array([0.5 * (outputs * (trace - self.size) + energy)]))
         return TermForms(trace, energy, np.concatenate(slopes), defect)
 
@@ -322,21 +352,16 @@ class GridPrior:
 
         Derivatives are by the logarithm of the term's lengthscale.
         """
-        found = [term.poles for term in self.terms]
-        if not any(found):
+        blocks = [[np.zeros((term.size, 0))] * 2 for term in self.terms]
+        for number, term in enumerate(self.terms):
+            if term.poles is not None:
+                blocks[number] = [term.pole_columns(own) for own in term.poles.coefficients]
+        edges = np.cumsum([0, *(own.shape[1] for own, _ in blocks)]).tolist()
+        if not edges[-1]:
             return None
-        counts = [len(poles.of_column) if poles else 0 for poles in found]
-        edges = np.cumsum([0, *counts]).tolist()
-        rows = sum(term.size for term in self.terms) + self.plan.columns
-        A, d_A, places, first = np.zeros((rows, edges[-1])), np.zeros((rows, edges[-1])), [], 0
-        for term, poles, ends in zip(self.terms, found, pairwise(edges), strict=True):
-            places.append(slice(*ends))
-            if poles is not None:
-                for target, own in zip((A, d_A), poles.coefficients, strict=True):
-                    own = term.variance**0.5 * term.from_unit(own)
-                    target[first : first + term.size, slice(*ends)] = own
-            first += term.size
-        return A, d_A, places
+        below = np.zeros((self.plan.columns, 0))
+        A, d_A = (np.asarray(block_diag(*each, below)) for each in zip(*blocks, strict=True))
+        return A, d_A, [slice(*ends) for ends in pairwise(edges)]
 
     @property
     def defect(self) -> float:
@@ -374,9 +399,9 @@ def _term(
     places: list[tuple[int, ...]] = []
     for i, factor in enumerate(component.factors):
         if isinstance(factor, JointMatern):
-            alone = len(component.factors) == 1
-            units.append(JointPrior(factor, tables.joint[number][i], alone))
             places.append(tuple(inputs.index(column) for column in factor.dim or ()))
+            columns = _most_columns(axes, places[-1])
+            units.append(JointPrior(factor, tables.joint[number][i], columns))
         else:
             places.append((inputs.index(factor.dim),))
             units.append(axes[places[-1][0]])
@@ -385,3 +410,13 @@ def _term(
             units.append(axis)
             places.append((d,))
     return TermPrior(axes, component.variance, units, places)
+
+
+def _most_columns(axes: Sequence[Axis], places: Sequence[int]) -> int:
+    """Return how many columns poles may have, for every function of the other inputs."""
+    beside = [axis for d, axis in enumerate(axes) if d not in places]
+    if any(isinstance(axis, JointAxis) for axis in beside):
+        return 0
+    size = prod(axis.count for axis in axes)
+    most = min(FIELD.pole_columns, FIELD.pole_entries / size)
+    return int(most / prod(axis.count for axis in beside))

@@ -24,7 +24,7 @@ from asvgp.model.devices import Device, DeviceArray, Factor, log_det_error, prob
 from asvgp.model.elements import Leaves, outer
 from asvgp.model.joint_axis import JointAxis, own_tree
 from asvgp.model.joint_share import missed_shares
-from asvgp.model.poles import Poles, near_rings
+from asvgp.model.poles import poles_of
 from asvgp.runtime.parallel import one_blas_thread
 
 
@@ -99,19 +99,14 @@ class JointTables:
 class JointPrior:
     """K of a joint kernel of variance one, with the interface of an axis where there is one."""
 
-    def __init__(self, process: JointMatern, tables: JointTables, whole: bool = False):
+    def __init__(self, process: JointMatern, tables: JointTables, columns: int = 0):
         self.process, self.tables = process, tables
         self.axes, self.count = tables.axes, tables.size
         spacings = [axis.grid.spacing for axis in tables.axes]
         self.coefficients, self.d_coefficients = process.stencil(spacings)
-        # What splines leave out at the poles of the Earth; not of a factor of a product
-        self.poles = None
-        if (
-            whole
-            and isinstance(process, EarthMatern)
-            and any(near_rings(process, tables.axes[1].grid))
-        ):
-            self.poles = Poles(self.axes, process)
+        # What splines leave out at the poles of the Earth, in at most so many columns
+        on_earth = isinstance(process, EarthMatern)
+        self.poles = poles_of(process, tables.axes, columns) if on_earth else None
 
     @cached_property
     def factor(self) -> Factor:

@@ -12,15 +12,17 @@ from asvgp.model.devices import Device, DeviceArray, Factor
 
 
 class PoleForms(NamedTuple):
-    """What poles of a term add to its forms, with derivatives by the logarithm of its lengthscale.
+    """What poles of a term add to its forms, at the variance that the term has.
 
-    All are at the variance that the term has.
+    Derivatives are by the logarithm of the lengthscale on the sphere.
     """
 
     freedom: float  # of b
     energy: float
     d_trace: float
     d_energy: float
+    spread: Array  # a root of the covariance of the term's b, (columns, columns of all)
+    mean: Array  # of b, (columns, outputs)
 
 
 class PoleFactor:
@@ -110,6 +112,13 @@ class PoleFactor:
         d_trace = 2.0 * np.sum((pulled @ self.C) * d_A, axis=0)
         d_energy = -2.0 * np.sum((d_A.T @ left) * b, axis=1)
         return [
-            PoleForms(*(float(each[own].sum()) for each in (freedom, energy, d_trace, d_energy)))
+            PoleForms(
+                freedom=float(freedom[own].sum()),
+                energy=float(energy[own].sum()),
+                d_trace=float(d_trace[own].sum()),
+                d_energy=float(d_energy[own].sum()),
+                spread=self._root[own],
+                mean=b[own],
+            )
             for own in places
         ]

@@ -19,6 +19,7 @@ the covariance ``P^-1 + Y C Y'`` under the data (`asvgp.model.pole_factor`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -43,7 +44,7 @@ class Poles:
     derivatives by the logarithm of the lengthscale.
     """
 
-    def __init__(self, axes: list[JointAxis], process: EarthMatern):
+    def __init__(self, axes: Sequence[JointAxis], process: EarthMatern, waves: int, orders: int):
         self.lon, self.lat = axes
         (lon, to_lon), (lat, to_lat) = (
             _sites(type(a), a.grid, a.degree, a.outer, process.alpha) for a in axes
@@ -52,23 +53,23 @@ class Poles:
         to_splines = to_lat @ from_nodes(lat)
         grid = self.lat.grid
         inside = from_nodes(np.linspace(grid.lower, grid.upper, _PLACES))
-        waves, along, d_along = [], [], []
-        for m in range(self._waves + 1):
-            seen, d_seen = (to_splines @ u for u in columns(process, north, south, inside, m))
+        around, along, d_along = [], [], []
+        for m in range(min(waves, self._most_waves) + 1):
+            told = columns(process, north, south, inside, m, orders)
+            seen, d_seen = (to_splines @ u for u in told)
             for turn in (np.cos, np.sin)[: m + 1]:
-                waves.append(turn(m * np.radians(lon)))
+                around.append(turn(m * np.radians(lon)))
                 along.append(seen)
                 d_along.append(d_seen)
-        self.wave = to_lon @ np.stack(waves, axis=1)
-        self.of_column = np.repeat(np.arange(len(waves)), [u.shape[1] for u in along])
+        self.wave = to_lon @ np.stack(around, axis=1)
+        self.of_column = np.repeat(np.arange(len(around)), [u.shape[1] for u in along])
         # Coefficients along the meridian, (functions, columns)
         self.along, self.d_along = np.concatenate(along, axis=1), np.concatenate(d_along, axis=1)
 
     @property
-    def _waves(self) -> int:
-        """The largest m."""
-        around = self.lon.grid.cells if self.lon.grid.cyclic else WAVES * _CELLS_PER_WAVE
-        return min(WAVES, around // _CELLS_PER_WAVE)
+    def _most_waves(self) -> int:
+        """The largest m that splines along longitude have."""
+        return self.lon.grid.cells // _CELLS_PER_WAVE if self.lon.grid.cyclic else WAVES
 
     @cached_property
     def coefficients(self) -> tuple[Array, Array]:
@@ -118,6 +119,19 @@ def _product(left: Array, right: Array) -> Array:
     for p in range(size):
         out[:, p : p + size] += pairs[:, p]
     return out
+
+
+def poles_of(process: EarthMatern, axes: Sequence[JointAxis], most: int) -> Poles | None:
+    """Return what splines leave out at the poles, in so many columns at ``most``.
+
+    None if that is nothing, or if no columns may be had.
+    """
+    near, alpha = sum(near_rings(process, axes[1].grid)), process.alpha
+    told = [(waves, alpha) for waves in range(WAVES, 0, -1)] + [(1, 1), (0, 1)]
+    for waves, orders in told:
+        if 0 < near * orders * (2 * waves + 1) <= most:
+            return Poles(axes, process, waves, orders)
+    return None
 
 
 def near_rings(process: EarthMatern, grid: Grid) -> tuple[bool, bool]:

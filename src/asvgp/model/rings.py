@@ -137,22 +137,26 @@ def _rest(s: float, alpha: int) -> tuple[Array, Array]:
     return value, -(2.0 * alpha + slope / total) * value
 
 
-def columns(process: EarthMatern, north: bool, south: bool, inside: Array, wave: int):
+def columns(
+    process: EarthMatern, north: bool, south: bool, inside: Array, wave: int, orders: int
+) -> tuple[Array, Array]:
     """Return independent parts of the process that rings tell of, at the nodes, and derivatives.
 
-    The covariance of what jets of a ``wave`` tell is the product of what is returned, (nodes,
-    columns), with its transpose. Columns that are nowhere of any size ``inside``, at the latitudes
-    of the data, are left out. Derivatives are by the logarithm of the lengthscale.
+    The covariance of what jets of a ``wave`` tell, with so many ``orders`` of derivatives, is the
+    product of what is returned, (nodes, columns), with its transpose. Columns that are nowhere of
+    any size ``inside``, at the latitudes of the data, are left out. Derivatives are by the
+    logarithm of the lengthscale.
     """
     s, alpha = process.decay, process.alpha
     share, d_share = _levels(s, alpha)
-    own = _jets(alpha)[:, wave] * (s ** np.arange(alpha))[:, None]
+    scales = s ** np.arange(orders)
+    own = _jets(alpha)[:orders, wave] * scales[:, None]
     mirrored = own * (-1.0) ** (np.arange(_DEGREES[1]) + wave)
     jets = np.concatenate([own] * north + [mirrored] * south)
-    rest, scales = _rest(s, alpha), np.multiply.outer(s ** np.arange(alpha), s ** np.arange(alpha))
+    rest = (np.multiply.outer(scales, scales) * each[:orders, :orders] for each in _rest(s, alpha))
     half = 0.5 if wave else 1.0  # the mean square of the wave
     spread, d_spread = (
-        half * ((jets * each) @ jets.T + np.kron(np.eye(north + south), scales * more))
+        half * ((jets * each) @ jets.T + np.kron(np.eye(north + south), more))
         for each, more in zip((share, d_share), rest, strict=True)
     )
     size = 1.0 / np.sqrt(np.diag(spread))
