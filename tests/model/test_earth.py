@@ -203,6 +203,18 @@ def test_rings_tell_all_that_is_beyond_them(nu):
         assert np.all(found < 1.1 * means + 1e-4)
 
 
+def test_fewer_columns_at_the_poles_tell_less():
+    case = CASES["poles"]
+    unit = case.engine().prior(case.kernel).terms[0].units[0]
+    missed = [
+        JointPrior(unit.process, unit.tables, most).missed_shares()[1]
+        for most in (1, 2, 6, 24, 400)
+    ]
+    assert np.all(np.diff(missed) < 0.0)
+    assert missed[0] > 0.5
+    assert 0.0 < missed[-1] < 0.01
+
+
 @pytest.mark.parametrize("name", ["regional", "smooth", "global", "poles"])
 def test_bounds_and_posteriors_converge_to_dense_ones(name):
     """Also beyond the data, and for longitudes that are turns away."""

@@ -351,10 +351,16 @@ class GridFactored(CoefficientFactored["GridEngine", GridPrior]):
         A, d_A, places = found
         right = engine.scaled_right(self.noise)
         b = factor.at_poles(right)
-        pulled = engine.pulled(np.append(self.mean, factor.Y, axis=1), self.noise)
-        left = right - pulled[:, : engine.outputs]
-        forms = factor.forms(b, left, pulled[:, engine.outputs :], d_A, places)
+        left = right - engine.pulled(self.mean, self.noise)
+        forms = factor.forms(b, left, self._pulled_to_poles, d_A, places)
         return self.mean - A @ b, forms
+
+    @cached_property
+    def _pulled_to_poles(self) -> Array:
+        """G over the noise times Y of the factor."""
+        factor = self.solution.factor
+        assert isinstance(factor, PoleFactor)
+        return self.engine.pulled(factor.Y, self.noise)
 
     @property
     def _columns_inverse(self) -> Array:
@@ -372,7 +378,7 @@ class GridFactored(CoefficientFactored["GridEngine", GridPrior]):
         if not isinstance(factor, PoleFactor):
             return inverse_sums(tables, self.prior, gram, factor.selected_inverse)
         sums = inverse_sums(tables, self.prior, gram, factor.of_splines)
-        terms, columns = tables.split(factor.freedoms(lambda rows: self.engine.pulled(rows, 1.0)))
+        terms, columns = tables.split(self.noise * factor.freedoms(self._pulled_to_poles))
         more = np.append([each.sum() for each in terms], columns)
         return sums._replace(data=sums.data + more)
 

@@ -42,7 +42,7 @@ class PoleFactor:
         device: Device,
     ):
         self.factor, self._device = factor, device
-        self.A, self.solved, self.Y = A, solved, A - solved
+        self.A, self.pulled, self.solved, self.Y = A, pulled, solved, A - solved
         inner = self.Y.T @ pulled
         precision = np.eye(A.shape[1]) + 0.5 * (inner + inner.T)
         self.C = np.linalg.inv(precision)
@@ -55,7 +55,7 @@ class PoleFactor:
     @property
     def nbytes(self) -> int:
         """Bytes that the factorisation holds."""
-        return self.factor.nbytes + 4 * self.A.nbytes
+        return self.factor.nbytes + 5 * self.A.nbytes
 
     @property
     def normals(self) -> int:
@@ -92,12 +92,13 @@ class PoleFactor:
 
         self.factor.selected_inverse(updated)
 
-    def freedoms(self, multiply: Callable[[Array], Array]) -> Array:
-        """Return what is added to traces with G by row, where c is taken for ``c + A b``."""
-        size = self.A.shape[1]
-        both = np.append(self.Y @ self._root, self.solved @ self._root, axis=1)
-        products = both * multiply(both)
-        return products[:, :size].sum(axis=1) - products[:, size:].sum(axis=1)
+    def freedoms(self, pulled: Array) -> Array:
+        """Return what is added to traces with G by row, where c is taken for ``c + A b``.
+
+        ``pulled`` is G Y.
+        """
+        left = self.pulled - pulled  # of P^-1 G A
+        return np.sum((self.Y @ self.C) * pulled - (self.solved @ self.C) * left, axis=1)
 
     def forms(
         self, b: Array, left: Array, pulled: Array, d_A: Array, places: list[slice]
