@@ -25,7 +25,9 @@ from asvgp.kernels import EarthMatern
 from asvgp.kernels.earth import level_sum
 from asvgp.model.earth_axis import LAST_KNOT
 
-WAVES = 6  # m, at most: what more add to the variance at latitudes of data is less than 1e-5
+# m, at most. Measured: at 86 degrees more would add less than 1e-5 of the variance with lengths
+# of 10 degrees and more, and up to 1e-3 with 2
+WAVES = 6
 _RADIUS = radians(POLE - LAST_KNOT)
 _DEGREES = 2000, 8000  # l that are summed at places and on the ring, where an integral has the rest
 _NODES = 16  # on each panel of latitudes; panels double from the ring to the equator
