@@ -67,8 +67,9 @@ def _data_read(parts: Parts) -> tuple[str, Parts]:
 def _unweighted(parts: Parts) -> tuple[str, Parts]:
     """Let weights that are all one count observations: before 0.2 they were inverse variances."""
     stats = parts.get("stats")
-    relative = isinstance(stats, Statistics) and not (parts["known_noise"] or stats.counted)
-    if relative and stats.log_weights == 0.0 and stats.weight == stats.count:
+    if not isinstance(stats, Statistics) or parts["known_noise"] or stats.counted:
+        return "FitData", parts
+    if stats.log_weights == 0.0 and stats.weight == stats.count:
         convention = parts["structure"].convention("same")
         parts = parts | {"stats": replace(stats, convention=convention)}
     return "FitData", parts
