@@ -158,9 +158,9 @@ class FieldPolicy:
     # [degrees] Of data: the splines of a kernel on the sphere end at 88.
     last_latitude: float = 86.0
     pole_cells: int = 4  # [cells] Beyond the data, more towards a pole that is near.
-    # [columns, numbers] What splines leave out at the poles may take; in products, every column is
-    # there for each function of the other inputs. Measured: 400 take about as long as P
+    # [columns] What splines leave out at the poles may take. Measured: 400 take about as long as P
     pole_columns: int = 400
+    # [numbers] The same in products, with a column for each function of the other inputs.
     pole_entries: float = 2e7
     joint_growing: float = 1.5  # [lengthscale] There is room for one so much longer, in training.
     tolerated_loss: float = 2e-3  # [nats per datum] Of the bound, to one term along one input.

@@ -16,7 +16,7 @@ from asvgp import Constant, GPRegressor, Linear, Matern12, Matern32, Matern52
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.model import memory
 from asvgp.model.memory import MemoryBudget, NotEnoughMemory, fitting_cells
-from asvgp.policies import MEMORY
+from asvgp.policies import MEMORY, VERDICT
 from asvgp.runtime.memory import as_bytes, in_words
 
 FIXED = {"noise_variance": 0.01, "optimizer": None}
@@ -215,7 +215,7 @@ def test_lengthscales_far_beyond_the_cells_are_explained():
 @pytest.mark.parametrize("num_basis", [10, "auto"])
 def test_digits_are_lost_with_a_word(kernel, num_basis):
     X, y = surface(120)
-    spoken = []
+    spoken, silent = [], VERDICT.few_digits * len(y)  # nats that may be lost without a word
     for length in (1.0, 4.0, 10.0, 20.0, 30.0, 50.0, 300.0, 600.0, 1e4):
         own = kernel(length)
         full = own(X[:, 0]) * own(X[:, 1]) + 0.01 * np.eye(len(y))
@@ -231,7 +231,7 @@ def test_digits_are_lost_with_a_word(kernel, num_basis):
                 continue
         spoken.append("note" if any("good to about" in str(w.message) for w in caught) else "")
         if not spoken[-1]:
-            assert gp.elbo_ <= evidence + 0.001 <= gp.evidence_upper_bound_ + 0.002
+            assert gp.elbo_ <= evidence + silent <= gp.evidence_upper_bound_ + 2.0 * silent
     assert spoken[:6] == [""] * 6
     assert (spoken[-1] == "error") == (kernel is Matern52)
 
@@ -297,7 +297,7 @@ def test_weights_count_rows(fitted):
     np.testing.assert_allclose(weighted.predict(X), twice.predict(X), atol=1e-8)
     known = clone(gp).fit(X, y, noise_variance=0.01 / weights)
     np.testing.assert_allclose(known.predict(X), twice.predict(X), atol=1e-8)
-    with pytest.raises(ValueError, match="sample_weight must be positive"):
+    with pytest.raises(ValueError, match="300 values of sample_weight are zero: nothing to fit"):
         clone(gp).fit(X, y, sample_weight=np.zeros(len(y)))
 
 
@@ -374,11 +374,12 @@ def test_leave_one_out_is_a_refit():
     domain = [(0, 1)] * 3
     settings = FIXED | {"num_basis": 9, "domain": domain}
     weights = np.random.default_rng(2).uniform(0.5, 2.0, 60)
-    gp = GPRegressor(kernel, **settings).fit(X, y, weights)
-    loo = gp.leave_one_out(X, y, weights)
+    noise = 0.01 / weights
+    gp = GPRegressor(kernel, **settings).fit(X, y, noise_variance=noise)
+    loo = gp.leave_one_out(X, y, noise_variance=noise)
     for row in (0, 17, 59):
         rest = np.arange(60) != row
-        other = GPRegressor(kernel, **settings).fit(X[rest], y[rest], weights[rest])
+        other = GPRegressor(kernel, **settings).fit(X[rest], y[rest], noise_variance=noise[rest])
         mean, std = other.predict(X[[row]], return_std=True)
         assert loo.mean[row] == pytest.approx(mean[0], abs=1e-6)
         assert loo.std[row] == pytest.approx(np.sqrt(std[0] ** 2 + 0.01 / weights[row]), rel=1e-5)
