@@ -1,0 +1,154 @@
+"""Distributions of new observations: mixtures of p(y | f) over a Gaussian f.
+
+A mixture's moments and its distribution function are sums over the places of a rule
+(`quadrature.py`), and quantiles are roots of the latter. Its density is integrated around the
+mode of p(y | f) N(f; m, v) instead, which may be far from m and much narrower than v.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.likelihoods.quadrature import LARGEST, full
+
+_ELEMENTS = 1 << 18  # places that are held at once
+_REACH = 8.0  # standard deviations of f beyond which nothing is looked for
+# Around its mode, a density is integrated on so many standard deviations of its own, at so many
+# places. Log-concave densities may fall off as slowly as the Gaussian on one side.
+_WIDE, _PLACES = 20.0, 121
+_STEPS = 100  # of Newton's method, which takes five as a rule
+
+
+def _pieces(numbers: Array):
+    """Yield the rule and the rows, a piece at a time, of all rows that share a rule."""
+    for number in np.unique(numbers):
+        rows = np.flatnonzero(numbers == number)
+        places = len(full(int(number))[0])
+        for piece in np.array_split(rows, 1 + len(rows) * places // _ELEMENTS):
+            yield int(number), piece
+
+
+def expectation(function: Callable, m: Array, v: Array, sharpness: Array | float = 1.0) -> Array:
+    """Return the mean of a function of f under N(m, v), row by row.
+
+    ``function(f, rows)`` is called with places of shape (rows, places) and the rows' numbers. It
+    varies over distances of 1 / sqrt(sharpness) or more.
+    """
+    out = np.empty(len(m))
+    q = np.maximum(v, 0.0) * np.broadcast_to(sharpness, m.shape)
+    numbers = np.minimum(np.searchsorted(LARGEST, q), len(LARGEST) - 1)
+    for number, rows in _pieces(numbers):
+        nodes, weights = full(number)
+        f = m[rows, None] + np.sqrt(np.maximum(v[rows, None], 0.0)) * nodes
+        out[rows] = function(f, rows) @ weights
+    return out
+
+
+def moments(function: Callable, m: Array, v: Array, sharpness: Array | float = 1.0):
+    """Return mean and variance of ``function(f, rows)`` under N(m, v), without cancellation."""
+    mean = expectation(function, m, v, sharpness)
+
+    def squares(f, rows):
+        return (function(f, rows) - mean[rows, None]) ** 2
+
+    return mean, expectation(squares, m, v, 4.0 * np.asarray(sharpness))
+
+
+def mode(value: Callable, start: Array, m: Array, v: Array) -> tuple[Array, Array]:
+    """Return where log p(y | f) - (f - m)**2 / (2 v) is largest, and the curvature there.
+
+    ``value(f)`` returns log p, its slope and minus its second derivative. Steps are at most two
+    units of f long: that keeps exp(f) in check.
+    """
+    _, g, w = value(start)
+    w = np.maximum(w, 0.0)
+    f = (w * start + g + m / v) / (w + 1.0 / v)
+    f = np.where(np.abs(f - start) < 4.0, f, np.where(np.abs(m - start) < 4.0, m, start))
+    for _ in range(_STEPS):
+        _, g, w = value(f)
+        curvature = np.maximum(w, 0.0) + 1.0 / v
+        step = np.clip((g - (f - m) / v) / curvature, -2.0, 2.0)
+        f = f + step
+        if np.all(np.abs(step) * np.sqrt(curvature) < 1e-3):
+            break
+    _, _, w = value(f)
+    return f, np.maximum(w, 0.0) + 1.0 / v
+
+
+def log_density(value: Callable, start: Array, m: Array, v: Array) -> Array:
+    """Return log of the mean of p(y | f) under N(m, v), for p log-concave in f or nearly so."""
+    v = np.maximum(v, 1e-30)
+    centre, curvature = mode(value, start, m, v)
+    half = np.minimum(_REACH * np.sqrt(v), _WIDE / np.sqrt(curvature))
+    steps = np.linspace(-1.0, 1.0, _PLACES)
+    highest = np.full(len(m), -np.inf)
+    total = np.zeros(len(m))
+    for step in steps:  # in pieces of one place each: a running log-sum-exp
+        f = centre + step * half
+        term = value(f)[0] - 0.5 * (f - m) ** 2 / v
+        top = np.maximum(highest, term)
+        total = total * np.exp(highest - top) + np.exp(term - top)
+        highest = top
+    return highest + np.log(total * half * (steps[1] - steps[0])) - 0.5 * np.log(2.0 * np.pi * v)
+
+
+def log_mean_exp(function: Callable, m: Array, v: Array, sharpness: Array | float) -> Array:
+    """Return log of the mean of exp(``function(f, rows)``) under N(m, v), for any function."""
+    out = np.empty(len(m))
+    q = np.maximum(v, 0.0) * np.broadcast_to(sharpness, m.shape)
+    numbers = np.minimum(np.searchsorted(LARGEST, q), len(LARGEST) - 1)
+    for number, rows in _pieces(numbers):
+        nodes, weights = full(number)
+        f = m[rows, None] + np.sqrt(np.maximum(v[rows, None], 0.0)) * nodes
+        terms = function(f, rows)
+        top = terms.max(axis=1)
+        out[rows] = top + np.log(np.exp(terms - top[:, None]) @ weights)
+    return out
+
+
+def root(function: Callable, low: Array, high: Array, tolerance: float = 1e-11) -> Array:
+    """Return where increasing functions, one per row, cross zero between low and high.
+
+    Chandrupatla's method: inverse quadratic interpolation where it is safe, halving elsewhere.
+    """
+    a, b = np.array(high), np.array(low)
+    fa, fb = function(a), function(b)
+    c, fc, t = a.copy(), fa.copy(), np.full(len(a), 0.5)
+    for _ in range(100):
+        x = a + t * (b - a)
+        fx = function(x)
+        same = np.sign(fx) == np.sign(fa)
+        c, fc = np.where(same, a, b), np.where(same, fa, fb)
+        b, fb = np.where(same, b, a), np.where(same, fb, fa)
+        a, fa = x, fx
+        best = np.where(np.abs(fa) < np.abs(fb), a, b)
+        width = np.abs(b - a)
+        enough = tolerance * (1.0 + np.abs(best))
+        if np.all((width <= 2.0 * enough) | (fa == 0.0) | (fb == 0.0)):
+            break
+        with np.errstate(all="ignore"):
+            xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
+            inner = (phi**2 < xi) & ((1.0 - phi) ** 2 < 1.0 - xi)
+            t = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (
+                fc - fb
+            )
+            least = enough / width
+        t = np.where(inner & np.isfinite(t), t, 0.5)
+        t = np.clip(t, np.minimum(least, 0.5), np.maximum(1.0 - least, 0.5))
+    return np.where(np.abs(fa) < np.abs(fb), a, b)
+
+
+def first_whole(function: Callable, low: Array, high: Array) -> Array:
+    """Return the least whole number above low at which increasing functions are not negative.
+
+    They are negative at ``low`` and not so at ``high``.
+    """
+    low, high = np.floor(low), np.ceil(high)
+    while np.any(high - low > 1.0):
+        middle = np.floor(0.5 * (low + high))
+        below = function(middle) < 0.0
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return high

@@ -1,0 +1,116 @@
+"""Rules for expectations under a Gaussian, with as few places as its variance allows.
+
+The integrands are log densities, analytic in a strip around the real line: log(1 + exp(f)) has
+its first singularity at a distance of pi from it. In units where that distance is pi, a variance
+of q needs 3 places of the Gauss-Hermite rule up to q = 0.01, 7 up to 0.1, 13 up to 0.4, 21 up to
+1; beyond that the trapezoidal rule on 15 standard deviations is the better one. Its step of one
+such unit makes an error of exp(-2 pi**2), about 3e-9, however large the variance is; it only takes
+more places. All rules are symmetric about the mean: a place of weight ``WEIGHTS[START[r]]`` in the
+middle, and pairs.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
+
+from asvgp.basis import Array
+
+# Variances, in units where the singularity is pi away, up to which each of the rules serves.
+# The first is for no variance at all, the last goes on for ever.
+LARGEST = np.array([0.0, 0.01, 0.1, 0.4] + [4.0**power for power in range(7)])
+_REACH = 7.5  # standard deviations on each side: what is beyond has a probability of 6e-14
+MOST_EXPONENT = 600.0  # exp of more would overflow once it is multiplied
+
+
+def _half(nodes: Array, weights: Array) -> tuple[Array, Array]:
+    """Return a symmetric rule's middle and its places to the right."""
+    keep = nodes > -1e-12
+    order = np.argsort(nodes[keep])
+    return np.where(nodes < 1e-12, 0.0, nodes)[keep][order], weights[keep][order] / weights.sum()
+
+
+def _rules() -> list[tuple[Array, Array]]:
+    """Return middle and right halves of all rules."""
+    rules = [(np.zeros(1), np.ones(1))]
+    rules += [_half(*hermegauss(places)) for places in (3, 7, 13, 21)]
+    for power in range(1, 1 + len(LARGEST) - len(rules)):
+        x = np.arange(-int(_REACH * 2**power), int(_REACH * 2**power) + 1) / 2.0**power
+        rules.append(_half(x, np.exp(-0.5 * x * x)))
+    return rules
+
+
+_HALVES = _rules()
+NODES = np.concatenate([nodes for nodes, _ in _HALVES])
+WEIGHTS = np.concatenate([weights for _, weights in _HALVES])
+START = np.cumsum([0] + [len(nodes) for nodes, _ in _HALVES])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def rule(q):
+    """Return the number of the rule for a variance, in units where the singularity is pi away."""
+    number = 0
+    while number < LARGEST.shape[0] - 1 and q > LARGEST[number]:
+        number += 1
+    return number
+
+
+def full(number: int) -> tuple[Array, Array]:
+    """Return all places, in standard deviations from the mean, and weights of a rule.
+
+    Examples
+    --------
+    >>> nodes, weights = full(rule(0.01))
+    >>> nodes.round(3), weights.round(3)
+    (array([-1.732,  0.   ,  1.732]), array([0.167, 0.667, 0.167]))
+    """
+    nodes, weights = _HALVES[number]
+    return np.concatenate([-nodes[:0:-1], nodes]), np.concatenate([weights[:0:-1], weights])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _far_softplus(m, s, first, last):
+    """Return what `softplus` does, place by place, where exp(m) could overflow."""
+    value, slope, bend = 0.0, 0.0, 0.0
+    for j in range(first, last):
+        for side in range(2):
+            if side == 1 and j == first:
+                continue
+            f = m + s * NODES[j] if side == 0 else m - s * NODES[j]
+            e = math.exp(-abs(f))
+            part = 1.0 / (1.0 + e)
+            value += WEIGHTS[j] * (math.log1p(e) + max(f, 0.0))
+            slope += WEIGHTS[j] * (part if f > 0.0 else e * part)
+            bend += WEIGHTS[j] * e * part * part
+    return value, slope, bend
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def softplus(m, v):
+    """Return the means of log(1 + exp(f)) and of its first two derivatives under N(m, v).
+
+    One exponential and one logarithm serve a pair of places.
+    """
+    number = rule(v)
+    first, last = START[number], START[number + 1]
+    s = math.sqrt(v) if v > 0.0 else 0.0
+    if abs(m) + s * NODES[last - 1] > 0.5 * MOST_EXPONENT:
+        return _far_softplus(m, s, first, last)
+    middle = math.exp(m)
+    part = 1.0 / (1.0 + middle)
+    value = WEIGHTS[first] * math.log(1.0 + middle)
+    slope = WEIGHTS[first] * middle * part
+    bend = slope * part
+    for j in range(first + 1, last):
+        e = math.exp(s * NODES[j])
+        right, left = middle * e, middle / e
+        product = (1.0 + right) * (1.0 + left)
+        inverse = 1.0 / product
+        at_right, at_left = (1.0 + left) * inverse, (1.0 + right) * inverse
+        value += WEIGHTS[j] * math.log(product)
+        slope += WEIGHTS[j] * (right * at_right + left * at_left)
+        bend += WEIGHTS[j] * (right * at_right * at_right + left * at_left * at_left)
+    return value, slope, bend
