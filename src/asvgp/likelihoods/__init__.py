@@ -1,6 +1,24 @@
 """Likelihoods: how observations scatter around the field."""
 
+from asvgp.likelihoods.classes import Bernoulli, Binomial
+from asvgp.likelihoods.counts import NegativeBinomial, Poisson
+from asvgp.likelihoods.family import Family
 from asvgp.likelihoods.gaussian import Gaussian, likelihood_of
 from asvgp.likelihoods.likelihood import Likelihood
+from asvgp.likelihoods.positive import Exponential, Gamma, Weibull
+from asvgp.likelihoods.robust import StudentT
 
-__all__ = ["Gaussian", "Likelihood", "likelihood_of"]
+__all__ = [
+    "Bernoulli",
+    "Binomial",
+    "Exponential",
+    "Family",
+    "Gamma",
+    "Gaussian",
+    "Likelihood",
+    "NegativeBinomial",
+    "Poisson",
+    "StudentT",
+    "Weibull",
+    "likelihood_of",
+]

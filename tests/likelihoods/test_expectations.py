@@ -1,0 +1,139 @@
+"""Expected log densities, against SciPy's densities and adaptive quadrature."""
+
+import numpy as np
+import pytest
+
+from asvgp.likelihoods.quadrature import LARGEST, full, rule, softplus
+
+from .cases import CASES, Case, gaussian_mean, grid
+
+each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+free_cases = {name: case for name, case in CASES.items() if case.family.free}
+
+
+def quadrature(case: Case):
+    """V row by row, by adaptive quadrature of SciPy's log density."""
+    y, extra, m, v = grid(case)
+    values = case.family.values
+    return np.array(
+        [
+            gaussian_mean(
+                lambda f, i=i: case.log_density(
+                    y[i], f, None if extra is None else extra[i], values
+                ),
+                m[i],
+                v[i],
+                [y[i]],
+            )
+            for i in range(len(y))
+        ]
+    )
+
+
+@each_case
+def test_values_are_those_of_adaptive_quadrature(case):
+    y, extra, m, v = grid(case)
+    expected = quadrature(case)
+    np.testing.assert_allclose(
+        case.family.expected(y, extra, m, v)[0], expected, rtol=1e-8, atol=2e-8
+    )
+
+
+@each_case
+def test_slopes_and_weights_are_derivatives_of_the_values(case):
+    y, extra, m, v = grid(case)
+    _, g, w = case.family.expected(y, extra, m, v)
+
+    def value(m, v):
+        return case.family.expected(y, extra, m, v)[0]
+
+    step = 1e-3  # Richardson's differences: errors of the fourth power of the step
+    near = (value(m + step, v) - value(m - step, v)) / (2.0 * step)
+    far = (value(m + 2.0 * step, v) - value(m - 2.0 * step, v)) / (4.0 * step)
+    np.testing.assert_allclose(g, (4.0 * near - far) / 3.0, rtol=1e-6, atol=1e-6)
+    step = 1e-3 * v
+    near = (value(m, v + step) - value(m, v - step)) / (2.0 * step)
+    far = (value(m, v + 2.0 * step) - value(m, v - 2.0 * step)) / (4.0 * step)
+    # A difference in v of rounded values: 1e-16 V / (1e-3 v)
+    rounding = 1e-12 * (1.0 + np.abs(value(m, v))) / v
+    difference = np.abs(w + 2.0 * (4.0 * near - far) / 3.0)
+    assert np.all(difference <= 1e-6 * (1.0 + np.abs(w)) + rounding)
+
+
+@each_case
+def test_without_variance_it_is_the_log_density(case):
+    y, extra, m, _ = grid(case)
+    value, _, _ = case.family.expected(y, extra, m, np.zeros(len(m)))
+    np.testing.assert_allclose(
+        value, case.log_density(y, m, extra, case.family.values), rtol=1e-10, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("case", free_cases.values(), ids=free_cases.keys())
+def test_slopes_by_parameters_are_differences_of_values(case):
+    y, extra, m, v = grid(case)
+    family, step = case.family, 1e-4
+    slopes = family.slopes(y, extra, m, v)
+    assert slopes.shape == (len(family.parameters), len(y))
+    for j in range(len(slopes)):
+        move = np.exp(step * np.eye(len(slopes))[j])
+        above, below = (
+            family.with_values(family.values * change).expected(y, extra, m, v)[0]
+            for change in (move, 1.0 / move)
+        )
+        difference = (above - below) / (2.0 * step)
+        np.testing.assert_allclose(slopes[j], difference, rtol=1e-5, atol=1e-6)
+
+
+@each_case
+def test_fixed_parameters_have_no_slopes(case):
+    y, extra, m, v = grid(case)
+    given = dict(zip(case.family.parameters, case.family.values, strict=True))
+    fixed = type(case.family)(**given)
+    assert fixed.parameters == ()
+    assert fixed.slopes(y, extra, m, v).shape == (0, len(y))
+    assert fixed.values.shape == (0,)
+
+
+@each_case
+def test_values_stay_finite_far_away(case):
+    for m in (-300.0, -40.0, 40.0, 300.0):
+        for v in (0.0, 1e-12, 1.0, 100.0, 1e4):
+            places = np.full(len(case.y), m), np.full(len(case.y), v)
+            for out in case.family.expected(case.ys, case.extras, *places):
+                assert np.all(np.isfinite(out)), (m, v)
+            assert np.all(np.isfinite(case.family.slopes(case.ys, case.extras, *places)))
+
+
+@each_case
+def test_log_concave_families_have_positive_weights(case):
+    y, extra, m, v = grid(case)
+    _, _, w = case.family.expected(y, extra, m, v)
+    if case.family.name == "student-t":
+        assert np.any(w < 0.0)
+        g, w = case.family.robust_weights(y, extra, m, v)
+        np.testing.assert_allclose(g, w * (y - m))
+    else:
+        assert case.family.robust_weights(y, extra, m, v) is None
+    assert np.all(w > 0.0)
+
+
+@pytest.mark.parametrize("number", range(len(LARGEST)))
+def test_rules_integrate_polynomials(number):
+    nodes, weights = full(number)
+    assert rule(LARGEST[number]) == number
+    np.testing.assert_allclose(nodes, -nodes[::-1])
+    moments = [weights @ nodes**power for power in range(6)]
+    expected = [1, 0, 0, 0, 0, 0] if number == 0 else [1, 0, 1, 0, 3, 0]
+    np.testing.assert_allclose(moments, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("v", [30.0, 300.0, 3000.0])
+def test_wide_gaussians_lose_no_digits(v):
+    for m in (-20.0, 0.4, 9.0):
+        value, slope, _ = softplus(m, v)
+        parts = np.linspace(-30.0, 30.0, 13)
+        mean = gaussian_mean(lambda f: np.logaddexp(0.0, f), m, v, parts)
+        assert abs(value - mean) < 1e-8
+        share = gaussian_mean(lambda f: 0.5 * (1.0 + np.tanh(0.5 * f)), m, v, parts)
+        assert abs(slope - share) < 1e-8
