@@ -272,7 +272,7 @@ class Binomial(Family):
         return (1.0 if extra is None else extra) * expit(f) * expit(-f)
 
     def _sharpness(self, m, v, extra):
-        return np.maximum(1.0 if extra is None else extra, 1.0)
+        return np.maximum(0.25 if extra is None else 0.25 * extra, 1.0)
 
     def _share_below(self, y, f, extra):
         trials = np.broadcast_to(1.0 if extra is None else extra, np.broadcast(y, f).shape)

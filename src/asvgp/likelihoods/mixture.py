@@ -58,37 +58,37 @@ def moments(function: Callable, m: Array, v: Array, sharpness: Array | float = 1
 
 
 def mode(value: Callable, start: Array, m: Array, v: Array) -> tuple[Array, Array]:
-    """Return where log p(y | f) - (f - m)**2 / (2 v) is largest, and the curvature there.
+    """Return by how much the mode of p(y | f) N(f; m, v) differs from m, and the curvature there.
 
     ``value(f)`` returns log p, its slope and minus its second derivative. Steps are at most two
     units of f long: that keeps exp(f) in check.
     """
     _, g, w = value(start)
     w = np.maximum(w, 0.0)
-    f = (w * start + g + m / v) / (w + 1.0 / v)
-    f = np.where(np.abs(f - start) < 4.0, f, np.where(np.abs(m - start) < 4.0, m, start))
+    ahead = start - m
+    shift = (w * ahead + g) / (w + 1.0 / v)
+    shift = np.where(np.abs(shift - ahead) < 4.0, shift, np.where(np.abs(ahead) < 4.0, 0.0, ahead))
     for _ in range(_STEPS):
-        _, g, w = value(f)
+        _, g, w = value(m + shift)
         curvature = np.maximum(w, 0.0) + 1.0 / v
-        step = np.clip((g - (f - m) / v) / curvature, -2.0, 2.0)
-        f = f + step
+        step = np.clip((g - shift / v) / curvature, -2.0, 2.0)
+        shift = shift + step
         if np.all(np.abs(step) * np.sqrt(curvature) < 1e-3):
             break
-    _, _, w = value(f)
-    return f, np.maximum(w, 0.0) + 1.0 / v
+    _, _, w = value(m + shift)
+    return shift, np.maximum(w, 0.0) + 1.0 / v
 
 
 def log_density(value: Callable, start: Array, m: Array, v: Array) -> Array:
     """Return log of the mean of p(y | f) under N(m, v), for p log-concave in f or nearly so."""
     v = np.maximum(v, 1e-30)
-    centre, curvature = mode(value, start, m, v)
+    shift, curvature = mode(value, start, m, v)
     half = np.minimum(_REACH * np.sqrt(v), _WIDE / np.sqrt(curvature))
     steps = np.linspace(-1.0, 1.0, _PLACES)
-    highest = np.full(len(m), -np.inf)
-    total = np.zeros(len(m))
-    for step in steps:  # in pieces of one place each: a running log-sum-exp
-        f = centre + step * half
-        term = value(f)[0] - 0.5 * (f - m) ** 2 / v
+    highest, total = np.full(len(m), -np.inf), np.zeros(len(m))
+    for step in steps:  # a running log-sum-exp: no arrays of rows by places
+        away = shift + step * half
+        term = value(m + away)[0] - 0.5 * away**2 / v
         top = np.maximum(highest, term)
         total = total * np.exp(highest - top) + np.exp(term - top)
         highest = top
