@@ -71,8 +71,9 @@ def _exponential(y, f, extra, values):
 
 def _weibull(y, f, extra, values):
     (shape,) = values
-    law = stats.weibull_min(shape, scale=np.exp(f))
-    return np.where(extra == 1.0, law.logpdf(y), law.logsf(y))
+    survival = -((y * np.exp(-f)) ** shape)
+    seen = np.log(shape) - shape * f + (shape - 1.0) * np.log(y)
+    return np.where(extra == 1.0, seen, 0.0) + survival
 
 
 def _student(y, f, extra, values):
@@ -114,8 +115,8 @@ def grid(case: Case):
 def gaussian_mean(function, m, v, breaks=()):
     """Return the mean of a function of one f under N(m, v), by adaptive quadrature."""
     s = np.sqrt(v)
-    reach = 9.0 + 2.0 * s  # exp(2 f) has its weight two standard deviations, squared, to the right
-    points = [-1.0, 0.0, 1.0, *np.clip((np.asarray(breaks) - m) / s, -reach, reach)]
+    reach = 16.0 + 2.0 * s  # exp(2 f) and large y have their weight far from m
+    points = [-8.0, -1.0, 0.0, 1.0, 8.0, *np.clip((np.asarray(breaks) - m) / s, -reach, reach)]
     return quad(
         lambda x: float(function(m + s * x)) * np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi),
         -reach,
