@@ -10,14 +10,17 @@ from scipy.special import betaln, expit, log_expit
 
 from asvgp.likelihoods import (
     Bernoulli,
+    Beta,
     Binomial,
     Exponential,
     Family,
     Gamma,
     NegativeBinomial,
+    Ordinal,
     Poisson,
     StudentT,
     Weibull,
+    ZeroInflatedPoisson,
 )
 
 
@@ -81,6 +84,29 @@ def _student(y, f, extra, values):
     return stats.t.logpdf(y, df, loc=f, scale=scale)
 
 
+def _beta(y, f, extra, values):
+    (precision,) = values
+    a, b = precision * expit(f), precision * expit(-f)
+    return (a - 1.0) * np.log(y) + (b - 1.0) * np.log1p(-y) - betaln(a, b)
+
+
+def _ordinal(y, f, extra, values):
+    """Of four levels, the first cut at -0.5."""
+    ends = np.concatenate([[-np.inf], -0.5 + np.cumsum([0.0, *values]), [np.inf]])
+    level = np.asarray(y).astype(int)
+    upper, lower = ends[level + 1] - f, ends[level] - f
+    # The difference of two probabilities, from the side where both are small
+    swap = upper + lower > 0.0
+    upper, lower = np.where(swap, -lower, upper), np.where(swap, -upper, lower)
+    return log_expit(upper) + np.log1p(-np.exp(log_expit(lower) - log_expit(upper)))
+
+
+def _inflated(y, f, extra, values):
+    (inflation,) = values
+    log_p = np.log1p(-inflation) + stats.poisson.logpmf(y, np.exp(f))
+    return np.where(y == 0.0, np.logaddexp(np.log(inflation), log_p), log_p)
+
+
 COUNTS = [0.0, 1.0, 7.0, 60.0]
 TIMES = [0.01, 0.8, 6.0, 2.5]
 CASES = {
@@ -96,6 +122,18 @@ CASES = {
     "Weibull": Case(Weibull(shape=1.7, free=("shape",)), _weibull, TIMES, [1.0, 0.0, 1.0, 0.0]),
     "StudentT": Case(
         StudentT(df=4.0, scale=0.7, free=("df", "scale")), _student, [-9.0, -0.4, 0.1, 3.0]
+    ),
+}
+
+CASES |= {
+    "Beta": Case(Beta(precision=20.0, free=("precision",)), _beta, [1e-4, 0.3, 0.55, 0.98]),
+    "Ordinal": Case(
+        Ordinal(levels=4, gaps=(0.8, 1.9), first=-0.5, free=("gap 1", "gap 2")),
+        _ordinal,
+        [0.0, 1.0, 2.0, 3.0],
+    ),
+    "ZeroInflatedPoisson": Case(
+        ZeroInflatedPoisson(inflation=0.2, free=("inflation",)), _inflated, COUNTS
     ),
 }
 

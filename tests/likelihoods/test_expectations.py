@@ -1,5 +1,7 @@
 """Expected log densities, against SciPy's densities and adaptive quadrature."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -88,8 +90,7 @@ def test_slopes_by_parameters_are_differences_of_values(case):
 @each_case
 def test_fixed_parameters_have_no_slopes(case):
     y, extra, m, v = grid(case)
-    given = dict(zip(case.family.parameters, case.family.values, strict=True))
-    fixed = type(case.family)(**given)
+    fixed = replace(case.family, free=())
     assert fixed.parameters == ()
     assert fixed.slopes(y, extra, m, v).shape == (0, len(y))
     assert fixed.values.shape == (0,)
@@ -106,16 +107,25 @@ def test_values_stay_finite_far_away(case):
 
 
 @each_case
-def test_log_concave_families_have_positive_weights(case):
+def test_weights_are_positive_or_can_be_replaced(case):
     y, extra, m, v = grid(case)
     _, _, w = case.family.expected(y, extra, m, v)
-    if case.family.name == "student-t":
-        assert np.any(w < 0.0)
-        g, w = case.family.robust_weights(y, extra, m, v)
-        np.testing.assert_allclose(g, w * (y - m))
-    else:
-        assert case.family.robust_weights(y, extra, m, v) is None
-    assert np.all(w > 0.0)
+    robust = case.family.robust_weights(y, extra, m, v)
+    concave = case.family.name not in ("student-t", "beta", "zero-inflated-poisson")
+    assert concave == (robust is None) == bool(np.all(w > 0.0))
+    if robust is not None:
+        g, w = robust
+        assert np.all(w > 0.0)
+        assert np.all(np.isfinite(g))
+
+
+def test_weights_of_the_em_algorithm():
+    """Their slopes are those of a bound that touches V where f has no variance."""
+    for name in ("StudentT", "ZeroInflatedPoisson"):
+        y, extra, m, _ = grid(CASES[name])
+        family, zero = CASES[name].family, np.zeros(len(m))
+        g, _ = family.robust_weights(y, extra, m, zero)
+        np.testing.assert_allclose(g, family.expected(y, extra, m, zero)[1], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("number", range(len(LARGEST)))

@@ -2,19 +2,23 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from asvgp.likelihoods import (
     Bernoulli,
+    Beta,
     Binomial,
     Exponential,
     Gamma,
     NegativeBinomial,
+    Ordinal,
     Poisson,
     StudentT,
     Weibull,
+    ZeroInflatedPoisson,
 )
 
 from .cases import CASES, Case
@@ -77,6 +81,37 @@ def test_numbers_must_be_positive(wrong):
         NegativeBinomial(dispersion=wrong)
 
 
+def test_inflation_is_a_probability():
+    with pytest.raises(ValueError, match=r"inflation must be less than one, got 1\.5"):
+        ZeroInflatedPoisson(inflation=1.5)
+
+
+def test_ordinal_gaps_belong_to_levels():
+    assert Ordinal(4).parameters == ("gap 1", "gap 2")
+    assert repr(Ordinal(4)) == 'Ordinal(levels=4, gaps="auto", first=0.0)'
+    assert Ordinal(2).parameters == ()
+    np.testing.assert_allclose(Ordinal(4, gaps=(1.0, 2.0), first=-1.0).cuts, [-1.0, 0.0, 2.0])
+    for levels, gaps, message in (
+        (4, (1.0,), "4 levels needs 2 positive gaps"),
+        (3, (-1.0,), "3 levels needs 1 positive gaps"),
+        (1, (), "whole number >= 2, got 1"),
+        (3, "wide", 'numbers or "auto"'),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Ordinal(levels, gaps=gaps)
+
+
+def test_ordinal_levels_begin_with_their_shares():
+    rng = np.random.default_rng(2)
+    y = rng.choice(4, p=[0.1, 0.4, 0.3, 0.2], size=20_000).astype(float)
+    begun = Ordinal(4).begin(y, None, None, None)
+    shares = begun.probabilities(np.zeros(1), np.zeros(1))[0]
+    np.testing.assert_allclose(shares, np.bincount(y.astype(int)) / len(y), atol=1e-4)
+    two = Ordinal(2, first=0.0).expected(y % 2, None, y, y)
+    for got, expected in zip(two, Bernoulli().expected(y % 2, None, y, y), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("family", [Bernoulli, Binomial])
 def test_links_must_be_known(family):
     with pytest.raises(ValueError, match="got 'cloglog'"):
@@ -97,6 +132,11 @@ BAD = [
     (Gamma(), [1.0, 0.0], None, "positive.* 1 of 2 rows: 0 in row 101"),
     (Exponential(), [1.0, -3.0], None, "positive.* 1 of 2 rows: -3 in row 101"),
     (Weibull(), [1.0, 2.0], [1.0, 0.5], "event must be 1 .* 1 of 2 rows: 0.5 in row 101"),
+    (Beta(), [0.5, 1.0, 0.0], None, "between 0 and 1.* 2 of 3 rows: 1 in row 101, 0 in row 102"),
+    (Beta(), [0.5, np.nan], None, "between 0 and 1.* 1 of 2 rows: nan in row 101"),
+    (Ordinal(3), [0.0, 3.0], None, "levels 0 to 2.* 1 of 2 rows: 3 in row 101"),
+    (Ordinal(3), [0.0, 0.5], None, "whole numbers.* 1 of 2 rows: 0.5 in row 101"),
+    (ZeroInflatedPoisson(), [-1.0], None, "none of them negative.* 1 of 1 rows"),
     (StudentT(), [1.0, np.inf], None, "finite.* 1 of 2 rows: inf in row 101"),
 ]
 
@@ -153,16 +193,15 @@ free_cases = {name: case for name, case in CASES.items() if case.family.free}
 def test_free_parameters_begin_near_those_of_a_constant_field(case):
     y, extra = drawn(case)
     weight = np.ones(len(y))
-    begun = case.family.with_values(np.full(len(case.family.free), 7.0)).begin(
-        y, extra, weight, np.zeros(len(y))
-    )
+    away = case.family.with_values(0.1 * case.family.values)
+    begun = away.begin(y, extra, weight, np.zeros(len(y)))
     assert begun.parameters == case.family.parameters
     for name, got, true in zip(begun.free, begun.values, case.family.values, strict=True):
         if name == "df":
-            assert got == 7.0  # not begun from data
+            assert got == pytest.approx(0.1 * true)  # not begun from data
         else:
             assert 0.3 < got / true < 3.0, name
-    fixed = type(begun)(**dict(zip(begun.free, begun.values, strict=True)))
+    fixed = replace(begun, free=())
     assert fixed.begin(y, extra, None, None) == fixed
 
 

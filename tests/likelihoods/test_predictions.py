@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from .cases import CASES, Case, gaussian_mean
 
@@ -25,10 +25,9 @@ def everything(case: Case, i: int):
     """All possible y that matter, for sums over them; None where y is continuous."""
     if not case.family.whole:
         return None
-    low, high = case.family.support
     extra = extra_of(case)
-    last = high - 1.0 if np.isfinite(high) else (4000.0 if extra is None else extra[i])
-    return np.arange(low + 1.0, last + 1.0)
+    most = {"bernoulli": 1.0, "ordinal": 3.0, "binomial": extra[i] if extra is not None else 0.0}
+    return np.arange(most.get(case.family.name, 4000.0) + 1.0)
 
 
 def integral(case: Case, i: int, function, upto=np.inf):
@@ -47,16 +46,17 @@ def integral(case: Case, i: int, function, upto=np.inf):
         density = np.exp(case.log_density(ys[:, None], f[None], one, values)) @ weights
         return float(np.sum(density * function(ys)))
 
-    positive = case.family.support[0] == 0.0
+    positive, proportion = case.family.support[0] == 0.0, case.family.support == (0.0, 1.0)
 
     def integrand(z):
-        y = np.exp(z) if positive else z
+        y = expit(z) if proportion else np.exp(z) if positive else z
         density = np.exp(case.log_density(y, f, one, values)) @ weights
-        return function(y) * density * (y if positive else 1.0)
+        return function(y) * density * (y * (1.0 - y) if proportion else y if positive else 1.0)
 
-    if positive:
-        end = min(np.log(upto), 40.0)
-        parts = np.linspace(-40.0, end, 30)
+    if proportion:
+        parts = np.linspace(-34.0, logit(upto) if upto < 1.0 else 34.0, 30)
+    elif positive:
+        parts = np.linspace(-40.0, min(np.log(upto), 40.0), 30)
     else:
         end = min(upto, 1e6)
         parts = np.concatenate([[-1e6, -1e4, -300.0], np.linspace(-20.0, min(end, 20.0), 21)])

@@ -4,12 +4,16 @@ from asvgp.likelihoods.classes import Bernoulli, Binomial
 from asvgp.likelihoods.counts import NegativeBinomial, Poisson
 from asvgp.likelihoods.family import Family
 from asvgp.likelihoods.gaussian import Gaussian, likelihood_of
+from asvgp.likelihoods.inflated import ZeroInflatedPoisson
 from asvgp.likelihoods.likelihood import Likelihood
+from asvgp.likelihoods.ordinal import Ordinal
 from asvgp.likelihoods.positive import Exponential, Gamma, Weibull
+from asvgp.likelihoods.proportions import Beta
 from asvgp.likelihoods.robust import StudentT
 
 __all__ = [
     "Bernoulli",
+    "Beta",
     "Binomial",
     "Exponential",
     "Family",
@@ -17,8 +21,10 @@ __all__ = [
     "Gaussian",
     "Likelihood",
     "NegativeBinomial",
+    "Ordinal",
     "Poisson",
     "StudentT",
     "Weibull",
+    "ZeroInflatedPoisson",
     "likelihood_of",
 ]
