@@ -38,10 +38,11 @@ def _log_normal_cdf(z):
         return value, slope, slope * (slope + z)
     # Phi(z) = phi(z) / -z (1 - 1 / z**2 + 3 / z**4 - ...)
     inverse = 1.0 / (z * z)
-    series = 1.0 - inverse * (1.0 - 3.0 * inverse * (1.0 - 5.0 * inverse * (1.0 - 7.0 * inverse)))
+    rest = 1.0 - 3.0 * inverse * (1.0 - 5.0 * inverse * (1.0 - 7.0 * inverse))
+    series = 1.0 - inverse * rest
     value = -0.5 * z * z - _HALF_LOG_2PI - math.log(-z) + math.log(series)
     # slope + z would cancel: it is -z (1 - series) / series
-    return value, -z / series, (1.0 - series) * z * z / (series * series)
+    return value, -z / series, rest / (series * series)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -19,7 +19,7 @@ _REACH = 8.0  # standard deviations of f beyond which nothing is looked for
 # Around its mode, a density is integrated on so many standard deviations of its own, at so many
 # places. Log-concave densities may fall off as slowly as the Gaussian on one side.
 _WIDE, _PLACES = 20.0, 121
-_STEPS = 100  # of Newton's method, which takes five as a rule
+_STEPS = 100  # of Newton's method, which takes five as a rule, and halvings
 
 
 def _pieces(numbers: Array):
@@ -60,21 +60,31 @@ def moments(function: Callable, m: Array, v: Array, sharpness: Array | float = 1
 def mode(value: Callable, start: Array, m: Array, v: Array) -> tuple[Array, Array]:
     """Return by how much the mode of p(y | f) N(f; m, v) differs from m, and the curvature there.
 
-    ``value(f)`` returns log p, its slope and minus its second derivative. Steps are at most two
-    units of f long: that keeps exp(f) in check.
+    ``value(f)`` returns log p, its slope and minus its second derivative. ``start`` is near the
+    maximum of p: as a rule the mode is between it and m. Newton's steps that leave the bracket, or
+    are not half as long as those before, are replaced by halving it.
     """
-    _, g, w = value(start)
-    w = np.maximum(w, 0.0)
     ahead = start - m
-    shift = (w * ahead + g) / (w + 1.0 / v)
-    shift = np.where(np.abs(shift - ahead) < 4.0, shift, np.where(np.abs(ahead) < 4.0, 0.0, ahead))
+    _, g, w = value(start)
+    _, slope, _ = value(m)
+    # A concave log p is steepest at m, on the way to its mode.
+    end = v * slope
+    between = (ahead * slope > 0.0) & ((g - ahead / v) * slope <= 0.0)
+    end = np.where(between & (np.abs(ahead) < np.abs(end)), ahead, end)
+    low, high = np.minimum(end, 0.0), np.maximum(end, 0.0)
+    w = np.maximum(w, 0.0)
+    shift = np.clip((w * ahead + g) / (w + 1.0 / v), low, high)
+    last = high - low
     for _ in range(_STEPS):
         _, g, w = value(m + shift)
-        curvature = np.maximum(w, 0.0) + 1.0 / v
-        step = np.clip((g - shift / v) / curvature, -2.0, 2.0)
-        shift = shift + step
+        rest, curvature = g - shift / v, np.maximum(w, 0.0) + 1.0 / v
+        low, high = np.where(rest > 0.0, shift, low), np.where(rest > 0.0, high, shift)
+        step = rest / curvature
         if np.all(np.abs(step) * np.sqrt(curvature) < 1e-3):
             break
+        safe = (shift + step >= low) & (shift + step <= high) & (np.abs(step) <= 0.5 * last)
+        step = np.where(safe, step, 0.5 * (low + high) - shift)
+        shift, last = shift + step, np.abs(step)
     _, _, w = value(m + shift)
     return shift, np.maximum(w, 0.0) + 1.0 / v
 
