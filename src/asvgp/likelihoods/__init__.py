@@ -6,12 +6,14 @@ from asvgp.likelihoods.family import Family
 from asvgp.likelihoods.gaussian import Gaussian, likelihood_of
 from asvgp.likelihoods.inflated import ZeroInflatedPoisson
 from asvgp.likelihoods.likelihood import Likelihood
+from asvgp.likelihoods.names import FAMILIES, family_from_dict, family_named, family_to_dict
 from asvgp.likelihoods.ordinal import Ordinal
 from asvgp.likelihoods.positive import Exponential, Gamma, Weibull
 from asvgp.likelihoods.proportions import Beta
 from asvgp.likelihoods.robust import StudentT
 
 __all__ = [
+    "FAMILIES",
     "Bernoulli",
     "Beta",
     "Binomial",
@@ -26,5 +28,8 @@ __all__ = [
     "StudentT",
     "Weibull",
     "ZeroInflatedPoisson",
+    "family_from_dict",
+    "family_named",
+    "family_to_dict",
     "likelihood_of",
 ]
