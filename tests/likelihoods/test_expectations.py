@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import mpmath
 import numpy as np
 import pytest
 
+from asvgp.likelihoods import Bernoulli
 from asvgp.likelihoods.quadrature import LARGEST, full, rule, softplus
 
 from .cases import CASES, Case, gaussian_mean, grid
@@ -124,7 +126,9 @@ def test_weights_of_the_em_algorithm():
     for name in ("StudentT", "ZeroInflatedPoisson"):
         y, extra, m, _ = grid(CASES[name])
         family, zero = CASES[name].family, np.zeros(len(m))
-        g, _ = family.robust_weights(y, extra, m, zero)
+        robust = family.robust_weights(y, extra, m, zero)
+        assert robust is not None
+        g, _ = robust
         np.testing.assert_allclose(g, family.expected(y, extra, m, zero)[1], rtol=1e-9, atol=1e-9)
 
 
@@ -147,3 +151,20 @@ def test_wide_gaussians_lose_no_digits(v):
         assert abs(value - mean) < 1e-8
         share = gaussian_mean(lambda f: 0.5 * (1.0 + np.tanh(0.5 * f)), m, v, parts)
         assert abs(slope - share) < 1e-8
+
+
+@pytest.mark.parametrize("z", [-1e8, -300.0, -40.0, -25.001, -24.999, -8.0, 0.0, 6.0])
+def test_probit_keeps_its_digits_in_the_tail(z):
+    one, zero = np.ones(1), np.zeros(1)
+    value, slope, weight = Bernoulli(link="probit").expected(one, None, np.array([z]), zero)
+    with mpmath.workdps(60):
+        point = mpmath.mpf(z)
+        if z < -1e4:  # the continued fraction of Mills' ratio
+            ratio = -point - 1 / (point - 2 / point)
+            log_p = mpmath.log(mpmath.npdf(point)) - mpmath.log(ratio)
+        else:
+            log_p = mpmath.log(mpmath.ncdf(point))
+            ratio = mpmath.npdf(point) / mpmath.ncdf(point)
+        assert value[0] == pytest.approx(float(log_p), rel=1e-12, abs=1e-15)
+        assert slope[0] == pytest.approx(float(ratio), rel=1e-9)
+        assert weight[0] == pytest.approx(float(ratio * (ratio + point)), rel=1e-7, abs=1e-9)

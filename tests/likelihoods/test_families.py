@@ -1,6 +1,7 @@
 """Families as objects: parameters, checks of y, starts and deviances."""
 
 import copy
+import json
 import pickle
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from asvgp.likelihoods import (
+    FAMILIES,
     Bernoulli,
     Beta,
     Binomial,
@@ -19,6 +21,9 @@ from asvgp.likelihoods import (
     StudentT,
     Weibull,
     ZeroInflatedPoisson,
+    family_from_dict,
+    family_named,
+    family_to_dict,
 )
 
 from .cases import CASES, Case
@@ -230,3 +235,46 @@ def test_deviances_are_of_the_best_mean(case):
     assert np.all(deviance.min(axis=0)[inside] < 1e-3)
     # Zero counts and sure outcomes are fitted best by f beyond all limits.
     assert np.any(deviance.min(axis=0) < 0.02)
+
+
+LIMITS = [
+    ("Weibull with shape 1", Weibull(1.0), Exponential(), [0.1, 2.0], 1e-12),
+    ("Gamma with shape 1", Gamma(1.0), Exponential(), [0.1, 2.0], 1e-12),
+    ("one trial", Binomial(), Bernoulli(), [0.0, 1.0], 1e-12),
+    ("no dispersion", NegativeBinomial(1e6), Poisson(), [0.0, 4.0], 1e-4),
+    ("no inflation", ZeroInflatedPoisson(1e-12), Poisson(), [0.0, 4.0], 1e-6),
+]
+
+
+@pytest.mark.parametrize("one, other, y, tolerance", [row[1:] for row in LIMITS])
+def test_families_that_are_special_cases_of_others(one, other, y, tolerance):
+    y, m, v = np.array(y), np.array([-0.3, 1.2]), np.array([0.4, 0.02])
+    for a, b in zip(one.expected(y, None, m, v), other.expected(y, None, m, v), strict=True):
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+    for name in ("response_moments", "variance"):
+        np.testing.assert_allclose(
+            getattr(one, name)(m, v), getattr(other, name)(m, v), rtol=10.0 * tolerance
+        )
+    np.testing.assert_allclose(one.cdf(y, m, v), other.cdf(y, m, v), atol=tolerance)
+    np.testing.assert_allclose(one.deviance(y, y + 0.4), other.deviance(y, y + 0.4), atol=1e-3)
+    np.testing.assert_allclose(
+        one.log_predictive_density(y, m, v), other.log_predictive_density(y, m, v), atol=tolerance
+    )
+
+
+@each_case
+def test_families_go_through_json(case):
+    for family in (case.family, replace(case.family, free=())):
+        assert family_from_dict(json.loads(json.dumps(family_to_dict(family)))) == family
+
+
+def test_families_by_name():
+    assert family_named("Poisson") == Poisson()
+    assert family_named("student_t", df="auto") == StudentT(df="auto")
+    assert {type(case.family) for case in CASES.values()} == set(FAMILIES.values())
+    with pytest.raises(ValueError, match="no likelihood 'poison'; there are poisson, negative-bin"):
+        family_named("poison")
+    with pytest.raises(ValueError, match="gamma does not take dispersion; it takes shape"):
+        family_named("gamma", dispersion=1.0)
+    with pytest.raises(ValueError, match="poisson does not take rate; it takes no arguments"):
+        family_named("poisson", rate=1.0)

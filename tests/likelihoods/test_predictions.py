@@ -2,6 +2,7 @@
 
 import itertools
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -234,3 +235,31 @@ def test_large_counts_are_resolved(name):
     step = family.cdf(ys, m, v, extra) - family.cdf(ys, m, v, extra, below=True)
     density = np.exp(family.log_predictive_density(ys, m, v, extra))
     np.testing.assert_allclose(step, density, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "y, m, v",
+    [(0.0, 50.0, 4.0), (0.0, 8.0, 9.0), (1e6, 0.0, 1.0), (3.0, -60.0, 20.0), (2e4, 9.9, 1e-6)],
+)
+def test_surprising_counts_have_densities(y, m, v):
+    got = CASES["Poisson"].family.log_predictive_density(*np.array([[y], [m], [v]]))[0]
+    with mpmath.workdps(40):
+        f = np.linspace(-20.0, 20.0, 4001)  # where log p + log N is largest, to begin with
+        level = y * f - np.exp(f) - 0.5 * (f - m) ** 2 / v
+        top = mpmath.findroot(lambda f: y - mpmath.exp(f) - (f - m) / v, f[np.argmax(level)])
+        width = 1 / mpmath.sqrt(mpmath.exp(top) + 1 / v)
+        peak = y * top - mpmath.exp(top) - (top - m) ** 2 / (2 * v)
+        total = mpmath.quad(
+            lambda f: mpmath.exp(y * f - mpmath.exp(f) - (f - m) ** 2 / (2 * v) - peak),
+            [top + k * width for k in range(-40, 41, 4)],
+        )
+        log_p = peak - mpmath.loggamma(y + 1) + mpmath.log(total / mpmath.sqrt(2 * mpmath.pi * v))
+    assert got == pytest.approx(float(log_p), abs=1e-6, rel=1e-9)
+
+
+def test_surprising_classes_have_densities():
+    """Far from zero 1 / (1 + exp(-f)) is exp(f), with a mean of exp(m + v / 2)."""
+    family, one = CASES["Bernoulli"].family, np.ones(2)
+    m, v = np.array([-500.0, -90.0]), np.array([1.0, 30.0])
+    np.testing.assert_allclose(family.log_predictive_density(one, m, v), m + 0.5 * v, rtol=1e-9)
+    np.testing.assert_allclose(family.log_predictive_density(one, -m, v), 0.0, atol=1e-9)
