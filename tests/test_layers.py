@@ -20,6 +20,7 @@ LAYERS = [
     ["diagnostics"],
     ["data"],
     ["structures"],
+    ["sites"],
     ["sources"],
     ["saving"],
     ["estimators"],

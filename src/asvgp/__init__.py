@@ -31,6 +31,20 @@ if TYPE_CHECKING:
         Matern72,
         Periodic,
     )
+    from asvgp.likelihoods import (
+        Bernoulli,
+        Beta,
+        Binomial,
+        Exponential,
+        Gamma,
+        Gaussian,
+        NegativeBinomial,
+        Ordinal,
+        Poisson,
+        StudentT,
+        Weibull,
+        ZeroInflatedPoisson,
+    )
     from asvgp.saving.model_file import ModelFileError
     from asvgp.sources.source import scan
     from asvgp.training.optimise import LBFGS
@@ -39,8 +53,14 @@ __version__ = "0.1.0"
 __all__ = [
     "LBFGS",
     "SHO",
+    "Bernoulli",
+    "Beta",
+    "Binomial",
     "Constant",
+    "Exponential",
     "GPRegressor",
+    "Gamma",
+    "Gaussian",
     "Linear",
     "Matern",
     "Matern12",
@@ -48,7 +68,13 @@ __all__ = [
     "Matern52",
     "Matern72",
     "ModelFileError",
+    "NegativeBinomial",
+    "Ordinal",
     "Periodic",
+    "Poisson",
+    "StudentT",
+    "Weibull",
+    "ZeroInflatedPoisson",
     "load",
     "plot",
     "scan",
@@ -68,6 +94,23 @@ _HOMES = {
     "Matern72": "asvgp.kernels",
     "ModelFileError": "asvgp.saving.model_file",
     "Periodic": "asvgp.kernels",
+    **dict.fromkeys(
+        (
+            "Bernoulli",
+            "Beta",
+            "Binomial",
+            "Exponential",
+            "Gamma",
+            "Gaussian",
+            "NegativeBinomial",
+            "Ordinal",
+            "Poisson",
+            "StudentT",
+            "Weibull",
+            "ZeroInflatedPoisson",
+        ),
+        "asvgp.likelihoods",
+    ),
     "load": "asvgp.estimators.persistence",
     "scan": "asvgp.sources.source",
 }

@@ -472,6 +472,23 @@ class TransformPolicy:
 
 
 @dataclass(frozen=True)
+class SitesPolicy:
+    """Likelihoods that are not Gaussian: steps to their sites, and training with them."""
+
+    most_steps: int = 100  # [steps] To the sites of one state of the hyperparameters.
+    least_share: float = 1e-3  # [step] Shorter ones are not tried: rounding is in the way.
+    rounding: float = 1e-11  # [relative] How well bounds are known: a step may lose as much.
+    settled: float = 1e-7  # [nats] A step that gains less is the last.
+    settled_in_training: float = 1e-5  # [nats] The same, at states that training passes through.
+    robust_steps: int = 3  # [steps] With positive weights first, where others may be negative.
+    most_turns: int = 4  # [turns] Of climbing on the cells of sites, and choosing cells again.
+    settled_turn: float = 1e-5  # [nats per datum] A turn that gains less is the last.
+    most_cells: int = 1 << 14  # [cells] Of one input, whose moments give nodes of a quadrature.
+    least_left: float = 1e-9  # [share] Of f that others than a row itself must tell of it.
+    farthest: float = 1e4  # [ratio] Of hyperparameters, from where a turn began.
+
+
+@dataclass(frozen=True)
 class SavingPolicy:
     """Model files, unless all is to be written."""
 
@@ -491,6 +508,7 @@ DEFAULT = DefaultPolicy()
 SAMPLE = SamplePolicy()
 TRANSFORM = TransformPolicy()
 SAVING = SavingPolicy()
+SITES = SitesPolicy()
 
 
 def halvings(cells: int) -> int:

@@ -28,10 +28,10 @@ def test_arrays_are_neither_copied_nor_read_twice(monkeypatch):
     monkeypatch.setattr(ingest.Reader, "read", watched)
     monkeypatch.setattr(ingest.FitData, "rows", None)  # which reads a block
     GPRegressor(**FIXED).fit(x, y)
-    ((point, target, weights, *_),) = points
-    assert np.shares_memory(point.x, x)
-    assert np.shares_memory(target, y)
-    assert weights is None
+    (rows,) = points
+    assert np.shares_memory(rows.points.x, x)
+    assert np.shares_memory(rows.y, y)
+    assert rows.weights is None
 
 
 def test_arrays_give_the_bits_that_a_source_gives():

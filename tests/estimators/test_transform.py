@@ -170,7 +170,7 @@ def test_forecasts_are_in_the_units_of_y(fitted):
     assert_array_equal(table["std"], std)
     ends = gp.predict_quantiles(ahead, [0.05, 0.95], include_noise=True)
     assert_allclose(table[["lower_90", "upper_90"]], ends, rtol=1e-9)
-    latent = gp._gaussian(ahead)[0][0]
+    latent = gp._latent(ahead)[0][0]
     assert_allclose(table[["matern32", "periodic"]].sum(axis=1), latent, rtol=1e-6)
     assert table.attrs["components"] == f"on the scale of {transform}"
     draws = table.filter(like="sample_")

@@ -9,8 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from asvgp.data.response import Response
 from asvgp.data.transforms import IDENTITY, Transform, parse_transform
 from asvgp.kernels import Kernel, Matern32
+from asvgp.likelihoods import Gaussian
+from asvgp.likelihoods.family import Family
 from asvgp.model.devices import device_for
 from asvgp.policies import LINE
 from asvgp.runtime.memory import as_bytes
@@ -65,6 +68,7 @@ class Settings:
         memory_limit: Any = None,
         transform: Any = None,
         noise_scale: Any = 1.0,
+        likelihood: Any = None,
     ) -> Settings:
         """Check the arguments before any work begins, and return them as settings."""
         if kernel is not None:
@@ -87,6 +91,10 @@ class Settings:
                 "transform='auto' compares trained models, and optimizer=None keeps the "
                 "hyperparameters, which are on the scale of one transform: name it."
             )
+        if not (likelihood is None or isinstance(likelihood, Gaussian)):
+            transforms = (_response(likelihood, transform, noise_variance, objective),)
+        elif isinstance(likelihood, Gaussian) and noise_variance == "auto":
+            noise_variance = likelihood.noise if likelihood != Gaussian() else "auto"
         settings = cls(
             kernel,
             _num_basis(num_basis),
@@ -114,6 +122,12 @@ class Settings:
         """The kernel, which must have been chosen by now."""
         assert self.kernel is not None
         return self.kernel
+
+    @property
+    def family(self) -> Family | None:
+        """The likelihood, where it is not Gaussian."""
+        first = self.transforms[0]
+        return first.likelihood if isinstance(first, Response) else None
 
     @property
     def automatic(self) -> bool:
@@ -152,6 +166,26 @@ class Settings:
                 f"got {self.degree!r}."
             )
         return (self.degree,) * len(factors)
+
+
+def _response(likelihood: Any, transform: Any, noise_variance: Any, objective: str) -> Response:
+    """Return the response of a likelihood that is not Gaussian, if the rest goes with it."""
+    if not isinstance(likelihood, Family):
+        raise TypeError(
+            f"likelihood must be a likelihood such as Poisson() or Gaussian(), got {likelihood!r}."
+        )
+    if transform is not None:
+        raise ValueError(f"transform is for Gaussian noise, and the likelihood is {likelihood!r}.")
+    if noise_variance != "auto":
+        raise ValueError(
+            f"noise_variance is that of Gaussian noise, and the likelihood is {likelihood!r}."
+        )
+    if objective == "evidence":
+        raise ValueError(
+            "objective='evidence' is for Gaussian noise; other likelihoods are trained by the "
+            "lower bound, 'elbo'."
+        )
+    return Response(family=likelihood)
 
 
 def _check_kernel(kernel: Any) -> None:

@@ -58,6 +58,11 @@ class Transform:
         """True where y is modelled as it is."""
         return self.power == 1.0
 
+    @property
+    def exponential(self) -> bool:
+        """True where y is the exponential of z."""
+        return self.power == 0.0
+
     def __str__(self) -> str:
         if self.identity:
             return "y"
@@ -113,7 +118,7 @@ class Transform:
         """
         if self.identity:
             return covariance
-        if self.power == 0.0:
+        if self.exponential:
             first, _ = self.moments(mean, np.diag(covariance))
             return np.outer(first, first) * np.expm1(covariance)
         std = np.sqrt(np.diag(covariance))

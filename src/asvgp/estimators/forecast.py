@@ -186,10 +186,7 @@ class ForecastMixin(PredictMixin):
         taken = dict.fromkeys(columns, 1)
         columns |= self._summed(rest[0], taken, data) if rest else {}
         if n_samples:
-            noise = None
-            if include_noise:
-                noise = self._likelihood(noise_variance, len(mean))
-            draws = self._observed_samples(rows, n_samples, random_state, noise)
+            draws = self._samples(rows, n_samples, random_state, include_noise, noise_variance)
             columns |= {f"sample_{number}": draws[..., number] for number in range(n_samples)}
         names = data.targets or range(data.outputs)
         wide = {name: np.reshape(values, (len(values), -1)) for name, values in columns.items()}
@@ -261,19 +258,6 @@ class ForecastMixin(PredictMixin):
                 f"The forecast has {number:,} steps of {spacing}, more than {_MOST:,}: give X."
             )
         return written(last + step * np.arange(1, number + 1), axis)
-
-    def _observed_samples(self, rows, n_samples: int, random_state, noise) -> Array:
-        """Return joint samples of f, with the noise of a likelihood and weights where given."""
-        from sklearn.utils import check_random_state
-
-        random_state = check_random_state(random_state)
-        draws = self._draws(rows, n_samples, random_state)
-        if noise is not None:
-            likelihood, weights = noise
-            variance = likelihood.observation_variance(np.zeros(len(draws)), weights)
-            scale = np.sqrt(variance).reshape(-1, *[1] * (draws.ndim - 1))
-            draws = draws + scale * random_state.standard_normal(draws.shape)
-        return self.transform_.inverse(draws)
 
 
 def written(x: Array, axis: TimeAxis | None) -> Array | Zoned:

@@ -25,14 +25,16 @@ from asvgp.estimators.default_kernel import PLAIN, default_kernel
 from asvgp.kernels import Kernel
 from asvgp.policies import DATA, DEFAULT, PILOT
 from asvgp.runtime.progress import Progress
-from asvgp.sources.source import Chunk, Source, Stream
+from asvgp.sources.source import Chunk, Source, Stream, len_of
 from asvgp.statistics import Statistics
 from asvgp.statistics.accumulator import Accumulator
 from asvgp.structures.fit_data import FitData, Rows, structure_of
+from asvgp.structures.observed import ONE_READ, Observed
 from asvgp.structures.structure import Points
 from asvgp.training.starts import mean_weight
 
 Advance = Callable[[int], None]
+Blocks = Callable[[], Iterable[Observed]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,7 @@ class Addition:
     missing: int  # rows without
     gridded: bool  # True where the rows are the points of a grid
     sample: Array | None = None  # targets that were looked at, for checks that sums cannot decide
+    observed: Blocks | None = None  # reads the rows again, for likelihoods that need it
 
 
 @dataclass(eq=False)
@@ -67,15 +70,18 @@ class Reader:
     ) -> Statistics:
         """Return the statistics of blocks of rows; messages count rows from ``start``."""
         sums, log_jacobian = Accumulator(self.data.stats), np.zeros(len(self.data.stats.squares))
+        constants: Any = 0.0
         for block in blocks:
             with counted_from(start):
-                points, y, weights, jacobian, _ = self.read(block)
-                points.add_to(sums, y, weights, progress)
+                rows = self.read(block)
+                rows.points.add_to(sums, rows.y, rows.weights, progress)
                 if not np.all(np.isfinite(sums.squares)):
-                    raise ValueError(infinite_targets(y))
-            log_jacobian += jacobian
-            start += points.count
-        return replace(sums.statistics(), log_jacobian=log_jacobian)
+                    raise ValueError(infinite_targets(rows.y))
+            log_jacobian += rows.log_jacobian
+            constants = constants + rows.constants
+            start += rows.points.count
+        further = {} if np.ndim(constants) == 0 else {"constants": constants}
+        return replace(sums.statistics(), log_jacobian=log_jacobian, **further)
 
     def read(self, block: Chunk) -> Rows:
         """Read a block, and check that the grid holds it."""
@@ -161,19 +167,44 @@ def _absorb_whole(
         extent, counted = _extent(settings, source, stream, progress)
     reader = prepare(settings, stream.head, None, extent, stream.whole, source.target_names)
     assert reader.first is not None
-    points, y, *_ = reader.first[1]
+    rows = reader.first[1]
+    points, y = rows.points, rows.y
+    again = _read_again(source, stream, reader, rows)
     y = y if y.ndim == 1 else y[:, : reader.data.outputs]  # of several transforms, the first
     sample = y
     if not stream.whole:  # two values that differ, if the first block holds such
         ends = np.array([np.fmin.reduce(y, axis=None), np.fmax.reduce(y, axis=None)])
         sample = ends if ends[0] < ends[1] else None
-    rows = points.count if stream.whole else source.rows or counted
-    del points, y
-    new = stream.statistics(reader, progress.passing(rows))
+    length = points.count if stream.whole else source.rows or counted
+    del points, y, rows
+    new = stream.statistics(reader, progress.passing(length))
     if not stream.whole:
         check_unchanged(source, before, counted, new)
     data = reader.data.with_statistics(new)
-    return Addition(data, new.count, new.missing, source.gridded, sample)
+    return Addition(data, new.count, new.missing, source.gridded, sample, again)
+
+
+def _read_again(source: Source, stream: Stream, reader: Reader, rows: Rows) -> Blocks | None:
+    """Return a function that reads the rows again; None where nothing needs it."""
+    if rows.summed or rows.observed is None:
+        return None
+    if stream.whole:
+        observed = rows.observed
+        return lambda: (observed,)
+    if not source.again:
+        raise ValueError(
+            f"{reader.data.family!r} reads the rows several times, and these data, an iterator, "
+            "can be read once. Give a function that returns a new iterator, or arrays; "
+            f"{ONE_READ}."
+        )
+    known = replace(reader, first=None)
+    return lambda: (observed_of(known.read(block)) for block in source.chunks())
+
+
+def observed_of(rows: Rows) -> Observed:
+    """Return the rows with targets, of a likelihood that is not Gaussian."""
+    assert rows.observed is not None
+    return rows.observed
 
 
 def _extent(
@@ -232,7 +263,9 @@ def prepare(
     known_noise, scaled = block.noise_variance is not None, settings.noise_scale is None
     reach = None if extent is None else structure.read(widest)
     noise = ("ratios" if scaled else "known") if known_noise else "same"
-    stats = structure.empty(settings, rows.points, rows.y, noise, reach, whole)
+    if rows.observed is not None:
+        noise = "measures"
+    stats = structure.empty(settings, rows.points, rows.chosen_by, noise, reach, whole)
     data = FitData(
         stats,
         structure,
@@ -244,6 +277,7 @@ def prepare(
         transforms,
         why,
         scaled=known_noise and scaled,
+        summed=rows.summed,
     )
     return Reader(settings, data, (block, rows))
 
@@ -277,12 +311,13 @@ def _default_model(settings: Settings, head: Chunk, growing: bool) -> FieldChoic
     except (TypeError, ValueError):  # which are raised again when the rows are read
         return plain
     x, y, weights = _some(rows)
+    known_noise = head.noise_variance is not None and settings.noise_scale is not None
     return (
         choose_field(
             x,
             y,
             weights,
-            known_noise=head.noise_variance is not None and settings.noise_scale is not None,
+            known_noise=known_noise or rows.working is not None,
             times=frozenset(structure.timed),
             most_nu=3.0 if settings.degree is None else settings.degree - 1.0,
             names=structure.layout.names or (),
@@ -293,7 +328,7 @@ def _default_model(settings: Settings, head: Chunk, growing: bool) -> FieldChoic
 
 def _some(rows: Rows) -> tuple[Array, Array, Array | None]:
     """Return places, targets and weights of all rows, or of as many as are looked at."""
-    points, y = rows.points, rows.y.reshape(rows.points.count, -1)
+    points, y = rows.points, rows.chosen_by.reshape(rows.points.count, -1)
     chosen = np.arange(points.count)
     if points.count > PILOT.rows:
         chosen = np.random.default_rng(0).integers(points.count, size=PILOT.rows)
@@ -314,9 +349,11 @@ def _default_kernel(settings: Settings, head: Chunk, table: Table, growing: bool
     if _on_one_chain(settings, head):  # where seasons have no place
         return PLAIN
     try:
-        table, y = Table(_first_rows(table.values)), _first_rows(head.y)
+        table = Table(_first_rows(table.values))
         structure = structure_of(PLAIN, table, settings.trained, settings.domain)
-        y = Rows.read(structure, table, y, transforms=settings.transforms[:1]).y
+        beside = [_first_rows(part) if len_of(part) else part for part in tuple(head)[5:]]
+        given = _first_rows(head.y), None, None, None, *beside
+        y = Rows.read(structure, table, *given, transforms=settings.transforms[:1]).chosen_by
     except (TypeError, ValueError):  # which are raised again, of all rows, when these are read
         return PLAIN
     return default_kernel(table, y, bends=not growing and len(settings.transforms) == 1)

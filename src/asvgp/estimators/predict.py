@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 from sklearn.metrics import r2_score
+from sklearn.utils import check_random_state
 
 from asvgp.basis import Array
 from asvgp.data.columns import Gridded
 from asvgp.data.inputs import as_rows, read_targets, read_weights
+from asvgp.data.response import Response
 from asvgp.data.settings import Settings
+from asvgp.data.transforms import IDENTITY
 from asvgp.diagnostics.summary import Summary, summary
 from asvgp.estimators.attributes import AttributesMixin
 from asvgp.estimators.in_units import Integrals, PathOfY, left_out
+from asvgp.estimators.observations import (
+    FamilyObservations,
+    GaussianObservations,
+    Observations,
+)
 from asvgp.estimators.portable import Predictor
 from asvgp.kernels import Effect, Kernel
 from asvgp.likelihoods import Gaussian, Likelihood
+from asvgp.likelihoods.family import Family
 from asvgp.posterior.integrals import integrate
 from asvgp.posterior.leave_one_out import LeaveOneOut, leave_one_out
 from asvgp.runtime.memory import as_bytes
 from asvgp.runtime.progress import Progress
 from asvgp.sources.answers import in_memory, source_to_predict
 from asvgp.sources.source import Chunk, Source, is_source, source_for
+from asvgp.structures.fit_data import Rows
+from asvgp.structures.observed import NOTHING, Beside, Observed
 
 
 class ComponentPrediction(NamedTuple):
@@ -77,6 +89,11 @@ class PredictMixin(AttributesMixin):
         derivative=0,
         components=False,
         noise_variance=None,
+        *,
+        type: Literal["response", "link"] = "response",
+        exposure=None,
+        offset=None,
+        trials=None,
     ):
         """Predict f: its posterior mean, with standard deviation or covariance, anywhere.
 
@@ -87,6 +104,10 @@ class PredictMixin(AttributesMixin):
         the logarithm, and mean and standard deviation are those of its skewed distribution: not
         the median, and no band. Bands come from `predict_quantiles`. The mean of a new observation
         then is above that of f: give ``include_noise``.
+
+        With a ``likelihood`` other than Gaussian noise, what is predicted is the mean of y: a
+        rate, a probability. The standard deviation is that of this mean or, with
+        ``include_noise``, of a new y.
 
         Parameters
         ----------
@@ -108,6 +129,11 @@ class PredictMixin(AttributesMixin):
         noise_variance : float or array-like of shape (n,), optional
             With ``include_noise``: that of the new observations, by default the model's.
             Needed where the data came with known noise variances.
+        type : {"response", "link"}
+            "link" predicts f itself where the likelihood is not Gaussian: the logarithm of a
+            rate, the logit of a probability.
+        exposure, offset, trials : number or array-like of shape (n,), optional
+            As in `fit`, of the new observations; by default one, zero and one.
 
         Returns
         -------
@@ -129,14 +155,14 @@ class PredictMixin(AttributesMixin):
         ([0.0], [1.0])
         """
         source = self._source_to_predict(X)
+        beside = {"type": type, "exposure": exposure, "offset": offset, "trials": trials}
         if source is None:
-            return self._predict(
-                X, return_std, return_cov, include_noise, derivative, components, noise_variance
-            )
+            flags = return_std, return_cov, include_noise, derivative, components, noise_variance
+            return self._predict(X, *flags, **beside)
         if return_cov:
             raise ValueError("Covariances are of all rows at once: give X as arrays.")
         self._fitted()
-        options = {"include_noise": include_noise, "derivative": derivative}
+        options = {"include_noise": include_noise, "derivative": derivative, **beside}
         columns = Predictor(self, components, noise_variance=noise_variance, **options)
         found = source.answer(columns)
         return self._unnamed(found, return_std) if isinstance(found, dict) else found
@@ -168,30 +194,38 @@ class PredictMixin(AttributesMixin):
         derivative=0,
         components=False,
         noise_variance=None,
+        type="response",
+        exposure=None,
+        offset=None,
+        trials=None,
     ):
         """Return predictions as arrays."""
         if return_std and return_cov:
             raise ValueError("At most one of return_std and return_cov can be requested.")
+        if type not in ("response", "link"):
+            raise ValueError(f"type must be 'response' or 'link', got {type!r}.")
         if isinstance(derivative, np.ndarray):
             derivative = derivative.tolist()
         if derivative and include_noise:
             raise ValueError("A derivative is that of f: there is no noise to include.")
-        shape, transform, posterior = _grid_shape(X), self.transform_, self._fitted().posterior
-        if derivative and not transform.identity:
+        shape, posterior, data = _grid_shape(X), self._fitted().posterior, self._fit_data()
+        structure, points = data.structure, data.points(_flat(X))
+        transform, linked = self.transform_, type == "link" and data.family is not None
+        if linked and include_noise:
+            raise ValueError("type='link' is f itself: there is no noise to include.")
+        if derivative and not transform.identity and not linked:
             raise ValueError(
                 f"Derivatives are not available in the units of y, as the model is of {transform}. "
                 "That of the transformed y is posterior_.predict(x, order=1); of log y it is the "
                 "relative rate of change."
+                if data.family is None
+                else "Derivatives are those of f: give type='link'. On a logarithmic link they are "
+                "relative rates of change."
             )
-        data = self._fit_data()
-        structure, points = data.structure, data.points(_flat(X))
-
-        def observed(variance: Array) -> Array:
-            """Return the variance of what is predicted, given that of f."""
-            if not include_noise:
-                return variance
-            likelihood, weights = self._likelihood(noise_variance, points.count)
-            return likelihood.observation_variance(variance, weights)
+        beside = Beside(exposure, offset, None, trials)
+        new = self._observations(points.count, include_noise, noise_variance, beside)
+        if linked:
+            new = GaussianObservations(False, IDENTITY, Gaussian())
 
         def evaluate(component: int | None, variance: bool) -> tuple[Array, Array]:
             return structure.predict(posterior, points, variance, component, derivative)
@@ -201,21 +235,17 @@ class PredictMixin(AttributesMixin):
             std = self._spread(variance, mean)
             return _on_grid(self._shaped(mean), shape), _on_grid(std, shape)
 
-        latent, variance = evaluate(None, return_std or not transform.identity)
+        latent, variance = evaluate(None, return_std or not (transform.identity or linked))
         mean = latent
         if variance.size:
-            mean, variance = transform.moments(latent, _wide(observed(variance), latent))
+            mean, variance = new.moments(latent, variance)
         results: list = [_on_grid(self._shaped(mean), shape)]
         if return_std:
             results.append(shaped(mean, variance)[1])
         if return_cov:
             limit = as_bytes(self.memory_limit)
             cov = structure.covariance(posterior, points, derivative, limit)
-            diagonal = np.diag_indices_from(cov)
-            cov[diagonal] = observed(cov[diagonal])
-            if not transform.identity:
-                cov = np.stack([transform.covariance(centre, cov) for centre in latent])
-            results.append(self._for_outputs(cov, len(mean)))
+            results.append(self._for_outputs(new.covariance(latent, cov), len(mean)))
         if components:
             kernel = self.kernel_
             parts = [evaluate(number, True) for number in range(len(kernel.components))]
@@ -227,6 +257,25 @@ class PredictMixin(AttributesMixin):
             pairs = zip((*kernel.components, *kernel.effects), parts, strict=True)
             results.append([ComponentPrediction(of, *shaped(*part)) for of, part in pairs])
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _observations(
+        self, rows: int, noisy: bool = True, noise_variance=None, beside: Beside = NOTHING
+    ) -> Observations:
+        """Return what turns f at so many rows into answers in the units of y."""
+        transform, family = self.transform_, self._fit_data().family
+        if isinstance(transform, Response) and family is not None:
+            if noise_variance is not None:
+                raise ValueError(
+                    f"noise_variance is that of Gaussian noise, and the likelihood is {family!r}."
+                )
+            trained = self._fitted().likelihood
+            assert isinstance(trained, Family)
+            extra, offset = beside.read(trained, rows)
+            return FamilyObservations(noisy, Response(family=trained), extra, offset)
+        beside.refuse()
+        if not noisy:
+            return GaussianObservations(False, transform, Gaussian())
+        return GaussianObservations(True, transform, *self._likelihood(noise_variance, rows))
 
     def _for_outputs(self, covariance: Array, outputs: int) -> Array:
         """Return a covariance matrix, with several outputs one for each along a last axis.
@@ -266,7 +315,16 @@ class PredictMixin(AttributesMixin):
         """Return standard deviations in the shape of the mean."""
         return np.array(self._shaped(_wide(np.sqrt(variance), mean)))  # writable, as users expect
 
-    def predict_quantiles(self, X, quantiles=(0.025, 0.5, 0.975), include_noise=False):
+    def predict_quantiles(
+        self,
+        X,
+        quantiles=(0.025, 0.5, 0.975),
+        include_noise=False,
+        *,
+        exposure=None,
+        offset=None,
+        trials=None,
+    ):
         """Predict quantiles of f, or of new observations, in the units of y.
 
         Parameters
@@ -277,6 +335,8 @@ class PredictMixin(AttributesMixin):
             Probabilities between 0 and 1.
         include_noise : bool
             Of new observations (of weight one) rather than of f.
+        exposure, offset, trials : number or array-like of shape (n,), optional
+            As in `predict`.
 
         Returns
         -------
@@ -300,32 +360,33 @@ class PredictMixin(AttributesMixin):
             raise ValueError(f"quantiles must be between 0 and 1, got {quantiles!r:.80}.")
         shape = _grid_shape(X)
         X = self._rows_in_memory(_flat(X)).X
-        mean, std = self._gaussian(X, include_noise)
-        out = self.transform_.inverse(mean[..., None] + std[..., None] * ndtri(shares.ravel()))
+        mean, variance = self._latent(X)
+        beside = Beside(exposure, offset, None, trials)
+        new = self._observations(mean.shape[1], include_noise, None, beside)
+        out = new.quantiles(shares.ravel(), mean, variance)
         out = out[0] if self._fit_data().single else out.transpose(1, 0, 2)
         return _on_grid(out[..., 0] if shares.ndim == 0 else out, shape)
 
-    def _gaussian(self, X, include_noise: bool = False, noise_variance=None) -> tuple[Array, Array]:
-        """Return mean and standard deviation on the scale of the transform, (outputs, n)."""
-        posterior, data = self._fitted().posterior, self._fit_data()
-        points = data.points(X)
-        mean, variance = data.structure.predict(posterior, points)
-        if include_noise:
-            likelihood, weights = self._likelihood(noise_variance, points.count)
-            variance = likelihood.observation_variance(variance, weights)
-        return mean, np.sqrt(_wide(variance, mean))
+    def _latent(self, X) -> tuple[Array, Array]:
+        """Return mean (outputs, n) and variance (n,) of f, on the scale of transform or link."""
+        data = self._fit_data()
+        return data.structure.predict(self._fitted().posterior, data.points(X))
 
     def _ends(
-        self, X, factor: float, mean, std, include_noise: bool = False, noise_variance=None
+        self, X, factor: float, mean, std, include_noise=False, noise_variance=None, **beside
     ) -> tuple[Array, Array]:
         """Return the ends of central bands around predictions, whose mean and std are known.
 
-        They reach ``factor`` standard deviations to either side on the scale of the transform.
+        They hold what ``factor`` standard deviations of a Gaussian to either side do.
         """
-        if self.transform_.identity:
+        linked = beside.pop("type", "response") == "link"
+        if (self._fit_data().family is None and self.transform_.identity) or linked:
             return mean - factor * std, mean + factor * std
-        ends = self.transform_.band(*self._gaussian(X, include_noise, noise_variance), factor)
-        return self._shaped(ends[1]), self._shaped(ends[2])
+        latent, variance = self._latent(X)
+        given = Beside(**beside)
+        new = self._observations(latent.shape[1], include_noise, noise_variance, given)
+        ends = new.quantiles(ndtr(np.array([-factor, factor])), latent, variance)
+        return self._shaped(ends[..., 0]), self._shaped(ends[..., 1])
 
     def integrate(self, a, b, return_std=False, return_cov=False, average=False):
         """Integrate f over intervals or boxes, or return its average over them.
@@ -392,11 +453,22 @@ class PredictMixin(AttributesMixin):
             return result, std[0] if scalar else std
         return result
 
-    def sample_y(self, X, n_samples=1, random_state=None):
+    def sample_y(
+        self,
+        X,
+        n_samples=1,
+        random_state=None,
+        *,
+        include_noise=False,
+        exposure=None,
+        offset=None,
+        trials=None,
+    ):
         """Draw joint samples of f at X, of shape (n, n_samples) or (n, outputs, n_samples).
 
         For a tuple with the axes of a grid, the grid's shape is in place of n. They are in the
-        units of y, whatever its ``transform``.
+        units of y, whatever its ``transform`` or likelihood. With ``include_noise`` they are new
+        observations. The other arguments are those of `predict`.
 
         Examples
         --------
@@ -406,14 +478,26 @@ class PredictMixin(AttributesMixin):
         (2, 5)
         """
         shape = _grid_shape(X)
-        draws = self._draws(self._rows_in_memory(_flat(X)).X, n_samples, random_state)
-        return _on_grid(self.transform_.inverse(draws), shape)
+        X, beside = self._rows_in_memory(_flat(X)).X, Beside(exposure, offset, None, trials)
+        draws = self._samples(X, n_samples, random_state, include_noise, None, beside)
+        return _on_grid(draws, shape)
 
-    def _draws(self, X, n_samples: int, random_state) -> Array:
-        """Return joint samples of f on the scale of the transform, in the shape of `sample_y`."""
+    def _samples(
+        self,
+        X,
+        n_samples: int,
+        random_state,
+        include_noise: bool,
+        noise_variance=None,
+        beside: Beside = NOTHING,
+    ) -> Array:
+        """Return joint samples in the units of y, in the shape of `sample_y`."""
         posterior, data = self._fitted().posterior, self._fit_data()
         points, limit = data.points(X), as_bytes(self.memory_limit)
-        draws = data.structure.sample(posterior, points, n_samples, random_state, limit)
+        new = self._observations(points.count, include_noise, noise_variance, beside)
+        rng = check_random_state(random_state)
+        draws = data.structure.sample(posterior, points, n_samples, rng, limit)
+        draws = new.draws(draws, np.random.default_rng(rng.randint(1 << 31)))
         return draws[0] if data.single else draws.transpose(1, 0, 2)
 
     def sample_paths(self, n_samples=1, random_state=None, component=None):
@@ -439,24 +523,62 @@ class PredictMixin(AttributesMixin):
         return [PathOfY(path, transform) for path in paths]
 
     def leave_one_out(
-        self, X, y=None, sample_weight=None, noise_variance=None, width=None
+        self,
+        X,
+        y=None,
+        sample_weight=None,
+        noise_variance=None,
+        width=None,
+        *,
+        exposure=None,
+        offset=None,
+        event=None,
+        trials=None,
     ) -> LeaveOneOut:
         """Predict the training data, each without itself, at fixed hyperparameters.
 
         Arguments are those of `fit`; observations that are averages are predicted as averages. A
         source is read whole. For a tuple with the axes of a grid, the arrays have the grid's shape.
         With a ``transform``, all are in the units of y but the standardised residuals, which are
-        normal on its scale.
+        normal on its scale. With a likelihood that is not Gaussian, predictions without a row are
+        those of its cavity, within a few hundredths of a nat, and the standardised residuals are
+        normal scores.
         """
         shape = _grid_shape(X)
         posterior, data = self._fitted().posterior, self._fit_data()
-        chunk = self._rows_in_memory(X, y, sample_weight, noise_variance, width)
-        X, y, sample_weight, noise_variance = as_rows(*tuple(chunk)[:4])
-        rows = data.rows(X, y, sample_weight, noise_variance, chunk.width)
+        beside = exposure, offset, event, trials
+        chunk = self._rows_in_memory(X, y, sample_weight, noise_variance, width, *beside)
+        X, y, sample_weight, noise_variance, *beside = as_rows(*tuple(chunk)[:4], *tuple(chunk)[5:])
+        rows = data.rows(X, y, sample_weight, noise_variance, chunk.width, *beside)
+        if rows.observed is not None:
+            found = self._left_out_of_family(rows, rows.observed)
+            return found if shape is None else found.on_grid(shape)
         places = data.structure.places(rows.points)
         found = leave_one_out(posterior, places, rows.y, rows.weights)
         found = left_out(found, read_targets(y, rows.points.count), data.transform)
         return found if shape is None else found.on_grid(shape)
+
+    def _left_out_of_family(self, rows: Rows, observed: Observed) -> LeaveOneOut:
+        """Return leave-one-out predictions of a likelihood that is not Gaussian."""
+        structure, posterior = self._fit_data().structure, self._fitted().posterior
+        new = self._observations(len(observed.y))
+        assert isinstance(new, FamilyObservations)
+        new = replace(new, extra=observed.extra, offset=observed.offset)
+        values = posterior.fitted_values(structure.places(observed.points))
+        weight, y, family = observed.weight, observed.y, new.family
+        m, v = new.left_out(y, weight, values.mean, values.variance, values.quadratic)
+        seen = m if observed.offset is None else m + observed.offset
+        mean, _ = family.response_moments(seen, v, observed.extra)
+        std = np.sqrt(family.variance(seen, v, observed.extra))
+        # of counts, the middle of the jump of the distribution at y
+        below = family.cdf(y, seen, v, observed.extra, below=True)
+        share = 0.5 * (below + family.cdf(y, seen, v, observed.extra))
+        density = family.log_predictive_density(y, seen, v, observed.extra)
+        tiny = np.finfo(float).tiny
+        parts = mean, std, y - mean, ndtri(np.clip(share, tiny, 1.0 - 1e-16)), density
+        full = np.full((len(parts), rows.points.count), np.nan)
+        full[:, ~np.isnan(rows.y)] = parts
+        return LeaveOneOut(*full)
 
     def summary(self) -> Summary:
         """Return a summary of what was fitted and whether to believe it; print it.
@@ -466,10 +588,13 @@ class PredictMixin(AttributesMixin):
         """
         return summary(self)
 
-    def score(self, X, y=None, sample_weight=None) -> float:
+    def score(
+        self, X, y=None, sample_weight=None, *, exposure=None, offset=None, event=None, trials=None
+    ) -> float:
         """Return the coefficient of determination of the predicted means: one is perfect.
 
-        With several outputs it is their mean. Missing targets of a source are left out.
+        With several outputs it is their mean. Missing targets of a source are left out. With a
+        likelihood that is not Gaussian it is the share of the deviance that is explained.
 
         Examples
         --------
@@ -481,14 +606,48 @@ class PredictMixin(AttributesMixin):
         """
         if is_source(X, y):
             return self._score_of(source_for(X, y, sample_weight))
+        if self._fit_data().family is not None:
+            beside = exposure, offset, event, trials
+            return self._deviance_explained(Chunk(X, y, sample_weight, None, None, *beside))
         X = self._rows_in_memory(X).X
         return float(r2_score(y, self._means(X), sample_weight=sample_weight))
+
+    def _deviance_explained(self, chunk: Chunk) -> float:
+        """Return one less the deviance of predictions, relative to that of one mean for all."""
+        rows = self._fit_data().rows(*as_rows(*tuple(chunk)[:4]), *tuple(chunk)[4:])
+        observed = rows.observed
+        assert observed is not None
+        new = self._observations(len(observed.y), False)
+        assert isinstance(new, FamilyObservations)
+        new, family = replace(new, extra=observed.extra, offset=observed.offset), new.family
+        structure, posterior = self._fit_data().structure, self._fitted().posterior
+        mean, _ = new.moments(*structure.predict(posterior, observed.points))
+        y, extra, weight = observed.y, observed.extra, observed.weight
+        size = family.response(np.zeros(len(y)), extra)  # of counts, as exposures and trials are
+        if observed.offset is not None and family.inverse_link == "exp":
+            size = size * np.exp(observed.offset)
+        share = np.ones(len(y)) if weight is None else weight
+        null = np.full(len(y), share @ y / share.sum())
+        if family.inverse_link != "identity":
+            null = size * (share @ y / (share @ size))
+        missed, whole = (share @ family.deviance(y, each, extra) for each in (mean[0], null))
+        return float(1.0 - missed / whole) if whole > 0.0 else 0.0
 
     def _means(self, X) -> Any:
         """Return the means of new observations; without a transform the noise does not matter."""
         return self._predict(X, include_noise=not self.transform_.identity)
 
-    def log_predictive_density(self, X, y=None, noise_variance=None):
+    def log_predictive_density(
+        self,
+        X,
+        y=None,
+        noise_variance=None,
+        *,
+        exposure=None,
+        offset=None,
+        event=None,
+        trials=None,
+    ):
         """Return the log density of new observations under the posterior, one number per row.
 
         Parameters
@@ -499,6 +658,8 @@ class PredictMixin(AttributesMixin):
             As in `fit`; on a grid, values of its shape.
         noise_variance : float or array-like of shape (n,), optional
             As in `predict`.
+        exposure, offset, event, trials : number or array-like of shape (n,), optional
+            As in `fit`.
 
         Returns
         -------
@@ -514,21 +675,20 @@ class PredictMixin(AttributesMixin):
         array([-0.967])
         """
         shape = _grid_shape(X)
-        chunk = self._rows_in_memory(X, y, None, noise_variance)
-        X, y, noise_variance = as_rows(chunk.X, chunk.y, chunk.noise_variance)
-        mean, std = self._gaussian(X)
-        rows, single, transform = mean.shape[1], self._fit_data().single, self.transform_
+        beside = exposure, offset, event, trials
+        chunk = self._rows_in_memory(X, y, None, noise_variance, None, *beside)
+        X, y, noise_variance, *beside = as_rows(
+            chunk.X, chunk.y, chunk.noise_variance, *tuple(chunk)[5:]
+        )
+        mean, variance = self._latent(X)
+        rows, single = mean.shape[1], self._fit_data().single
         y = read_targets(y, rows)
         wanted = (rows,) if single else (rows, len(mean))
         if y.shape != wanted:
             raise ValueError(f"y has shape {y.shape}, the predictions have {wanted}.")
-        likelihood, weights = self._likelihood(noise_variance, rows)
-        y = y[None] if single else y.T
-        with np.errstate(invalid="ignore", divide="ignore"):  # where there is no density
-            z = transform.forward(y)
-            density = likelihood.log_predictive_density(z, mean, std**2, weights)
-        density = transform.log_density(y, density).sum(axis=0)
-        return _on_grid(density, shape)
+        new = self._observations(rows, True, noise_variance, Beside(*beside))
+        y = np.asarray(y[None] if single else y.T, dtype=float)
+        return _on_grid(new.log_density(y, mean, variance).sum(axis=0), shape)
 
     def _source_to_predict(self, X) -> Source | None:
         """Return the source of inputs that X stands for; None for arrays."""
@@ -536,18 +696,18 @@ class PredictMixin(AttributesMixin):
         return source_to_predict(X, data.targets is not None, data.features.names)
 
     def _rows_in_memory(
-        self, X, y=None, sample_weight=None, noise_variance=None, width=None
+        self, X, y=None, sample_weight=None, noise_variance=None, width=None, *beside
     ) -> Chunk:
         """Return arguments of `GPRegressor.fit` as rows in memory: those of a source are read."""
         progress = Progress(self.progress)
         if is_source(X, y):
-            source = source_for(X, y, sample_weight, noise_variance, width)
+            source = source_for(X, y, sample_weight, noise_variance, width, *beside)
             names = self._fit_data().features.names
             return in_memory(source.prepared(self.kernel, names), progress)
         inputs = self._source_to_predict(X)
         if inputs is not None:
             X = in_memory(inputs, progress, inputs_only=True).X
-        return Chunk(X, y, sample_weight, noise_variance, width)
+        return Chunk(X, y, sample_weight, noise_variance, width, *beside)
 
     def _score_of(self, source: Source) -> float:
         """Return the coefficient of determination of predictions of a source, read once."""

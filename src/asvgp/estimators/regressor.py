@@ -6,7 +6,7 @@ import time
 import warnings
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -14,15 +14,18 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from asvgp.data.settings import Domain, NumBasis, Settings
 from asvgp.estimators.choice import chosen_transform
+from asvgp.estimators.families import fit_family
 from asvgp.estimators.forecast import ForecastMixin
-from asvgp.estimators.ingest import Addition, Forgetter, absorb, check_variation
+from asvgp.estimators.ingest import Addition, Blocks, Forgetter, absorb, check_variation
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
+from asvgp.likelihoods.family import Family
 from asvgp.policies import SAMPLE
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
 from asvgp.sources.source import source_for
 from asvgp.structures.fit_data import FitData
+from asvgp.structures.observed import ONE_READ
 from asvgp.training.fit import Fit, first_bound
 from asvgp.training.optimise import LBFGS
 from asvgp.training.problem import Problem, State
@@ -171,6 +174,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         memory_limit: float | str | None = None,
         transform: Literal["auto", "log", "sqrt"] | float | None = None,
         noise_scale: Literal["auto"] | float = 1.0,
+        likelihood: Family | Gaussian | None = None,
     ):
         self.kernel = kernel
         self.num_basis = num_basis
@@ -184,8 +188,21 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         self.memory_limit = memory_limit
         self.transform = transform
         self.noise_scale = noise_scale
+        self.likelihood = likelihood
 
-    def fit(self, X, y=None, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
+    def fit(
+        self,
+        X,
+        y=None,
+        sample_weight=None,
+        noise_variance=None,
+        width=None,
+        *,
+        exposure=None,
+        offset=None,
+        event=None,
+        trials=None,
+    ) -> Self:
         """Fit to data, forgetting what was fitted before.
 
         Parameters
@@ -223,9 +240,11 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         >>> gp.fit([0, 1, 2, 3], [0.0, 1.0, 0.5, -0.5]).num_basis_
         20
         """
-        settings = self._settings()
-        added = self._add(settings, None, X, y, sample_weight, noise_variance, width)
-        data, fitted = self._trained(settings, added.data, added.sample, first=True)
+        settings, beside = self._settings(), (exposure, offset, event, trials)
+        added = self._add(settings, None, X, y, sample_weight, noise_variance, width, *beside)
+        data, fitted = self._trained(
+            settings, added.data, added.sample, first=True, observed=added.observed
+        )
         for name in ("_fit_now", "_warm"):  # nothing is kept of an earlier fit
             vars(self).pop(name, None)
         self._replace(data)
@@ -234,8 +253,18 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         return self
 
     def partial_fit(
-        self, X, y=None, sample_weight=None, noise_variance=None, width=None
-    ) -> GPRegressor:
+        self,
+        X,
+        y=None,
+        sample_weight=None,
+        noise_variance=None,
+        width=None,
+        *,
+        exposure=None,
+        offset=None,
+        event=None,
+        trials=None,
+    ) -> Self:
         """Add data to those before; training waits until a result is needed.
 
         The statistics are those of all data at once, in whatever order and portions they
@@ -253,11 +282,25 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         >>> gp.stats_.count
         1000
         """
-        rows, before = (X, y, sample_weight, noise_variance, width), vars(self).get("_data")
-        self._replace(self._add(self._settings(), before, *rows, growing=True).data)
+        rows = X, y, sample_weight, noise_variance, width, exposure, offset, event, trials
+        added = self._add(self._settings(), vars(self).get("_data"), *rows, growing=True)
+        _check_sums(added.data, "partial_fit")
+        self._replace(added.data)
         return self
 
-    def forget(self, X, y=None, sample_weight=None, noise_variance=None, width=None) -> GPRegressor:
+    def forget(
+        self,
+        X,
+        y=None,
+        sample_weight=None,
+        noise_variance=None,
+        width=None,
+        *,
+        exposure=None,
+        offset=None,
+        event=None,
+        trials=None,
+    ) -> Self:
         """Take out data that were added before, with the weights and widths they had.
 
         Examples
@@ -270,13 +313,15 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         700
         """
         data, settings = self._fit_data(), self._settings()
-        source = source_for(X, y, sample_weight, noise_variance, width)
+        _check_sums(data, "forget")
+        beside = exposure, offset, event, trials
+        source = source_for(X, y, sample_weight, noise_variance, width, *beside)
         source = source.prepared(settings.kernel, data.features.names)
         old = source.open().statistics(Forgetter(settings, data))
         self._replace(data.with_statistics(data.stats - old))
         return self
 
-    def merge(self, other: GPRegressor) -> GPRegressor:
+    def merge(self, other: GPRegressor) -> Self:
         """Add the data of another model of the same domain, num_basis and degree.
 
         If both are automatic, the wider of their cells are kept. If the kernels were chosen from
@@ -295,6 +340,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         if not isinstance(other, GPRegressor):
             raise TypeError(f"merge takes another GPRegressor, got {type(other).__name__}.")
         mine, theirs = self._fit_data(), other._fit_data()
+        _check_sums(mine, "merge")
         _check_mergeable(mine, theirs)
         if self.kernel is None and other.kernel is None:
             _check_same_choice(mine.layout.given, theirs.layout.given)
@@ -388,13 +434,22 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         return self._fit_now
 
     def _trained(
-        self, settings: Settings, data: FitData, sample=None, first: bool = False, warm=None
+        self,
+        settings: Settings,
+        data: FitData,
+        sample=None,
+        first: bool = False,
+        warm=None,
+        observed: Blocks | None = None,
     ) -> tuple[FitData, Fit]:
         """Choose the transform and train; see `check_variation` for ``sample`` and ``first``."""
         if data.stats.count == 0:
             raise ValueError("There are no observations left to fit.")
         if settings.kernel is None:
             settings = settings.with_kernel(data.layout.given)
+        if data.family is not None:
+            with Progress(settings.progress) as progress, one_blas_thread:
+                return data, fit_family(settings, data, observed, warm, progress.training)
         checked = data if len(data.transforms) == 1 else data.chosen(0, "")
         check_variation(settings, checked.stats, sample, first, stacklevel=4)
         progress, noise = Progress(settings.progress), settings.noise_variance
@@ -455,6 +510,16 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_data" in vars(self)
+
+
+def _check_sums(data: FitData, method: str) -> None:
+    """Check that rows can be added or taken out by their sums."""
+    if not data.summed:
+        raise ValueError(
+            f"{method} adds and subtracts sums, and {data.family!r} with this kernel reads the "
+            f"rows again at every step: call fit with all of them. {ONE_READ[0].upper()}"
+            f"{ONE_READ[1:]}."
+        )
 
 
 def _begun(problem: Problem, data: FitData) -> State:

@@ -83,6 +83,7 @@ class Bernoulli(Family):
     link: str = "logit"
 
     name: ClassVar[str] = "bernoulli"
+    inverse_link: ClassVar[str] = "share"
     whole: ClassVar[bool] = True
     support: ClassVar[tuple[float, float]] = (-1.0, 2.0)
 
@@ -205,6 +206,7 @@ class Binomial(Family):
     link: str = "logit"
 
     name: ClassVar[str] = "binomial"
+    inverse_link: ClassVar[str] = "share"
     takes: ClassVar[frozenset[str]] = frozenset({"trials"})
     whole: ClassVar[bool] = True
     support: ClassVar[tuple[float, float]] = (-1.0, math.inf)

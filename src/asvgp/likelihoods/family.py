@@ -41,6 +41,10 @@ class Family(ABC):
     free: tuple[str, ...] = field(default=(), kw_only=True)
 
     name: ClassVar[str]  # on the command line and in model files
+    # The mean of y is f itself ("identity"), a multiple of exp(f) ("exp"), a share of the trials
+    # ("share"), or the mean of levels ("level").
+    inverse_link: ClassVar[str] = "exp"
+    log_concave: ClassVar[bool] = True  # of p(y | f) in f: no weight of a site is then negative
     takes: ClassVar[frozenset[str]] = frozenset()  # of "exposure", "event" and "trials"
     starts: ClassVar[dict[str, float]] = {}  # values of numbers given as "auto", before data
     bounds: ClassVar[dict[str, tuple[float, float]]] = {}

@@ -79,6 +79,7 @@ class ZeroInflatedPoisson(Family):
     inflation: float | str = "auto"
 
     name: ClassVar[str] = "zero-inflated-poisson"
+    log_concave: ClassVar[bool] = False
     takes: ClassVar[frozenset[str]] = frozenset({"exposure"})
     starts: ClassVar[dict[str, float]] = {"inflation": 0.2}
     bounds: ClassVar[dict[str, tuple[float, float]]] = {"inflation": (1e-4, 0.99)}

@@ -69,6 +69,7 @@ class Ordinal(Family):
     first: float = 0.0
 
     name: ClassVar[str] = "ordinal"
+    inverse_link: ClassVar[str] = "level"
     whole: ClassVar[bool] = True
     # Gaps beyond thirty leave nothing for the levels at their ends to be told by.
     _limits: ClassVar[tuple[float, float]] = (1e-3, 30.0)

@@ -104,6 +104,8 @@ class Beta(Family):
     precision: float | str = "auto"
 
     name: ClassVar[str] = "beta"
+    inverse_link: ClassVar[str] = "share"
+    log_concave: ClassVar[bool] = False
     starts: ClassVar[dict[str, float]] = {"precision": 10.0}
     bounds: ClassVar[dict[str, tuple[float, float]]] = {"precision": (1e-2, 1e6)}
     support: ClassVar[tuple[float, float]] = (0.0, 1.0)

@@ -93,6 +93,8 @@ class StudentT(Family):
     scale: float | str = "auto"
 
     name: ClassVar[str] = "student-t"
+    inverse_link: ClassVar[str] = "identity"
+    log_concave: ClassVar[bool] = False
     starts: ClassVar[dict[str, float]] = {"df": 4.0, "scale": 1.0}
     # Beyond two hundred degrees of freedom nobody can tell the noise from Gaussian noise.
     bounds: ClassVar[dict[str, tuple[float, float]]] = {

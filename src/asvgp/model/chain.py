@@ -41,8 +41,11 @@ class ChainEngine:
         return Design.of(self.kernel, self.statistics)
 
     def with_statistics(self, statistics: Statistics) -> ChainEngine:
-        """Return an engine for other sums."""
-        return ChainEngine(self.kernel, statistics, self.degree)
+        """Return an engine for other sums; on the same grid, the last K is still good."""
+        other = ChainEngine(self.kernel, statistics, self.degree)
+        if other.statistics.grid == self.statistics.grid:
+            other._prior = self._prior
+        return other
 
     def prior(self, kernel: Kernel) -> ChainPrior:
         """Return K at the given hyperparameters, factored; the last one is kept."""

@@ -89,6 +89,11 @@ class ChainPosterior(Posterior[Any]):
         self.grid: Grid = stats.grid
         self._saved: Mapping[str, Any] = {}  # empty unless restored
 
+    def anew(self, kernel: Kernel, likelihood: Likelihood, stats: Statistics) -> ChainPosterior:
+        """Return the posterior of other statistics on the same grids, at another state."""
+        engine = self.engine.with_statistics(stats)
+        return ChainPosterior(kernel, likelihood, stats, self.degree, engine)
+
     @property
     def parts(self) -> tuple[Any, ...]:
         """Arguments of `restored`."""

@@ -29,6 +29,7 @@ from asvgp.posterior.posterior import (
 )
 from asvgp.posterior.target import Target
 from asvgp.runtime.parallel import one_blas_thread
+from asvgp.statistics import Statistics
 
 _DOUBLES = 1 << 21  # of a chunk of rows
 _EPS = float(np.finfo(float).eps)
@@ -72,6 +73,10 @@ class ExactPosterior(Posterior[GridPoints]):
         self.kernel, self.likelihood, self.engine = kernel, likelihood_of(likelihood), engine
         self.stats, self.outputs, self.inputs = engine.statistics, engine.outputs, InputRows(engine)
         self._floor = _EPS * kernel.prior_variance
+
+    def anew(self, kernel: Kernel, likelihood: Likelihood, stats: Statistics) -> ExactPosterior:
+        """Return the posterior of other statistics on the same grids, at another state."""
+        return ExactPosterior(kernel, likelihood, self.engine.with_statistics(stats))
 
     @property
     def parts(self) -> tuple[Any, ...]:

@@ -32,6 +32,7 @@ from asvgp.posterior.boxes import BoxAverages
 from asvgp.posterior.grid_rows import Functionals, Rows, covariance
 from asvgp.posterior.posterior import FittedValues, GridPoints, Posterior, lift_diagonal
 from asvgp.runtime.parallel import each_chunk, each_share, one_blas_thread
+from asvgp.statistics import Statistics
 
 _CHUNK = 1 << 12
 _EPS = float(np.finfo(float).eps)
@@ -58,6 +59,10 @@ class GridPosterior(Posterior[GridPoints]):
         self.prior = engine.prior(kernel)
         self.outputs = engine.outputs
         self._saved_inverse: CellInverse | None = None
+
+    def anew(self, kernel: Kernel, likelihood: Likelihood, stats: Statistics) -> GridPosterior:
+        """Return the posterior of other statistics on the same grids, at another state."""
+        return GridPosterior(kernel, likelihood, self.engine.with_statistics(stats))
 
     @property
     def parts(self) -> tuple[Any, ...]:

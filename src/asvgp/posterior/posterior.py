@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import index
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -90,6 +90,10 @@ class Posterior(Protocol[Places]):
     @property
     def parts(self) -> tuple[Any, ...]:
         """Arguments of the class' ``restored``; the last are arrays that predictions read."""
+        ...
+
+    def anew(self, kernel: Kernel, likelihood: Likelihood, stats: Statistics, /) -> Self:
+        """Return the posterior of other statistics on the same grids, at another state."""
         ...
 
     def upper_bound(self) -> float:

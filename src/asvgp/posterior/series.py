@@ -40,6 +40,7 @@ from asvgp.posterior.series_averages import IntervalAverages
 from asvgp.posterior.series_rows import CoefficientCovariance, SeriesRows, prior_covariance
 from asvgp.posterior.target import Target
 from asvgp.runtime.parallel import each_chunk, each_share, one_blas_thread
+from asvgp.statistics import Statistics
 
 _CHUNK = 1 << 12
 _EPS = float(np.finfo(float).eps)
@@ -72,6 +73,10 @@ class SeriesPosterior(Posterior[GridPoints]):
         self._square_tables: dict[int, Array] = {}
         self._missed_tables: dict[int | None, Array] = {}
         self._variance_tables: dict[int | None, Array] = {}
+
+    def anew(self, kernel: Kernel, likelihood: Likelihood, stats: Statistics) -> SeriesPosterior:
+        """Return the posterior of other statistics on the same grids, at another state."""
+        return SeriesPosterior(kernel, likelihood, self.engine.with_statistics(stats))
 
     @property
     def parts(self) -> tuple[Any, ...]:

@@ -80,11 +80,10 @@ class _Block:
 
     def chunk(self) -> Chunk:
         """Return the rows so far."""
-        *columns, y, weight, noise, width = [
-            part[: self.rows] if len_of(part) else part for part in self.parts
-        ]
-        X = columns[0] if self.names is None else Columns(self.names, columns)
-        return Chunk(X, y, weight, noise, width)
+        parts = [part[: self.rows] if len_of(part) else part for part in self.parts]
+        count = 1 if self.names is None else len(self.names)
+        columns, beside = parts[:count], parts[count:]
+        return Chunk(columns[0] if self.names is None else Columns(self.names, columns), *beside)
 
 
 def _buffer(part, length: int, old=None) -> Any:

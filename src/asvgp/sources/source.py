@@ -44,6 +44,10 @@ class Chunk(NamedTuple):
     sample_weight: Any = None  # of shape (n,), a number or None, as those below
     noise_variance: Any = None
     width: Any = None
+    exposure: Any = None  # these are for likelihoods that are not Gaussian
+    offset: Any = None
+    event: Any = None
+    trials: Any = None
 
     @property
     def rows(self) -> int:
@@ -264,7 +268,7 @@ def scan(data, target=None, inputs=None, *, weight=None, noise_variance=None, wi
     return open_source(data, Roles(target, inputs, weight, noise_variance, width))
 
 
-def source_for(X, y=None, sample_weight=None, noise_variance=None, width=None) -> Source:
+def source_for(X, y=None, sample_weight=None, noise_variance=None, width=None, *beside) -> Source:
     """Return the source that arguments of `GPRegressor.fit` stand for.
 
     Arrays are a source of one block; see `is_source` for what else there is.
@@ -286,8 +290,10 @@ def source_for(X, y=None, sample_weight=None, noise_variance=None, width=None) -
         return dask_source(X, Roles(width=width), y, sample_weight, noise_variance)
     from asvgp.sources.arrays import RowsSource
 
-    X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
-    return RowsSource(Chunk(X, y, sample_weight, noise_variance, width).present())
+    X, y, sample_weight, noise_variance, *beside = as_rows(
+        X, y, sample_weight, noise_variance, *beside
+    )
+    return RowsSource(Chunk(X, y, sample_weight, noise_variance, width, *beside).present())
 
 
 def is_source(X, y=None) -> bool:

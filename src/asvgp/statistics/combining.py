@@ -27,6 +27,9 @@ def combined(stats: Statistics, other: Statistics, sign: int) -> Statistics:
     names = (*SUMS[1:], "count", "missing", "log_weights", "log_jacobian")
     with np.errstate(invalid="ignore"):  # of two infinite sums of a transform that is ruled out
         sums = {name: getattr(stats, name) + sign * getattr(other, name) for name in names}
+    if len(stats.constants) or len(other.constants):
+        mine, theirs = (part.constants if len(part.constants) else 0.0 for part in (stats, other))
+        sums["constants"] = mine + sign * theirs
     moments, others = stats.moments, other.moments
     if stats.all_pairs != other.all_pairs:
         upper = np.triu_indices(stats.degree + 1)

@@ -100,6 +100,8 @@ class Statistics:
     log_jacobian : ndarray of shape (outputs,)
         Where y was transformed before it was summed, the sum of the logarithms of the
         derivatives, by which densities of what was summed become those of y. Else zeros.
+    constants : ndarray of shape (constants,)
+        Of a likelihood that is not Gaussian, further sums over y that its densities need.
 
     Examples
     --------
@@ -151,6 +153,7 @@ class Statistics:
     width_weights: Array = field(default_factory=_no_numbers)
     ending: Ending = Ending()  # noqa: RUF009 (it is immutable)
     log_jacobian: Array = field(default_factory=_no_numbers)
+    constants: Array = field(default_factory=_no_numbers)
 
     def __post_init__(self) -> None:
         for name in ("centre", "log_jacobian"):

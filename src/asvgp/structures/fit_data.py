@@ -6,27 +6,31 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from asvgp.basis import Array
 from asvgp.data.columns import Columns, Features, Gridded, Layout, Table, match
 from asvgp.data.inputs import read_targets, read_weights, refuse_text
+from asvgp.data.response import Response
 from asvgp.data.transforms import IDENTITY, Transform, transformed
 from asvgp.kernels import SHO, Kernel, Periodic, check_units
+from asvgp.likelihoods.family import Family
 from asvgp.policies import SERIES
 from asvgp.statistics import Statistics
 from asvgp.structures.field import Field
 from asvgp.structures.field_cells import check_circles
 from asvgp.structures.line import Line
+from asvgp.structures.observed import Beside, Observed, sums_suffice, working_response
 from asvgp.structures.series import Series
 from asvgp.structures.structure import Points, Structure
 from asvgp.times import TimeAxis, is_time
 from asvgp.training.finest_series import is_regular
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Rows:
     """Rows that were read: points, targets as the model sees them, and weights or None."""
 
     points: Points
@@ -34,6 +38,17 @@ class Rows(NamedTuple):
     weights: Array | None
     log_jacobian: Array  # sums of the log derivatives of the transform, one per output
     single: bool  # True where y came as a vector
+    # Where the likelihood is not Gaussian: y as grids and kernels are chosen by, the rows with
+    # targets, and sums of theirs.
+    working: Array | None = None
+    observed: Observed | None = None
+    constants: Array = field(default_factory=partial(np.empty, 0))
+    summed: bool = True  # True where sums are all that training needs
+
+    @property
+    def chosen_by(self) -> Array:
+        """The targets that grids and kernels are chosen by."""
+        return self.y if self.working is None else self.working
 
     @classmethod
     def read(
@@ -44,16 +59,93 @@ class Rows(NamedTuple):
         sample_weight=None,
         noise_variance=None,
         width=None,
+        exposure=None,
+        offset=None,
+        event=None,
+        trials=None,
         transforms: Sequence[Transform] = (IDENTITY,),
     ) -> Rows:
         """Read rows as a structure takes them; several transforms of y are further outputs."""
         points = structure.read(table, width)
         y = read_targets(y, points.count)
+        beside = Beside(exposure, offset, event, trials)
+        if isinstance(transforms[0], Response):
+            return cls._seen_by(
+                transforms[0].likelihood,
+                structure,
+                points,
+                y,
+                sample_weight,
+                noise_variance,
+                beside,
+            )
+        beside.refuse()
         weights = read_weights(sample_weight, noise_variance, points.count)
         if weights is not None and not np.all(weights):
             y, weights = _without(y, weights)
         seen, log_jacobian = transformed(y, transforms)
         return cls(points, seen, weights, log_jacobian, y.ndim == 1)
+
+    @classmethod
+    def _seen_by(
+        cls,
+        family: Family,
+        structure: Structure[Any],
+        points: Points,
+        y,
+        sample_weight,
+        noise_variance,
+        beside: Beside,
+    ) -> Rows:
+        """Return rows as a likelihood that is not Gaussian sees them.
+
+        What is summed are T / B with masses B where sums suffice, and else working responses.
+        """
+        if noise_variance is not None or points.width is not None:
+            what = "noise_variance" if points.width is None else "width"
+            raise ValueError(
+                f"{what} belongs to Gaussian noise, and has no meaning for {family!r}."
+            )
+        y = np.asarray(y, dtype=float)
+        if y.ndim > 1 and y.shape[1] > 1:
+            raise ValueError(
+                f"{family!r} is for one output, and y has shape {y.shape}: fit a model for each."
+            )
+        single, y, rows = y.ndim == 1, y.reshape(-1), points.count
+        weight = read_weights(sample_weight, None, rows)
+        weight = None if weight is None else np.asarray(weight, dtype=float)
+        extra, offset = beside.read(family, rows)
+        known = ~np.isnan(y) if weight is None else ~np.isnan(y) & (weight > 0.0)
+        kept = np.flatnonzero(known)
+        _check_known(family, y, extra, kept)
+        points = points.expanded()
+        observed = Observed(
+            points if len(kept) == rows else points.rows(kept),
+            y[kept],
+            *(None if part is None else part[kept] for part in (extra, weight, offset)),
+        )
+        z, w = working_response(family.begin(*observed[1:]), observed)
+        sums = sums_suffice(family, structure, offset)
+        seen, masses, constants = z, w, np.empty(0)
+        if sums:
+            masses, linear = family.measure(*observed[1:])
+            seen = linear / masses
+            constants = family.constants(*observed[1:]).sum(axis=1)
+        values, working = np.full((2, rows), np.nan)
+        weights = np.ones(rows)
+        values[kept], working[kept], weights[kept] = seen, z, masses
+        none = np.zeros(1)
+        return cls(points, values, weights, none, single, working, observed, constants, sums)
+
+
+def _check_known(family: Family, y: Array, extra: Array | None, kept: Array) -> None:
+    """Check the targets that are known; messages number all rows."""
+    if len(kept) in (0, len(y)):
+        family.check(y[kept], None if extra is None else extra[kept])
+        return
+    where = np.full(len(y), kept[0])  # the others are taken for the first, which is checked anyway
+    where[kept] = kept
+    family.check(y[where], None if extra is None else extra[where])
 
 
 def _without(y: Array, weights: Array) -> tuple[Array, Array]:
@@ -84,6 +176,8 @@ class FitData:
     kernel_choice: str = ""
     start: tuple[float, ...] = ()
     scaled: bool = False  # True where noise variances that were given are known up to a factor
+    # False where a likelihood that is not Gaussian reads the rows again: sums are of its start only
+    summed: bool = True
 
     @property
     def layout(self) -> Layout:
@@ -147,18 +241,25 @@ class FitData:
         """Return the points of further rows of X."""
         return self.structure.read(self.table(X), width)
 
-    def rows(self, X, y, sample_weight=None, noise_variance=None, width=None) -> Rows:
+    def rows(self, X, y, sample_weight=None, noise_variance=None, width=None, *beside) -> Rows:
         """Read further rows, checked to be of the kind of those so far."""
         table = self.table(X)
-        given = y, sample_weight, noise_variance, width
-        rows = Rows.read(self.structure, table, *given, self.transforms)
+        given = y, sample_weight, noise_variance, width, *beside
+        rows = Rows.read(self.structure, table, *given, transforms=self.transforms)
         if len(rows.log_jacobian) != len(self.stats.squares):
             raise ValueError(
                 f"y has shape {np.shape(y)}, but the data so far have {self.outputs} output"
                 f"{'s' * (self.outputs > 1)}."
             )
-        self.check_convention(sample_weight, noise_variance)
+        if self.family is None:
+            self.check_convention(sample_weight, noise_variance)
         return rows
+
+    @property
+    def family(self) -> Family | None:
+        """The likelihood, where it is not Gaussian."""
+        first = self.transforms[0]
+        return first.likelihood if isinstance(first, Response) else None
 
     def check_convention(self, sample_weight, noise_variance) -> None:
         """Check that weights of rows mean what they meant so far."""

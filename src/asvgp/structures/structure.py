@@ -98,6 +98,16 @@ class Points:
             return self
         return replace(self, main=spread(self.main), shape=None)
 
+    def rows(self, which: Array) -> Points:
+        """Return some of the points, which must not be those of a grid."""
+
+        def part(columns: Sequence[Array]) -> list[Array]:
+            return [column[which] for column in columns]
+
+        width = None if self.width is None else self.width[which]
+        main, smooths, effects = map(part, (self.main, self.smooths, self.effects))
+        return Points(main, smooths, effects, None, width, self.ranges)
+
     def sampled(self, y: Array) -> tuple[Sequence[Array], Array, Sequence[Array]]:
         """Return columns of the main block, y and effects; of a large grid at random points."""
         if self.shape is None:
@@ -110,7 +120,9 @@ class Points:
 
 
 Ends = tuple[float, float]
-Noise = Literal["same", "known", "ratios"]  # variance of every observation: one for all, or given
+# The variance of every observation is one for all, or given; sums may also be of a likelihood that
+# is not Gaussian.
+Noise = Literal["same", "known", "ratios", "measures"]
 
 
 class Structure(Protocol[AnyPosterior]):
@@ -159,7 +171,12 @@ class Structure(Protocol[AnyPosterior]):
 
     def convention(self, noise: Noise) -> str:
         """Return what the weights and the times of statistics mean, for those that add them."""
-        weights = {"same": COUNTED, "known": "known noise variances", "ratios": "relative weights"}
+        weights = {
+            "same": COUNTED,
+            "known": "known noise variances",
+            "ratios": "relative weights",
+            "measures": "measures of a likelihood",
+        }
         origins = [
             f"time since {axis.origin} ({axis.tz})" for axis in self.axes if axis is not None
         ]

@@ -1,0 +1,71 @@
+"""Fits with likelihoods that are not Gaussian: which reading of the data, and training."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from asvgp.data.settings import Settings
+from asvgp.estimators.ingest import Blocks
+from asvgp.likelihoods import Likelihood
+from asvgp.policies import SITES
+from asvgp.sites.readings import NodeReading, Reading, RowReading
+from asvgp.sites.train import family_of, fit_sites
+from asvgp.statistics import Statistics
+from asvgp.structures.fit_data import FitData
+from asvgp.structures.line import Line
+from asvgp.structures.series import Series
+from asvgp.training.fit import Fit
+from asvgp.training.optimise import LBFGS
+from asvgp.training.problem import Problem, State, Watch
+
+
+def fit_family(
+    settings: Settings,
+    data: FitData,
+    observed: Blocks | None,
+    warm: State | None,
+    watch: Watch | None,
+) -> Fit[Any]:
+    """Fit a model with a likelihood that is not Gaussian.
+
+    The rows are ``observed`` again at every step, unless sums are enough.
+    """
+    family, structure, stats = data.family, data.structure, data.stats
+    assert family is not None
+    if observed is not None:
+        family = _started(family, observed)
+        reading: Reading = RowReading(structure, observed, stats.count)
+    else:
+        stats = _workable(structure, stats)
+        reading = NodeReading(structure, stats)
+    if warm is not None:
+        family = family_of(warm)
+    problem = Problem(
+        data.layout.kernel,
+        cast(Likelihood, family),
+        structure.degrees(settings, stats),
+        "elbo",
+        settings.optimizer or LBFGS(),
+        watch,
+    )
+    return fit_sites(structure, settings, problem, stats, reading, warm)
+
+
+def _started(family, observed: Blocks):
+    """Return the family with parameters that the first rows suggest."""
+    for rows in observed():
+        if len(rows.y):
+            return family.begin(rows.y, rows.extra, rows.weight, rows.offset)
+    return family
+
+
+def _workable(structure: Any, stats: Statistics) -> Statistics:
+    """Return the statistics on cells that are not more than training can use.
+
+    Nodes on a cell are as many as a quadrature needs, so that more cells than that cost time only.
+    """
+    if not isinstance(structure, Line) or isinstance(structure, Series):
+        return stats
+    while stats.grid.cells > SITES.most_cells and stats.grid.cells % 2 == 0:
+        stats = stats.coarsen()
+    return stats

@@ -1,0 +1,1 @@
+"""Likelihoods that are not Gaussian: sites in place of observations, and their training."""

@@ -1,0 +1,203 @@
+"""Training with a likelihood that is not Gaussian.
+
+First a Gaussian model of working responses is fitted by the structure's own schedule, which finds
+cells and starting values. Then the bound, with the sites settled at every state, is climbed in the
+hyperparameters of the kernel and of the likelihood together. On the sites that it ends with, cells
+are chosen anew, and where those do better the climb goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from math import nan
+from typing import Any, cast
+
+import numpy as np
+
+from asvgp.data.settings import Settings
+from asvgp.kernels import Kernel
+from asvgp.likelihoods import Likelihood
+from asvgp.likelihoods.family import Family
+from asvgp.model.bound import Bound
+from asvgp.policies import SITES
+from asvgp.runtime.interrupts import plain_interrupts
+from asvgp.sites.readings import Reading
+from asvgp.sites.settle import UNIT, Settled, settle
+from asvgp.statistics import Statistics
+from asvgp.structures.structure import Structure
+from asvgp.training.climb import keeping
+from asvgp.training.fit import Fit
+from asvgp.training.objective import Limits, Objective
+from asvgp.training.optimise import Report, maximise
+from asvgp.training.problem import Problem, State
+
+
+def family_of(state: State) -> Family:
+    """Return the likelihood of a state, which is not Gaussian here."""
+    return cast(Family, state.likelihood)
+
+
+def state_of(kernel: Kernel, family: Family) -> State:
+    """Return a state; training asks no more of a likelihood than a family has."""
+    return State(kernel, cast(Likelihood, family))
+
+
+class SiteObjective(Objective):
+    """The bound with settled sites, as a function of all log-hyperparameters.
+
+    The sites of the last state are those that the next one begins with.
+    """
+
+    def __init__(self, problem: Problem, begun: Settled, reading: Reading, limits: Limits):
+        super().__init__(problem, [begun.posterior.engine], limits)
+        self.reading, self.before = reading, begun.posterior
+        self.last, self.steps = begun, 0
+        self.settled: Settled | None = None  # of the best state
+
+    def _computed(self, state: State, derivatives: bool) -> Bound:
+        nothing = np.empty(0)
+        with plain_interrupts():
+            try:
+                now = settle(
+                    self.reading,
+                    family_of(state),
+                    self.before,
+                    state.kernel,
+                    self.last.sites,
+                    SITES.settled_in_training,
+                )
+                if not np.isfinite(now.bound):
+                    raise np.linalg.LinAlgError("The bound of a state is not finite.")
+                gradient = now.gradient()
+            except np.linalg.LinAlgError as error:
+                self.failure = error
+                return self._failed()
+        self.last, self.steps = now, self.steps + now.steps
+        self.trace.append(now.bound)
+        if now.bound > self.best[0]:
+            self.best, self.settled = (now.bound, state), now
+        if self.problem.watch is not None:
+            self.problem.watch(self.before.engine.size, self.evaluations, now.bound)
+        return Bound(now.bound, now.bound, 0.0, gradient, nothing)
+
+    def rounding(self) -> float:
+        """Return how well the objective is known at the best state, in nats."""
+        return SITES.settled_in_training + SITES.rounding * abs(self.best[0])
+
+
+@dataclass
+class SiteReport(Report):
+    """Outcome of training with sites.
+
+    Attributes
+    ----------
+    steps : int
+        Number of times that sites were computed.
+    reads : int
+        Number of times that the rows were read; one where their sums were enough.
+    """
+
+    steps: int = 0
+    reads: int = 1
+
+
+def fit_sites(
+    structure: Structure[Any],
+    settings: Settings,
+    problem: Problem,
+    stats: Statistics,
+    reading: Reading,
+    warm: State | None = None,
+) -> Fit[Any]:
+    """Fit a model with the family that is ``problem.likelihood``.
+
+    ``stats`` are on the grids that cells are chosen from.
+    """
+    begin, family = time.perf_counter(), cast(Family, problem.likelihood)
+    gaussian = replace(problem, likelihood=UNIT, from_user=False, fixed_likelihood=True)
+    first = None if warm is None else State(warm.kernel, UNIT)
+    fitted = structure.fit(settings, gaussian, reading.begin(family, stats), first)
+    report = SiteReport(**vars(fitted.report))
+    state = state_of(fitted.kernel, family)
+    now = _settled_on(fitted, reading, family, 0 if family.log_concave else SITES.robust_steps)
+    report.steps += now.steps
+    if settings.trained and not report.interrupted:
+        for _ in range(SITES.most_turns):
+            with keeping(state, report):
+                state, now = _climbed(problem, state, now, reading, report)
+            if report.interrupted or not settings.automatic:
+                break
+            # On the sites as they are now, other cells may do better.
+            anew = reading.found(family_of(state), now.posterior, stats, robust=True).sites
+            again = structure.fit(settings, gaussian, anew, State(state.kernel, UNIT))
+            other = _settled_on(again, reading, family_of(state))
+            report.steps += other.steps + 1
+            gained = other.bound - now.bound
+            if gained > 0.0:
+                fitted, now, state = again, other, State(again.kernel, state.likelihood)
+            if gained < SITES.settled_turn * reading.count:
+                break
+    now = settle(reading, family_of(state), now.posterior, state.kernel, now.sites, SITES.settled)
+    report.steps += now.steps
+    report.objective = now.bound
+    if not now.converged:
+        report.notes.append(
+            f"the sites of the likelihood did not settle in {now.steps} steps: the bound is valid, "
+            "but could be higher"
+        )
+    last = replace(fitted.levels[-1], elbo=now.bound, upper_bound=nan)
+    return Fit(
+        *state,
+        now.posterior,
+        now.bound,
+        lambda: nan,  # no upper bound is known
+        now.bound,
+        report,
+        [last],
+        {"training": time.perf_counter() - begin, "posterior": 0.0},
+    )
+
+
+def _settled_on(
+    fitted: Fit[Any], reading: Reading, family: Family, robust_steps: int = 0
+) -> Settled:
+    """Return settled sites on the cells of a Gaussian fit, whose sites are the first ones."""
+    posterior = fitted.posterior
+    sites, tolerance = posterior.engine.statistics, SITES.settled_in_training
+    return settle(reading, family, posterior, fitted.kernel, sites, tolerance, robust_steps)
+
+
+def _climbed(
+    problem: Problem, state: State, now: Settled, reading: Reading, report: SiteReport
+) -> tuple[State, Settled]:
+    """Climb from a state on the cells of its posterior."""
+    limits = _limits(problem, state)
+    if not limits:
+        return state, now
+    objective = SiteObjective(problem, now, reading, limits)
+    climbed = maximise(objective, state, problem.settings)
+    report.evaluations += climbed.evaluations
+    report.seconds += climbed.seconds
+    report.steps += objective.steps
+    report.converged, report.message = climbed.converged, climbed.message
+    report.at_bounds, report.trace = climbed.at_bounds, climbed.trace
+    if climbed.interrupted:
+        report.interrupt()
+    if objective.settled is None or objective.best[1] is None:
+        return state, now
+    return objective.best[1], objective.settled
+
+
+def _limits(problem: Problem, state: State) -> Limits:
+    """Return limits of the free hyperparameters: the user's, or a wide range around a state."""
+    kernel = state.kernel
+    values = dict(zip(kernel.parameters, kernel.values, strict=True))
+    far = SITES.farthest
+    pairs = [
+        kernel.bounds.get(name, (values[name] / far, values[name] * far))
+        for name in kernel.parameters
+        if name not in kernel.fixed
+    ]
+    pairs += family_of(state).limits()
+    return [(np.log(low), np.log(high)) for low, high in pairs]
