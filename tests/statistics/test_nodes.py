@@ -194,6 +194,175 @@ def test_circles_and_longitudes(rng):
         assert have == pytest.approx(exact, abs=1e-5)
 
 
+def test_gauss_rules_against_lanczos(rng):
+    """Of high degrees the rule is Gauss's, which the points themselves give by Lanczos's steps."""
+    x = rng.beta(2, 2, 500)
+    vectors, diagonal, beside = [np.full(500, 500**-0.5)], [], []
+    for _ in range(7):
+        new = x * vectors[-1]
+        diagonal.append(new @ vectors[-1])
+        for _ in range(2):
+            new -= np.array(vectors).T @ (np.array(vectors) @ new)
+        beside.append(np.linalg.norm(new))
+        vectors.append(new / beside[-1])
+    matrix = np.diag(diagonal) + np.diag(beside[:-1], 1) + np.diag(beside[:-1], -1)
+    places, components = np.linalg.eigh(matrix)
+    nodes = checked(statistics(x, Grid(0.0, 1.0, 1), 8))
+    np.testing.assert_allclose(nodes.inputs[0], places, atol=1e-6)
+    np.testing.assert_allclose(nodes.masses, 500 * components[0] ** 2, rtol=1e-4)
+
+
+def lattice(cells, per, rng=None):
+    """Return the pixels of a lattice, ``per`` along a cell and input, all or about half of them."""
+    a = (np.arange(cells * per) + 0.5) / (cells * per)
+    points = np.stack(np.meshgrid(a, a, indexing="ij"), -1).reshape(-1, 2)
+    return points if rng is None else points[rng.uniform(size=len(points)) < 0.5]
+
+
+@pytest.mark.parametrize("degrees", [(1, 1), (2, 2), (3, 3), (2, 1), (1, 3), (5, 5), (0, 2)])
+def test_moments_of_two_inputs_are_reproduced(rng, degrees):
+    grids = Grid(0.0, 1.0, 5), Grid(-2.0, 3.0, 6)
+    x = rng.uniform(0, 1, (30 * 300, 2))
+    x[:, 1] = 5 * x[:, 1] ** (0.8 + 0.4 * x[:, 0]) - 2
+    stats = statistics(x, grids, degrees, rng.gamma(2.0, 1.0, len(x)))
+    nodes = checked(stats)
+    assert matched(stats, nodes) < 1e-12
+    most = [min(k, 3) + 1 for k in degrees]
+    assert np.all(np.bincount(nodes.cells) <= np.prod(most))
+
+
+@pytest.mark.parametrize("degrees", [(1, 1, 1), (2, 2, 2), (3, 2, 1)])
+def test_moments_of_three_inputs_are_reproduced(rng, degrees):
+    grid = Grid(0.0, 1.0, 3)
+    stats = statistics(rng.beta(2, 1, (27 * 200, 3)), [grid] * 3, degrees)
+    assert matched(stats, checked(stats)) < 1e-4
+    stats = statistics(rng.uniform(0, 1, (27 * 200, 3)), [grid] * 3, degrees)
+    assert matched(stats, checked(stats)) < 1e-12
+
+
+def test_products_of_measures_are_exact_for_all_powers(rng):
+    grid = Grid(0.0, 1.0, 4)
+    stats = statistics(lattice(4, 6), (grid, grid), (3, 3))
+    nodes = checked(stats)
+    assert matched(stats, nodes, all_powers=True) < 1e-12
+    bent = statistics(rng.uniform(0, 1, (1000, 2)), (grid, grid), (3, 3))
+    assert matched(bent, nodes_of(bent), all_powers=True) > 1e-6
+
+
+def means(stats, nodes):
+    """Return the first moments of every cell by the nodes, and as they are, over the mass."""
+    inputs = len(stats.grids)
+    flat = stats.moments.reshape(stats.cell_weights.size, *stats.moments.shape[inputs:])
+    full = np.flatnonzero(stats.cell_weights)
+    for d, s in enumerate(local_coordinates(stats.grids, nodes)):
+        power = [int(e == d) for e in range(inputs)]
+        mass = stats.cell_weights.ravel()[full]
+        have = np.bincount(nodes.cells, nodes.masses * s, len(flat))[full] / mass
+        yield have, flat[(full, *power)] / mass
+
+
+@pytest.mark.parametrize("degrees", [(2, 2), (3, 3), (1, 1), (1, 1, 1), (2, 2, 2)])
+@pytest.mark.parametrize("per_cell", [1, 3, 6, 12])
+def test_sparse_cells_have_exact_means_and_nearly_exact_moments(rng, degrees, per_cell):
+    grids = [Grid(0.0, 1.0, 4)] * len(degrees)
+    x = rng.uniform(0, 1, (per_cell * 4 ** len(degrees), len(degrees)))
+    stats = statistics(x, grids, degrees)
+    nodes = checked(stats)
+    assert matched(stats, nodes) < 1e-3
+    for have, wanted in means(stats, nodes):
+        np.testing.assert_allclose(have, wanted, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["half of a lattice", "a line", "clumps", "weights", "knots"])
+@pytest.mark.parametrize("degree", [2, 3])
+def test_measures_at_the_edge_of_what_is_possible(rng, kind, degree):
+    grid = Grid(0.0, 1.0, 6)
+    t, weights = rng.uniform(0, 1, 3000), None
+    if kind == "half of a lattice":
+        x = lattice(6, 5, rng)
+    elif kind == "a line":
+        x = np.stack([t, np.abs(np.sin(4 * t))], -1)
+    elif kind == "clumps":
+        x = rng.choice(rng.uniform(0, 0.99, (40, 2)), 3000) + 1e-3 * rng.uniform(0, 1, (3000, 2))
+    elif kind == "weights":
+        x, weights = rng.uniform(0, 1, (1000, 2)), 10.0 ** rng.uniform(-6, 6, 1000)
+    else:
+        x = rng.integers(0, 13, (400, 2)) / 12
+    stats = statistics(x, (grid, grid), (degree, degree), weights)
+    nodes = checked(stats)
+    assert matched(stats, nodes) < 1e-3
+    for have, wanted in means(stats, nodes):
+        np.testing.assert_allclose(have, wanted, atol=1e-13)
+
+
+@pytest.mark.parametrize("degrees", [(2, 2), (3, 3), (2, 2, 2)])
+def test_few_atoms_of_several_inputs_are_the_nodes(rng, degrees):
+    inputs = len(degrees)
+    grids = [Grid(0.0, 3.0, 3)] * inputs
+    for number in range(1, 1 + min(6, np.prod(degrees))):
+        angle = 2 * np.pi * np.arange(number)[:, None] / number + np.arange(inputs)
+        x = 1.5 + 0.4 * np.cos(angle) + rng.uniform(-0.05, 0.05, (number, inputs))
+        times = rng.integers(1, 9, number)
+        nodes = checked(statistics(np.repeat(x, times, axis=0), grids, degrees))
+        assert len(nodes.masses) == number
+        order = np.argsort(nodes.inputs[0])
+        found = np.stack(nodes.inputs, -1)[order]
+        np.testing.assert_allclose(found, x[np.argsort(x[:, 0])], atol=1e-6)
+        np.testing.assert_allclose(nodes.masses[order], times[np.argsort(x[:, 0])], rtol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 500])
+def test_equal_points_of_two_inputs_give_one_node(rows):
+    grids = Grid(0.0, 1.0, 5), Grid(0.0, 1.0, 4)
+    nodes = checked(statistics(np.tile([0.33, 0.7], (rows, 1)), grids, (2, 3)))
+    assert len(nodes.masses) == 1
+    np.testing.assert_allclose(np.ravel(nodes.inputs), [0.33, 0.7], atol=1e-13)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("function", [np.exp, lambda f: np.logaddexp(0, f)])
+def test_the_error_falls_with_the_cells_of_two_inputs(degree, function):
+    def f(x, y):
+        return function(2 * np.sin(5 * x) * np.cos(4 * y) + x * y)
+
+    x = lattice(16, 20)  # many points in every cell: what few are like by chance does not fall
+    weights = 1.0 + 0.9 * np.sin(7 * x[:, 0] * x[:, 1] + 3 * x[:, 0])
+    errors = []
+    for cells in (4, 8, 16):
+        grid = Grid(0.0, 1.0, cells)
+        nodes = nodes_of(statistics(x, (grid, grid), (degree, degree), weights))
+        have = np.bincount(nodes.cells, nodes.masses * f(*nodes.inputs), cells**2)
+        cell = np.ravel_multi_index([grid.locate(column)[0] for column in x.T], (cells, cells))
+        errors.append(np.abs(have - np.bincount(cell, weights * f(*x.T), cells**2)).sum())
+    assert np.log2(errors[0] / errors[2]) / 2 > 2 * degree + 1 - 0.3
+    assert errors[2] < len(x) * 0.5 ** (6 * degree + 3)
+
+
+@pytest.mark.parametrize("rows", [2000, 50_000])
+def test_sums_over_scattered_rows_of_two_inputs(rng, rows):
+    x = rng.beta(2, 1, (rows, 2))
+    x[:, 1] = 0.5 * x[:, 1] + 0.5 * x[:, 0]  # some cells have few
+
+    def f(x, y):
+        return np.logaddexp(0, 2 * np.sin(5 * x) * np.cos(4 * y) + x * y)
+
+    for degree, error in ((1, 1e-4), (2, 1e-6), (3, 1e-7)):
+        nodes = nodes_of(statistics(x, [Grid(0.0, 1.0, 16)] * 2, (degree, degree)))
+        assert nodes.masses @ f(*nodes.inputs) == pytest.approx(np.sum(f(*x.T)), abs=error * rows)
+
+
+def test_coarsened_and_empty_statistics_of_two_inputs(rng):
+    grids = Grid(0.0, 1.0, 12), Grid(0.0, 1.0, 12, cyclic=True)
+    assert len(nodes_of(Statistics.empty(grids, (2, 2))).masses) == 0
+    x = rng.uniform(0, 0.5, (4000, 2))
+    stats = statistics(x, grids, (2, 2))
+    for factors in ((2, 2), (3, 4)):
+        coarse = stats.coarsen(factors)
+        nodes = checked(coarse)
+        assert matched(coarse, nodes) < 1e-11
+    assert set(checked(stats).cells) == set(np.flatnonzero(stats.cell_weights))
+
+
 def test_averages_and_negative_weights_are_refused():
     x, grid = np.arange(0.0, 5.0, 0.5), Grid(0.0, 5.0, 5)
     averages = Statistics.from_data(x, 0 * x, grid, 2, width=np.full(len(x), 0.25))

@@ -23,7 +23,7 @@ MOST_NODES = 7
 # absolute terms add up to 4**j at most: this, times the rounding of moments, is what it is when it
 # is zero. Moments of n equal points are wrong by up to 2e-17 n of the mass: all terms are rounded
 # in the same direction. Measured: n from 1e3 to 1e7, points anywhere in the cell.
-_ROUNDING, _ROUNDING_PER_ROW = 3e-15, 4e-17
+ROUNDING, ROUNDING_PER_ROW = 3e-15, 4e-17
 _STEPS = 60  # of the eigenvalue iteration, for each node: two or three are usual
 _SMALL = 2.3e-16
 
@@ -155,6 +155,27 @@ def _eigenvalues(n, d, e, z):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
+def rule_of(moments, legendre, b, rounding, d, z, room):
+    """Write the nodes ``d`` and the roots ``z`` of the shares of the mass; returns their number.
+
+    ``rounding`` is what moments may be wrong by, as a share of the mass. ``room`` has 6 rows.
+    """
+    diagonal, squares, e = room[0], room[1], room[2]
+    count = _recursion(moments, legendre, b, rounding, diagonal, squares, room[3:])
+    for n in range(count, 0, -1):
+        for i in range(n):
+            d[i], e[i] = diagonal[i], np.sqrt(squares[i + 1]) if i + 1 < n else 0.0
+        good = _eigenvalues(n, d, e, z)
+        for i in range(n):  # a node outside must be so by rounding alone
+            outside = max(-d[i], d[i] - 1.0)
+            good = good and not outside * z[i] * z[i] > rounding
+            d[i] = min(max(d[i], 0.0), 1.0)
+        if good or n == 1:
+            return n
+    return 0
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def gauss_rules(moments, legendre, b, rows, begin, end, nodes, masses):
     """Write the nodes and masses of cells from ``begin`` to ``end``; masses beyond are zero.
 
@@ -162,27 +183,14 @@ def gauss_rules(moments, legendre, b, rows, begin, end, nodes, masses):
     ``rows`` (cells,) about how many terms were added up, by which they may be wrong. Cells of no
     mass get no nodes.
     """
-    most = nodes.shape[1]
-    size = legendre.shape[0]
-    diagonal, squares = np.empty(most), np.empty(most)
-    d, e, z, work = np.empty(most), np.empty(most), np.empty(most), np.empty((3, size + 1))
+    most, size = nodes.shape[1], legendre.shape[0]
+    z, room = np.empty(most), np.empty((6, size + 1))
     for c in range(begin, end):
         for i in range(most):
             masses[c, i] = 0.0
-        mass = moments[c, 0]
-        if not mass > 0.0:
+        if not moments[c, 0] > 0.0:
             continue
-        rounding = _ROUNDING + _ROUNDING_PER_ROW * rows[c]
-        count = _recursion(moments[c, :size], legendre, b, rounding, diagonal, squares, work)
-        for n in range(count, 0, -1):
-            for i in range(n):
-                d[i], e[i] = diagonal[i], np.sqrt(squares[i + 1]) if i + 1 < n else 0.0
-            good = _eigenvalues(n, d, e, z)
-            for i in range(n):  # a node outside must be so by rounding alone
-                outside = max(-d[i], d[i] - 1.0)
-                good = good and not outside * z[i] * z[i] > rounding
-            if good or n == 1:
-                for i in range(n):
-                    nodes[c, i] = min(max(d[i], 0.0), 1.0)
-                    masses[c, i] = mass * z[i] * z[i]
-                break
+        rounding = ROUNDING + ROUNDING_PER_ROW * rows[c]
+        count = rule_of(moments[c, :size], legendre, b, rounding, nodes[c], z, room)
+        for i in range(count):
+            masses[c, i] = moments[c, 0] * z[i] * z[i]
