@@ -22,14 +22,13 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.likelihoods.family import Family
+from asvgp.policies import SITES, START
 from asvgp.runtime.parallel import each_share
 from asvgp.statistics import Statistics
 from asvgp.statistics.accumulator import Accumulator
 from asvgp.statistics.nodes import lebesgue_nodes, nodes_of
-from asvgp.structures.observed import Observed, working_response
+from asvgp.structures.observed import Observed, positive_sites
 from asvgp.structures.structure import Points, Structure
-
-_LEAST_WEIGHT = 1e-10  # of sites that structures are fitted to, relative to the mean weight
 
 
 class Found(NamedTuple):
@@ -75,7 +74,7 @@ class RowReading:
     ) -> Found:
         """Return what the data say; see `Reading`."""
         value, slopes = 0.0, np.zeros(len(family.parameters))
-        sums, squares = _accumulator(like), 0.0
+        sums, level = _accumulator(like), 0.0
         for rows in self.blocks():
             mean, variance = self.structure.predict(posterior, rows.points)
             m, v = mean[0], variance
@@ -87,28 +86,73 @@ class RowReading:
             if len(slopes):
                 parts = family.slopes(rows.y, rows.extra, seen, v)
                 slopes = slopes + np.array([_dot(part, rows.weight) for part in parts])
-            squares += _add_sites(sums, rows, m, g, w)
-        return Found(value, slopes, _site_statistics(sums.statistics(), squares, self.count))
+            level += _add_sites(sums, rows, m, g, w)
+        return Found(value, slopes, _site_statistics(sums.statistics(), level, self.count))
 
     def begin(self, family: Family, like: Statistics) -> Statistics:
-        """Return the sites of a generalised linear model at its customary start."""
-        sums, squares = _accumulator(like), 0.0
+        """Return the sites at the means of y in large boxes of the inputs."""
+        boxes = Boxes.of(like, self.count)
+        sums, levels = _accumulator(like), boxes.levels(family, self.blocks())
+        level = 0.0
         for rows in self.blocks():
-            z, w = working_response(family, rows)
-            squares += _add_sites(sums, rows, np.zeros(len(z)), w * z, w, weighted=True)
-        return _site_statistics(sums.statistics(), squares, self.count)
+            f = levels[boxes.of_points(rows.points)]
+            level += _add_sites(sums, rows, f, *positive_sites(family, rows, f))
+        return _site_statistics(sums.statistics(), level, self.count)
 
 
-def _add_sites(
-    sums: Accumulator, rows: Observed, m: Array, g: Array, w: Array, weighted: bool = False
-) -> float:
-    """Add the sites of rows to sums, and return their weighted sum of squares."""
-    targets = g + w * m
-    if rows.weight is not None and not weighted:
-        targets, w = targets * rows.weight, w * rows.weight
-    rows.points.add_to(sums, targets, w)
-    heavy = w > _LEAST_WEIGHT * max(float(np.mean(np.abs(w))), 1e-300)
-    return float(np.sum(targets[heavy] ** 2 / w[heavy]))
+@dataclass(frozen=True)
+class Boxes:
+    """Equal boxes of the inputs, so large that each holds rows enough for a mean of y."""
+
+    grids: tuple[Any, ...]
+    along: int  # number of boxes along every input
+
+    @classmethod
+    def of(cls, like: Statistics, count: int) -> Boxes:
+        """Return boxes of the grids of statistics."""
+        share = (count / SITES.rows_of_box) ** (1.0 / max(len(like.grids), 1))
+        return cls(like.grids, int(np.clip(share, 1, SITES.most_boxes)))
+
+    @property
+    def count(self) -> int:
+        """Number of boxes."""
+        return self.along ** len(self.grids)
+
+    def of_points(self, points: Points) -> Array:
+        """Return the number of the box of every point."""
+        number = np.zeros(points.count, dtype=np.intp)
+        for x, grid in zip(points.main, self.grids, strict=True):
+            share = (x - grid.lower) / (grid.upper - grid.lower)
+            step = np.floor(self.along * (share % 1.0 if grid.cyclic else share)).astype(np.intp)
+            number = self.along * number + np.clip(step, 0, self.along - 1)
+        return number
+
+    def levels(self, family: Family, blocks: Iterable[Observed]) -> Array:
+        """Return f in every box, by the means of what is there."""
+        sums = np.zeros((4, self.count))  # of weights, y, extra and offset
+        parts = [False, False]
+        for rows in blocks:
+            number, weight = self.of_points(rows.points), rows.weight
+            sums[0] += np.bincount(number, weight, self.count)
+            for i, column in enumerate((rows.y, rows.extra, rows.offset), 1):
+                if column is not None:
+                    column = column if weight is None else column * weight
+                    sums[i] += np.bincount(number, column, self.count)
+            parts = [rows.extra is not None, rows.offset is not None]
+        there = sums[0] > 0.0
+        means = sums[1:, there] / sums[0, there]
+        extra, offset = (means[i] if part else None for i, part in enumerate(parts, 1))
+        levels = np.zeros(self.count)
+        levels[there] = family.start(means[0], extra, None, offset)
+        return levels
+
+
+def _add_sites(sums: Accumulator, rows: Observed, m: Array, g: Array, w: Array) -> float:
+    """Add the sites of rows to sums, and return the sum of ``w m**2``."""
+    if rows.weight is not None:
+        g, w = g * rows.weight, w * rows.weight
+    rows.points.add_to(sums, g + w * m, w)
+    return float(w @ m**2)
 
 
 class NodeReading:
@@ -179,8 +223,14 @@ class NodeReading:
         return Found(value + constant, value * family.factor_slopes() + slopes, sites)
 
     def begin(self, family: Family, like: Statistics) -> Statistics:
-        """Return the sites at the means of the cells, shrunk towards the overall mean."""
-        f = family.start_from_sums(self.shares * self.masses, self.masses)
+        """Return the sites at the means of y in large boxes of the inputs."""
+        boxes = Boxes.of(like, self.count)
+        number = boxes.of_points(self.points)
+        linear = np.bincount(number, self.shares * self.masses, boxes.count)
+        mass = np.bincount(number, self.masses, boxes.count)
+        there, levels = mass > 0.0, np.zeros(boxes.count)
+        levels[there] = family.start_from_sums(linear[there], mass[there])
+        f = levels[number]
         _, slope, bend = family.curve(f, np.zeros(len(f)))
         return self._sites(family, like, f, slope, bend)
 
@@ -196,19 +246,29 @@ class NodeReading:
             targets=sites.targets + family.factor * exact.targets,
             column_targets=sites.column_targets + family.factor * exact.column_targets,
         ).recentred(like.centre, like.column_centre)
-        z = f + (self.shares - slope) / np.maximum(bend, 1e-300)
-        # of the scatter of y inside cells, which sums do not know, as much as the noise has
-        squares = float(masses @ (bend * z**2)) + self.count
-        return _site_statistics(sites, squares, self.count)
+        return _site_statistics(sites, float(masses @ (bend * f**2)), self.count)
 
 
 def _accumulator(like: Statistics) -> Accumulator:
     return Accumulator(replace(like.emptied(), centre=np.zeros(1)), premultiplied=True)
 
 
-def _site_statistics(sites: Statistics, squares: float, count: int) -> Statistics:
-    """Return statistics of Gaussian observations of which all but a constant is known."""
-    return replace(sites, squares=np.array([squares]), count=count, missing=0, log_weights=0.0)
+def _site_statistics(sites: Statistics, level: float, count: int) -> Statistics:
+    """Return statistics of Gaussian observations with noise of variance one.
+
+    Their sum of squares is what is expected of such noise, beside what the means of cells tell or,
+    where most cells hold one row, beside the ``level``, the sum of ``w m**2``. That of the sites
+    themselves would be dominated by few rows of little weight.
+    """
+    weight = sites.cell_weights
+    sums = sites.targets[(0, ..., *[0] * len(sites.grids))]
+    occupied = weight > 0.0
+    freedom = count - int(np.count_nonzero(occupied))
+    squares = level + count
+    if freedom >= START.shared_cells * count and len(sites.grids):
+        squares = float(np.sum(sums[occupied] ** 2 / weight[occupied])) + freedom
+    squares = np.array([squares])
+    return replace(sites, squares=squares, count=count, missing=0, log_weights=0.0)
 
 
 def _expected(

@@ -66,6 +66,12 @@ def look(
     return Settled(posterior, sites, found, bound if np.isfinite(bound) else -np.inf)
 
 
+def rounding(now: Settled) -> float:
+    """Return how well a bound is known, in nats."""
+    size = SITES.rounding_by_size * now.posterior.engine.size
+    return size + (SITES.rounding * abs(now.bound) if np.isfinite(now.bound) else 0.0)
+
+
 def settle(
     reading: Reading,
     family: Family,
@@ -89,7 +95,7 @@ def settle(
         trial, sites = None, blended(now.sites, now.found.sites, share)
         with suppress(np.linalg.LinAlgError):  # overshot: no Gaussian has such sites
             trial = look(reading, family, before, kernel, sites)
-        slack = SITES.rounding * abs(now.bound) if np.isfinite(now.bound) else 0.0
+        slack = rounding(now)
         if trial is None or not trial.bound >= now.bound - slack:
             share *= 0.5
             if share < SITES.least_share:

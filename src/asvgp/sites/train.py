@@ -16,15 +16,19 @@ from typing import Any, cast
 import numpy as np
 
 from asvgp.data.settings import Settings
-from asvgp.kernels import Kernel
+from asvgp.kernels import Kernel, Sum
 from asvgp.likelihoods import Likelihood
 from asvgp.likelihoods.family import Family
 from asvgp.model.bound import Bound
+from asvgp.model.chain_effects import Design
+from asvgp.model.effects import column_precisions
 from asvgp.policies import SITES
 from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.sites.readings import Reading
-from asvgp.sites.settle import UNIT, Settled, settle
+from asvgp.sites.settle import UNIT, Settled, rounding, settle
 from asvgp.statistics import Statistics
+from asvgp.structures.line import Line
+from asvgp.structures.series import Series
 from asvgp.structures.structure import Structure
 from asvgp.training.climb import keeping
 from asvgp.training.fit import Fit
@@ -83,7 +87,7 @@ class SiteObjective(Objective):
 
     def rounding(self) -> float:
         """Return how well the objective is known at the best state, in nats."""
-        return SITES.settled_in_training + SITES.rounding * abs(self.best[0])
+        return SITES.settled_in_training + (0.0 if self.settled is None else rounding(self.settled))
 
 
 @dataclass
@@ -115,12 +119,24 @@ def fit_sites(
     ``stats`` are on the grids that cells are chosen from.
     """
     begin, family = time.perf_counter(), cast(Family, problem.likelihood)
+    sites = reading.begin(family, stats)
+    given = problem.kernel
+    problem = replace(problem, kernel=_with_priors(structure, given, sites))
     gaussian = replace(problem, likelihood=UNIT, from_user=False, fixed_likelihood=True)
-    first = None if warm is None else State(warm.kernel, UNIT)
-    fitted = structure.fit(settings, gaussian, reading.begin(family, stats), first)
+    first = None if warm is None else State(_with_effects(warm.kernel, problem.kernel), UNIT)
+    robust = 0 if family.log_concave else SITES.robust_steps
+    fitted = structure.fit(settings, gaussian, sites, first)
     report = SiteReport(**vars(fitted.report))
+    now = _settled_on(fitted, reading, family, robust)
+    if settings.trained and _lost(fitted.kernel, now.sites):
+        # The first sites may hide what better ones show.
+        sites = reading.found(family, now.posterior, stats, robust=True).sites
+        again = structure.fit(settings, gaussian, sites, None)
+        other = _settled_on(again, reading, family, robust)
+        report.steps += other.steps
+        if other.bound > now.bound:
+            fitted, now = again, other
     state = state_of(fitted.kernel, family)
-    now = _settled_on(fitted, reading, family, 0 if family.log_concave else SITES.robust_steps)
     report.steps += now.steps
     if settings.trained and not report.interrupted:
         for _ in range(SITES.most_turns):
@@ -148,7 +164,8 @@ def fit_sites(
         )
     last = replace(fitted.levels[-1], elbo=now.bound, upper_bound=nan)
     return Fit(
-        *state,
+        _with_effects(state.kernel, given),
+        state.likelihood,
         now.posterior,
         now.bound,
         lambda: nan,  # no upper bound is known
@@ -157,6 +174,33 @@ def fit_sites(
         [last],
         {"training": time.perf_counter() - begin, "posterior": 0.0},
     )
+
+
+def _with_priors(structure: Structure[Any], kernel: Kernel, sites: Statistics) -> Kernel:
+    """Return the kernel with priors of its effects: wide ones would follow the sites otherwise."""
+    if not isinstance(kernel, Sum) or not kernel.effects:
+        return kernel
+    on_chain = isinstance(structure, Line) and not isinstance(structure, Series)
+    design = Design.of(kernel, sites) if on_chain else None
+    precisions = column_precisions(kernel, sites) if design is None else design.precision
+    pairs = zip(kernel.effects, precisions, strict=True)
+    effects = (
+        replace(effect, variance=1.0 / precision) if effect.variance is None else effect
+        for effect, precision in pairs
+    )
+    return replace(kernel, fixed_effects=tuple(effects))
+
+
+def _with_effects(kernel: Kernel, like: Kernel) -> Kernel:
+    """Return a kernel with the effects of another."""
+    return replace(kernel, fixed_effects=like.effects) if isinstance(kernel, Sum) else kernel
+
+
+def _lost(kernel: Kernel, sites: Statistics) -> bool:
+    """Return True if a component has practically no variance, beside that of the sites."""
+    weight = sites.weight / max(sites.count, 1)
+    least = min(part.variance for part in kernel.components)
+    return 0.5 * least * weight < SITES.lost_component
 
 
 def _settled_on(

@@ -279,6 +279,8 @@ class Statistics:
         degrees = (int(degree),) if isinstance(degree, int | np.integer) else tuple(degree)
         if len(grids) != len(degrees):
             raise ValueError(f"{len(grids)} grids but {len(degrees)} degrees: give one each.")
+        if min(degrees, default=1) < 1:
+            raise ValueError(f"Degrees must be at least one, got {degrees}.")
         columns = sum(grid.splines(degree) for grid, degree in smooths) + linear
         shapes = shapes_of_sums(grids, degrees, columns, outputs)
         sums: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}

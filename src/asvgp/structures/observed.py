@@ -17,6 +17,9 @@ ONE_READ = (
 )
 
 
+_LEAST_WEIGHT = 1e-3  # of sites to begin with, relative to the mean weight
+
+
 class Observed(NamedTuple):
     """Rows with targets, all of them known, and what belongs to them."""
 
@@ -102,17 +105,20 @@ def _listed(names) -> str:
     return " and ".join(sorted(names))
 
 
-def working_response(family: Family, rows: Observed) -> tuple[Array, Array]:
-    """Return pseudo-observations to begin with, and their weights, all positive."""
-    f = family.start(rows.y, rows.extra, rows.weight, rows.offset)
-    seen = f if rows.offset is None else f + rows.offset
-    narrow = np.zeros(len(f))
+def positive_sites(family: Family, rows: Observed, f: Array) -> tuple[Array, Array]:
+    """Return slopes and weights at f, all of them positive, to begin with."""
+    seen, narrow = f if rows.offset is None else f + rows.offset, np.zeros(len(f))
     robust = family.robust_weights(rows.y, rows.extra, seen, narrow)
     g, w = family.expected(rows.y, rows.extra, seen, narrow)[1:] if robust is None else robust
     typical = float(np.mean(np.abs(w))) if len(w) else 1.0
-    w = np.maximum(w, 1e-3 * typical)
-    z = f + g / w
-    return z, w if rows.weight is None else w * rows.weight
+    return g, np.maximum(w, _LEAST_WEIGHT * typical)
+
+
+def working_response(family: Family, rows: Observed) -> tuple[Array, Array]:
+    """Return pseudo-observations at what every row suggests by itself, and their weights."""
+    f = family.start(rows.y, rows.extra, rows.weight, rows.offset)
+    g, w = positive_sites(family, rows, f)
+    return f + g / w, w if rows.weight is None else w * rows.weight
 
 
 def sums_suffice(family: Family, structure: Structure[Any], offset: Array | None) -> bool:
