@@ -245,7 +245,7 @@ class NodeReading:
             sites,
             targets=sites.targets + family.factor * exact.targets,
             column_targets=sites.column_targets + family.factor * exact.column_targets,
-        ).recentred(like.centre, like.column_centre)
+        )
         return _site_statistics(sites, float(masses @ (bend * f**2)), self.count)
 
 
