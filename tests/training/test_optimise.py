@@ -10,8 +10,9 @@ from asvgp.basis import Grid
 from asvgp.likelihoods import Gaussian
 from asvgp.model.exact import ExactEngine
 from asvgp.statistics import Statistics
+from asvgp.training.climb import climb
 from asvgp.training.objective import Objective
-from asvgp.training.optimise import LBFGS, _regular, _updated, maximise
+from asvgp.training.optimise import LBFGS, Report, Summit, _regular, _updated, maximise
 from asvgp.training.problem import Problem, State
 
 KERNEL = Matern32(10.0) + SHO(12.0, 5.0) + Constant()
@@ -28,16 +29,18 @@ def engine() -> ExactEngine:
 
 
 def climbed(engine: ExactEngine, settings: LBFGS, known: bool, quality: float = 1e4):
+    objective = objective_of(engine, settings, known, quality)
+    return objective, maximise(objective, State(KERNEL, Gaussian(1.0)), settings)
+
+
+def objective_of(engine: ExactEngine, settings: LBFGS, known: bool, quality: float = 1e4):
     likelihood = Gaussian(1.0)
     problem = Problem(KERNEL, likelihood, 3, "elbo", settings)
     limits = np.log(
         [(1.0, 1e3), (1e-4, 1e4), (6.0, 24.0), (0.1, quality), (1e-4, 1e4), (1e-4, 9.0)]
     )
     information = engine.information if known else None
-    objective = Objective(
-        problem, [engine], [tuple(pair) for pair in limits], information=information
-    )
-    return objective, maximise(objective, State(KERNEL, likelihood), settings)
+    return Objective(problem, [engine], [tuple(pair) for pair in limits], information=information)
 
 
 def test_the_top_is_the_same_and_reached_sooner(engine):
@@ -88,3 +91,68 @@ def test_an_updated_curvature_is_that_of_the_step_and_stays_positive(along):
 
 def test_a_curvature_that_knows_nothing_of_a_direction_is_made_regular():
     assert np.linalg.eigvalsh(_regular(np.zeros((3, 3)))).tolist() == [1.0, 1.0, 1.0]
+
+
+class Curve:
+    """A function of one number, in place of an objective."""
+
+    def __init__(self, function):
+        self.value_at = function
+
+    def decode(self, theta):
+        return float(theta[0])
+
+
+def above(function, at: float, top: float, information: float) -> bool:
+    theta, step = np.array([at]), 1e-6
+    slope = (function(at + step) - function(at - step)) / (2.0 * step)
+    summit = Summit(np.array([top]), function(top), np.array([[information]]))
+    return summit.is_above(Curve(function), theta, function(at), np.array([slope]))
+
+
+def test_a_summit_is_above_its_own_slopes_alone():
+    """Not above what is higher, what data tell apart, what falls first, or beyond a valley."""
+
+    def hill(t):
+        return -0.5 * t**2
+
+    assert above(hill, -1.0, 0.0, 1.0)
+    assert not above(hill, -1.0, 0.0, 100.0)  # the data tell them apart
+    assert not above(hill, 0.5, 1.0, 1.0)  # higher than the summit
+
+    def two(t):
+        return -((t**2 - 1.0) ** 2) + 0.5 * t
+
+    assert not above(two, -1.3, 1.0, 0.1)  # goes up, to another top first
+    assert not above(two, -0.7, 1.0, 0.1)  # goes down first
+    assert above(two, 0.6, 1.0, 0.1)
+
+
+def test_a_climb_to_the_same_top_is_left_below_it(engine):
+    """Two starts of one hill: the better top is kept, and the second climb is shorter."""
+    settings, other = LBFGS(tolerance=1e-3), Matern32(20.0) + SHO(12.5, 50.0) + Constant()
+    starts = [State(kernel, Gaussian(0.5)) for kernel in (KERNEL, other)]
+    found = {}
+    for agreement in (0.0, 0.1):
+        objective = objective_of(engine, settings, True)
+        state, report = climb(objective, starts, settings, 2, Report(), agreement=agreement)
+        assert state == objective.best[1]
+        assert report.converged
+        found[agreement] = report
+    assert found[0.1].evaluations < found[0.0].evaluations
+    assert found[0.1].objective > found[0.0].objective - 0.1
+
+
+def test_a_higher_top_is_climbed_to_the_end(engine):
+    """A summit that stands lower, or elsewhere, changes nothing."""
+    settings = LBFGS(tolerance=1e-3)
+    objective, plain = climbed(engine, settings, True)
+    summit = Summit.of(objective)
+    assert summit is not None
+    lower = Summit(summit.theta, summit.value - 5.0, summit.information)
+    far = Summit(summit.theta + 2.0, summit.value + 5.0, summit.information)
+    start = State(KERNEL, Gaussian(1.0))
+    for other in (lower, far):
+        report = maximise(objective_of(engine, settings, True), start, settings, other)
+        assert not report.met
+        assert report.objective == pytest.approx(plain.objective, abs=1e-9)

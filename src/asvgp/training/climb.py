@@ -9,7 +9,7 @@ import numpy as np
 
 from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.training.objective import Objective
-from asvgp.training.optimise import LBFGS, Report, maximise
+from asvgp.training.optimise import LBFGS, Report, Summit, maximise
 from asvgp.training.problem import State
 
 
@@ -29,9 +29,9 @@ def climb(
     Starts are ranked by the objective, or by a cheaper one, ``ranking``. After all attempts,
     ``second_look`` is asked once which of those left to climb from. With ``agreement``, starts
     differ in the kernel alone, those with other shares of the variance come first, and no more
-    attempts are made once the two best end within so many nats of each other. The counts of the
-    report continue those of ``before``. Ctrl-C ends the climb with the best state so far, or
-    ``warm``.
+    attempts are made once the two best end within so many nats of each other; one that comes to
+    the slopes of the best end so far is left there. The counts of the report continue those of
+    ``before``. Ctrl-C ends the climb with the best state so far, or ``warm``.
     """
     report, ends, evaluations = Report(), [], objective.evaluations
     report.interrupt()
@@ -44,12 +44,13 @@ def climb(
             ordered.sort(key=lambda state: first[_variances(state)] is not state)
         queue, left = ordered[:attempts], ordered[attempts:]
         while queue:
-            attempt = maximise(objective, queue.pop(0), settings)
+            summit = Summit.of(objective) if agreement and ends else None
+            attempt = maximise(objective, queue.pop(0), settings, summit)
             if attempt.interrupted or report.interrupted or attempt.objective > report.objective:
                 report = attempt
             if attempt.interrupted:
                 break
-            ends = sorted([*ends, attempt.objective])
+            ends = sorted([*ends, ends[-1] if attempt.met else attempt.objective])
             if len(ends) > 1 and ends[-1] - ends[-2] < agreement:
                 queue = []
             if not queue and second_look is not None:

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from asvgp.basis import Array
+from asvgp.policies import SERIES
 
 if TYPE_CHECKING:
     from asvgp.training.objective import Objective
@@ -80,6 +81,8 @@ class Report:
         Notes for the user about the result.
     trace : list of float
         Objective at every evaluation at the final resolution.
+    met : bool
+        True if the climb ended early below the end of an earlier one.
     """
 
     converged: bool = True
@@ -91,6 +94,7 @@ class Report:
     at_bounds: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     trace: list[float] = field(default_factory=list)
+    met: bool = False
 
     def interrupt(self) -> None:
         """Record that Ctrl-C ended training."""
@@ -104,10 +108,44 @@ class Report:
         return "; ".join([text, *self.notes])
 
 
-def maximise(objective: Objective, start: State, settings: LBFGS) -> Report:
+@dataclass(frozen=True, eq=False)
+class Summit:
+    """Where a climb ended, for later ones that come to the same slopes."""
+
+    theta: Array
+    value: float
+    information: Array  # about minus the second derivatives of the objective there
+
+    @classmethod
+    def of(cls, objective: Objective) -> Summit | None:
+        """Return the best state of an objective; None where its curvature is not known."""
+        value, state = objective.best
+        if state is None:
+            return None
+        theta = objective.encode(state)
+        information = objective.curvature(theta)
+        return None if information is None else cls(theta, value, information)
+
+    def is_above(self, objective: Objective, theta: Array, value: float, gradient: Array) -> bool:
+        """Return True if a climb from a point would end here.
+
+        The data hardly tell the two apart, and the straight way up to here has no valley.
+        """
+        way = self.theta - theta
+        apart = 0.5 * float(way @ self.information @ way)
+        if not (value < self.value and apart < SERIES.same_slopes and float(gradient @ way) > 0.0):
+            return False
+        middle = objective.value_at(objective.decode(theta + 0.5 * way))
+        return middle >= 0.5 * (value + self.value)
+
+
+def maximise(
+    objective: Objective, start: State, settings: LBFGS, summit: Summit | None = None
+) -> Report:
     """Climb from a state; ``objective.best`` holds the best one, whatever happens.
 
-    Where the start has no value, because P cannot be factored, that is an error.
+    With the ``summit`` of an earlier climb, this one may end where it is certain to end there,
+    too. Where the start has no value, because P cannot be factored, that is an error.
     """
     begin = time.perf_counter()
     theta = objective.encode(start)
@@ -121,7 +159,7 @@ def maximise(objective: Objective, start: State, settings: LBFGS) -> Report:
         if curvature is None:
             _limited(objective, theta, settings, report)
         else:
-            _whole(objective, theta, curvature, settings, report)
+            _whole(objective, theta, curvature, settings, report, summit)
     except KeyboardInterrupt:
         report.interrupt()
     reached = max([value, *objective.trace[before:]])
@@ -176,7 +214,12 @@ def _limited(objective: Objective, theta: Array, settings: LBFGS, report: Report
 
 
 def _whole(
-    objective: Objective, theta: Array, curvature: Array, settings: LBFGS, report: Report
+    objective: Objective,
+    theta: Array,
+    curvature: Array,
+    settings: LBFGS,
+    report: Report,
+    summit: Summit | None,
 ) -> None:
     """Climb by BFGS, with the curvature that the data suggest to begin with."""
     low, high = np.array(objective.limits).T
@@ -201,6 +244,9 @@ def _whole(
         curvature, fresh = _updated(curvature, moved - theta, gradient - slope), False
         gain, theta, value, gradient = reached - value, moved, reached, slope
         if gain < settings.tolerance:
+            break
+        if summit is not None and summit.is_above(objective, theta, value, gradient):
+            report.met = True
             break
     else:
         report.converged = False

@@ -407,8 +407,7 @@ def _beyond(given: Component | Product, first: Component | Product, stretch: Sta
 
 def _has_twins(kernel: Kernel) -> bool:
     """Return True if two components are equal: their gradients are, too, and they stay twins."""
-    parts = [repr(part) for part in kernel.components]
-    return len(set(parts)) < len(parts)
+    return len(set(kernel.components)) < len(kernel.components)
 
 
 def _long_lived(state: State) -> State:
