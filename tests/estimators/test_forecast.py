@@ -438,3 +438,13 @@ def test_seasons_that_read_alike_and_hidden_components_are_not_lost(dim):
     table = gp.forecast(5, components=True)
     assert list(table)[6:] == ["matern32", "season of 12"]
     assert_allclose(table.iloc[:, 6:].sum(axis=1), table["mean"], rtol=1e-9)
+
+
+def test_all_seasons_are_named_where_one_has_several_parts():
+    t = np.arange(120.0)
+    y = np.sin(2 * np.pi * t / 12) + np.sin(2 * np.pi * t / 30)
+    kernel = Periodic(12.0) + Periodic(30.0) + Periodic(12.0) * Matern32(60.0)
+    gp = GPRegressor(kernel, optimizer=None, noise_variance=0.01).fit(t, y)
+    table = gp.forecast(5, components=True)
+    assert list(table)[6:] == ["season of 12", "season of 30"]
+    assert_allclose(table.iloc[:, 6:].sum(axis=1), table["mean"], rtol=1e-9)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from scipy.interpolate import BSpline
 
-from asvgp import SHO, GPRegressor, Matern12, Matern32, Matern52
+from asvgp import SHO, GPRegressor, Matern12, Matern32, Matern52, Periodic
 from asvgp.kernels import Sum
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.statistics import Statistics
@@ -188,6 +188,29 @@ def test_everything_linear():
         gp.predict(new, derivative=1, include_noise=True)
     with pytest.raises(ValueError, match="At most one"):
         gp.integrate(0, 1, return_std=True, return_cov=True)
+
+
+def test_a_summary_puts_parts_of_a_season_together():
+    """Under its name, with their own numbers; degrees of freedom are added."""
+    t = np.arange(96.0)
+    y = np.sin(2 * np.pi * t / 12) + np.sin(2 * np.pi * t / 30) + 0.02 * t
+    kernel = Periodic(12.0) + Periodic(30.0) + Matern32(9.0) + Periodic(12.0) * Matern32(60.0)
+    found = GPRegressor(kernel, optimizer=None, noise_variance=0.01).fit(t, y).summary()
+    assert found.seasons == ("season of 12", "season of 30", "", "season of 12")
+    groups = found.by_season()
+    assert [season for season, _ in groups] == ["season of 12", "season of 30", "", ""]
+    listed = [id(row) for _, rows in groups for row in rows]
+    assert sorted(listed) == sorted(map(id, found.hyperparameters))
+    assert {row["component"][0] for row in groups[0][1]} == {"1", "4"}
+    lines = str(found).splitlines()
+    first = lines.index("season of 12")
+    assert lines[first + 1].startswith("  1 Periodic")
+    assert lines[first + 3].startswith("  4 Periodic x Matern32")
+    freedom = found.component_degrees_of_freedom
+    assert f"{freedom[0] + freedom[3]:.1f} (season of 12)" in str(found)
+    plain = GPRegressor(Matern32(9.0), optimizer=None, noise_variance=0.01).fit(t, y).summary()
+    assert plain.seasons == ("",)
+    assert "season" not in str(plain)
 
 
 def test_leave_one_out_and_summary():

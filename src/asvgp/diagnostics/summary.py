@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from asvgp.diagnostics.curvature import StandardErrors, standard_errors
 from asvgp.diagnostics.facts import Facts
 from asvgp.diagnostics.verdict import BasisVerdict
-from asvgp.kernels import SHO, Effect, Linear, Periodic
+from asvgp.kernels import SHO, Effect, Linear, Periodic, season_names
 from asvgp.policies import VERDICT
 from asvgp.times import Duration, in_short
 
@@ -25,6 +25,7 @@ class Summary:
 
     kernel: str
     components: tuple[str, ...]
+    seasons: tuple[str, ...]  # that the components are parts of, "" for none
     objective: str
     observations: int
     missing: int
@@ -92,38 +93,66 @@ class Summary:
         return "\n".join(rows)
 
     def _table(self) -> str:
-        owner = max(10, *(len(row["component"]) for row in self.hyperparameters))
+        """Return the hyperparameters; components of one season stand together."""
+        margin = 2 * any(self.seasons)
+        owner = max(10, *(len(row["component"]) + margin for row in self.hyperparameters))
         name = max(11, *(len(row["name"]) for row in self.hyperparameters))
         layout = f"{{:<{owner + 1}}}{{:<{name + 1}}}{{:>13}}{{:>10}} {{:>23}} {{}}"
         head = ("component", "parameter", "estimate", "rel. s.e.", "95 % interval", "")
-        rows, shown = [layout.format(*head)], None
+        rows = [layout.format(*head).rstrip()]
+        for season, group in self.by_season():
+            rows += [season] * bool(season)
+            shown = None
+            for row in group:
+                error = interval = ""
+                if np.isfinite(row["log_error"]):
+                    error = f"{row['log_error']:.3g}"
+                    interval = _interval(row["lower"], row["upper"])
+                label = "" if row["component"] == shown else row["component"]
+                shown = row["component"]
+                label = " " * (2 * bool(season)) + label
+                estimate = worded(row["estimate"], 5)
+                line = layout.format(label, row["name"], estimate, error, interval, row["note"])
+                rows.append(line.rstrip())
+        return "\n".join(rows)
+
+    def by_season(self) -> list[tuple[str, list[dict]]]:
+        """Return the hyperparameters by season, each where its first component is."""
+        owners = list(dict.fromkeys(row["component"] for row in self.hyperparameters))
+        seasons = dict(zip(owners, self.seasons, strict=False))  # the noise has none
+        groups: dict[str, list[dict]] = {}
         for row in self.hyperparameters:
-            error = interval = ""
-            if np.isfinite(row["log_error"]):
-                error = f"{row['log_error']:.3g}"
-                interval = f"[{worded(row['lower'], 4)}, {worded(row['upper'], 4)}]"
-            label = "" if row["component"] == shown else row["component"]
-            shown = row["component"]
-            estimate = worded(row["estimate"], 5)
-            rows.append(layout.format(label, row["name"], estimate, error, interval, row["note"]))
-        return "\n".join(line.rstrip() for line in rows)
+            season = seasons.get(row["component"], "")
+            groups.setdefault(season or row["component"], []).append(row)
+        return [(key if key in self.seasons else "", rows) for key, rows in groups.items()]
 
     def _effects(self) -> str:
         layout = "{:<23}{:>13}{:>9} {:>24} {}"
         rows = [layout.format("effect", "estimate", "s.e.", "95 % interval", "")]
         for row in self.effects:
-            interval = f"[{worded(row['lower'], 4)}, {worded(row['upper'], 4)}]"
+            interval = _interval(row["lower"], row["upper"])
             name = row["name"] if len(row["name"]) < 23 else row["name"][:19] + "..."
             estimate, error = worded(row["estimate"], 5), worded(row["std"], 3)
             rows.append(layout.format(name, estimate, error, interval, row["note"]))
         return "\n".join(line.rstrip() for line in rows)
+
+    def _freedoms(self) -> list[str]:
+        """Return the degrees of freedom of components, those of a season added and named."""
+        sums: dict[str | int, float] = {}
+        for number, part in enumerate(self.component_degrees_of_freedom):
+            key = self.seasons[number] or number
+            sums[key] = sums.get(key, 0.0) + part
+        return [
+            f"{part:.1f} ({key})" if isinstance(key, str) else f"{part:.1f}"
+            for key, part in sums.items()
+        ]
 
     def _fit(self) -> str:
         each = self.observations * self.outputs
         gap = self.evidence_upper_bound - self.elbo
         freedom = f"{self.degrees_of_freedom:.1f}"
         if len(self.components) > 1 or self.effects:
-            parts = [f"{part:.1f}" for part in self.component_degrees_of_freedom]
+            parts = self._freedoms()
             if self.effects:
                 rest = self.degrees_of_freedom - sum(self.component_degrees_of_freedom)
                 parts.append(f"{rest:.1f} (effects)")
@@ -205,6 +234,7 @@ def summary(gp) -> Summary:
     return Summary(
         kernel=repr(kernel),
         components=tuple(_kind(component) for component in kernel.components),
+        seasons=tuple(season_names(kernel)),
         objective=gp.objective_,
         observations=stats.count,
         missing=stats.missing,
@@ -332,6 +362,15 @@ def worded(value, digits: int = 6) -> str:
         number, _, unit = str(value).partition(" ")
         return f"{float(number):.{digits}g} {unit}"
     return f"{value:.{digits}g}" if isinstance(value, float | int | np.number) else in_short(value)
+
+
+def _interval(lower, upper) -> str:
+    """Return an interval, with a unit that both ends have written once."""
+    ends = worded(lower, 4), worded(upper, 4)
+    (first, _, unit), (last, _, other) = (end.partition(" ") for end in ends)
+    if isinstance(lower, Duration) and unit == other:
+        return f"[{first}, {last}] {unit}"
+    return f"[{ends[0]}, {ends[1]}]"
 
 
 def _wrapped(label: str, text: str) -> list[str]:

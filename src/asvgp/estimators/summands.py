@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from asvgp.kernels import Kernel, Periodic
+from asvgp.kernels import Kernel, season_names
 from asvgp.policies import SERIES
-from asvgp.times import Duration
 from asvgp.training.starts import mean_weight
 
 
 class Summand(NamedTuple):
     """Components of a kernel that are shown as one."""
 
-    name: str  # empty where there is one component, whose own name tells more
+    name: str  # of seasons, where one has several parts; empty where a component's own name does
     shown: tuple[int, ...]  # by their numbers
     hidden: tuple[int, ...] = ()  # others that have practically no variance, and go with it
 
@@ -40,20 +39,15 @@ def summands(gp) -> list[Summand]:
     """
     kernel: Kernel = gp.kernel_
     least = SERIES.unused_variance * gp.noise_variance_ / mean_weight(gp.stats_)
-    one_input = len({f.dim for part in kernel.components for f in part.factors}) == 1
-    groups: dict[str | int, list[int]] = {}  # by the period as it is written, or by the component
-    for number, part in enumerate(kernel.components):
-        periods = [_written(f.period) for f in part.factors if isinstance(f, Periodic)]
-        groups.setdefault(periods[0] if periods and one_input else number, []).append(number)
+    groups: dict[str | int, list[int]] = {}  # by the name of the season, or by the component
+    for number, name in enumerate(season_names(kernel)):
+        groups.setdefault(name or number, []).append(number)
+    several = any(len(group) > 1 for group in groups.values())
     sizes = {number: part.variance for number, part in enumerate(kernel.components)}
     clear = [key for key, group in groups.items() if max(sizes[i] for i in group) >= least]
     out, rest = [], [i for key, group in groups.items() if key not in clear for i in group]
     for key in clear or list(groups):
         group, hidden = groups[key], [] if out or not clear else rest
-        name = f"season of {key}" if len(group) > 1 else ""
+        name = key if isinstance(key, str) and several else ""
         out.append(Summand(name, tuple(group), tuple(hidden)))
     return out
-
-
-def _written(period: float) -> str:
-    return str(period) if isinstance(period, Duration) else f"{period:g}"

@@ -52,14 +52,17 @@ def inputs_named(view: View) -> str:
 def hyperparameters(view: View, summary: Summary) -> Html:
     """Return a table of trained values with their uncertainty, in the units of the data."""
     rows, owner = [], None
-    for row in summary.hyperparameters:
-        interval = ""
-        if np.isfinite(row["log_error"]):
-            interval = f"{shown(row['lower'], 4)} to {shown(row['upper'], 4)}"
-        label = "" if row["component"] == owner else row["component"]
-        owner = row["component"]
-        name = "variance" if owner == "noise" else row["name"]
-        rows.append((label, name, shown(row["estimate"], 5), interval, row["note"]))
+    for season, group in summary.by_season():
+        for row in group:
+            interval = ""
+            if np.isfinite(row["log_error"]):
+                interval = f"{shown(row['lower'], 4)} to {shown(row['upper'], 4)}"
+            label = "" if row["component"] == owner else row["component"]
+            owner = row["component"]
+            if label and season:
+                label = f"{label}, {season}"
+            name = "variance" if owner == "noise" else row["name"]
+            rows.append((label, name, shown(row["estimate"], 5), interval, row["note"]))
     deviation = shown(float(summary.noise_variance**0.5), 4)
     units = "in the units of y" if view.transform.identity else f"on the scale of {view.transform}"
     known = any(row["note"] == "known" for row in summary.hyperparameters)
