@@ -205,9 +205,17 @@ def asvgp(case):
         "bound": float(gp.elbo_),
         "upper": float(gp.evidence_upper_bound_),
         "unknowns": int(gp.num_basis_),
+        "coupled": int(coupled(gp)),
         "kernel": repr(gp.kernel_),
         "noise": float(gp.noise_variance_),
     }, gp
+
+
+def coupled(gp):
+    """Number of unknowns but for those inside one cell, and those in gaps of the data."""
+    engine = gp.posterior_.engine
+    splines = hasattr(engine, "tables")
+    return engine.tables.coupled(engine.statistics) if splines else gp.num_basis_
 
 
 def measure(case, peer):
@@ -220,7 +228,7 @@ def measure(case, peer):
         f"    asvgp       {ours['seconds']:8.2f} s, first use {ours['first_use']:.2f} s; ", end=""
     )
     print(f"bound {ours['bound']:,.1f}; {ours['unknowns']:,} unknowns, ", end="")
-    print(f"{ours['unknowns'] / n:.3f} a row")
+    print(f"{ours['unknowns'] / n:.3f} a row, {ours['coupled'] / n:.3f} coupled by data")
     print(f"                {ours['kernel']}, noise variance {ours['noise']:.4g}", flush=True)
     if not peer:
         return row

@@ -224,6 +224,26 @@ def test_engines_share_tables_for_other_sums():
     assert lower_bound(again.factor(KERNEL, Gaussian(NOISE))).elbo == pytest.approx(expected)
 
 
+def test_functions_of_one_cell_and_of_gaps_are_counted():
+    """Bubbles are on one cell, states on two; of the splines, those that have data count."""
+    t = np.concatenate([np.linspace(0.3, 30.3, 80), np.linspace(70.3, 95.3, 80)])
+    grid, kernel = Grid(0.0, 96.0, 96), Matern32(3.0) + SHO(24.0, 20.0)
+    parts = Part(along=Along(3, 0)), Part(along=Along(9, 3, True))
+    stats = Statistics.from_data(t, np.ones_like(t), grid, 9)
+    tables = SeriesEngine(kernel, SeriesPlan(grid, 9, parts), stats).tables
+    inner = np.split(tables.inner, [tables.terms[0].size])
+    assert not inner[0].any()
+    cells = np.bincount(WaveAxis(SHO(24.0, 20.0), grid, 9, 3).numbers.ravel())
+    assert np.all(cells[inner[1]] == 1)
+    assert np.count_nonzero(cells[~inner[1]] == 1) == 4  # both states at both ends
+    # sums of splines, which are positive, over the data, whose y are ones
+    splines = np.count_nonzero(tables.right(stats)[tables.where(0)] > 0.0)
+    assert splines < tables.terms[0].size
+    states = [k for k in range(13) if np.any(np.abs(t - 8.0 * k) < 8.0)]
+    assert len(states) < 13
+    assert tables.coupled(stats) == splines + 2 * len(states)
+
+
 def test_what_cannot_be_factored_names_the_kernel():
     own = engine(0)
     own.__dict__["gram"] = -1e6 * np.abs(own.gram)

@@ -95,9 +95,14 @@ def series_facts(posterior: SeriesPosterior | ExactPosterior, objective: str) ->
         return Facts((), (words,), *freedoms, series_verdict(posterior), trained)
     engine, factored = posterior.engine, posterior.factored
     cost = engine.tables.tree.cost()
+    inner = int(engine.tables.inner.sum())
+    beyond = engine.size - inner - engine.tables.coupled(engine.statistics)
+    of_which = [f"{inner:,} inside one cell"] * bool(inner)
+    of_which += [f"{beyond:,} in gaps of the data"] * bool(beyond)
+    functions = f"{engine.size:,} functions" + (f" ({' and '.join(of_which)})" if of_which else "")
     lines = [
-        f"series, dissection of {engine.plan.grid.cells:,} cells: {engine.size:,} functions, a "
-        f"Cholesky factor of {cost.factor_nonzeros:,.0f} non-zeros, "
+        f"series, dissection of {engine.plan.grid.cells:,} cells: {functions}, "
+        f"a Cholesky factor of {cost.factor_nonzeros:,.0f} non-zeros, "
         f"{(cost.factor_flops + cost.inverse_flops) / 1e9:,.2f} Gflop a bound"
     ]
     degrees = []

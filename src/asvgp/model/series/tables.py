@@ -50,6 +50,25 @@ class SeriesTables:
             for i, term in enumerate(self.terms)
         ]
 
+    @cached_property
+    def inner(self) -> np.ndarray:
+        """True for the functions that are alive on one cell of their own, (size,)."""
+        out = np.zeros(self.size, dtype=bool)
+        for number, term in enumerate(self.terms):
+            out[self.where(number)] = term.inner
+        return out
+
+    def coupled(self, statistics: Statistics) -> int:
+        """Return the number of functions that share data with those of other cells.
+
+        Those of one cell are eliminated first, as if they were not there, and those that are zero
+        at all data have no say in what is learnt.
+        """
+        alive = np.zeros(self.size, dtype=bool)
+        alive[self.numbers[statistics.cell_weights > 0.0]] = True
+        alive[self.main :] = True
+        return int(np.count_nonzero(alive & ~self.inner))
+
     def where(self, number: int) -> slice:
         """Return the numbers of a component's functions."""
         first = self.offsets[number]

@@ -35,6 +35,11 @@ class SplineAxis(Axis):
         return parts_of_cells(self.degree, 2**self.level)
 
     @property
+    def inner(self) -> np.ndarray:
+        """True for functions that are alive on one cell: none of them."""
+        return np.zeros(self.count, dtype=bool)
+
+    @property
     def element(self) -> Array:
         """K of the functions of a cell, without what the first state adds."""
         return self.blocks[0]
@@ -73,6 +78,11 @@ class Trend:
 
     def __init__(self, axis: Line, variance: float):
         self.axis, self.variance, self.size = axis, variance, axis.count
+
+    @property
+    def inner(self) -> np.ndarray:
+        """True for functions that are alive on one cell of their own, (size,)."""
+        return self.axis.inner
 
     @property
     def spaces(self) -> tuple[Space, ...]:
@@ -138,6 +148,7 @@ class Season:
     def __init__(self, circle: CircleAxis, variance: float):
         self.circle, self.variance, self.size = circle, variance, circle.count
         self.columns = circle.count
+        self.inner = np.zeros(self.size, dtype=bool)  # True for functions of one cell
 
     @property
     def table(self) -> Array:
@@ -192,6 +203,11 @@ class Drift:
         self.axis, self.circle, self.variance = axis, circle, variance
         self.phase_first = phase_first  # among the hyperparameters
         self.size = axis.count * circle.count
+
+    @property
+    def inner(self) -> np.ndarray:
+        """True for functions that are alive on one cell along the line, (size,)."""
+        return np.tile(self.axis.inner, self.circle.count)
 
     @property
     def level(self) -> int:

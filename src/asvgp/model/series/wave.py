@@ -92,6 +92,11 @@ class WaveAxis:
         return np.concatenate([left, left + 1, inner], axis=1)
 
     @property
+    def inner(self) -> np.ndarray:
+        """True for functions that are alive on one cell: the bubbles."""
+        return np.arange(self.count) >= self.states * (self.grid.cells + 1)
+
+    @property
     def parts(self) -> Array:
         """The functions in powers of s of each finest cell, (2**level, degree + 1, degree + 1)."""
         return _pieces(self.process.order, self.degree, self.level)
