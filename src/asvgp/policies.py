@@ -350,6 +350,8 @@ class SeriesPolicy:
     other_qualities: tuple[float, ...] = (0.03, 30.0, 1000.0)  # [quality] times the one reached.
     window_share: float = 0.4  # [stretch] for seasons and waves with shorter periods.
     window_spread: float = 0.01  # [variance of y] A stretch with less says nothing of the whole.
+    same_turns: float = 0.1  # [turns] Periods are one to data over which they differ by less.
+    swinging_quality: float = 1.0  # [quality] Below it there is no period to see.
     given_period: float = 2.0  # [period] Training moves a period that the user gave no further.
     start_quality: float = 300.0  # [quality] Oscillators are tried with this, too.
     exact_inputs: int = 1200  # [distinct inputs] Up to these no splines are needed,

@@ -423,6 +423,7 @@ def test_a_season_goes_on(count):
     assert_allclose(covariance, weights @ cov @ weights.T, rtol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:Component 4 has the period 12, like component 2")
 @pytest.mark.parametrize("dim", [None, 0])
 def test_seasons_that_read_alike_and_hidden_components_are_not_lost(dim):
     t = np.arange(120.0)

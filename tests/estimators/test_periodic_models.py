@@ -203,7 +203,9 @@ def test_few_rows_say_that_they_are_few(rows):
     [
         (Matern32() + Periodic(1e4), "the data span 400"),
         (Matern32() + Periodic(1.5), "less than two steps of 1 between inputs"),
-        (Periodic(24.0) + Periodic(24.0) + Constant(), "like one before"),
+        (Periodic(24.0) + Periodic(24.0) + Constant(), "like component 1"),
+        (Matern32() + SHO(1e4, 5.0) + Constant(), "the data span 400"),
+        (Matern32() + SHO(1.5, 50.0) + Constant(), "less than two steps of 1 between inputs"),
     ],
     ids=str,
 )

@@ -39,7 +39,7 @@ def sine():
 def hours():
     t = np.arange(5000.0)
     walk = np.cumsum(0.1 * RNG.standard_normal(5000))
-    kernel = Matern32(50.0) + SHO(24.0, 1000.0) + SHO(8766.0, 10.0)
+    kernel = Matern32(50.0) + SHO(24.0, 1000.0) + SHO(4383.0, 10.0)
     return given(kernel, t, walk + np.sin(2 * np.pi * t / 24))
 
 
