@@ -10,6 +10,8 @@ from asvgp.basis import (
     log_jacobian,
     operator_gram,
     operator_nodes,
+    rescaling,
+    rescalings,
     taylor_shift,
 )
 from tests.dense import design
@@ -91,3 +93,14 @@ def test_coarsened_grid_covers_the_domain():
     assert Grid(0.0, 8.0, 8).coarsen() == Grid(0.0, 8.0, 4)
     wider = Grid(0.0, 7.0, 7).coarsen(4)
     assert (wider.cells, wider.upper) == (2, 8.0)
+
+
+@pytest.mark.parametrize("factor", [1, 2, 3, 8])
+def test_rescalings_are_those_of_all_parts(factor):
+    parts = rescalings(5, factor).reshape(6, factor, 6)
+    for offset in range(factor):
+        np.testing.assert_allclose(parts[:, offset], rescaling(5, offset, factor), rtol=1e-14)
+        s = np.array([0.0, 0.3, 1.0])
+        powers = s[:, None] ** np.arange(6)
+        expected = ((s + offset) / factor)[:, None] ** np.arange(6)
+        np.testing.assert_allclose(powers @ parts[:, offset].T, expected, rtol=1e-13)

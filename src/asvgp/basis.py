@@ -297,6 +297,23 @@ def rescaling(power: int, offset: int, factor: int) -> Array:
     return matrix
 
 
+@lru_cache(maxsize=16)
+def rescalings(power: int, factor: int) -> Array:
+    """Return `rescaling` for all offsets below the factor beside each other.
+
+    Examples
+    --------
+    >>> rescalings(1, 2)
+    array([[1. , 0. , 1. , 0. ],
+           [0. , 0.5, 0.5, 0.5]])
+    """
+    j, i = np.arange(power + 1)[:, None, None], np.arange(power + 1)
+    binomials = np.array([[comb(a, b) for b in i] for a in range(power + 1)], dtype=float)
+    shifts = np.arange(float(factor))[:, None] ** np.maximum(j - i, 0)
+    out = binomials[:, None, :] * shifts / float(factor) ** j
+    return out.reshape(power + 1, -1)
+
+
 @lru_cache
 def pair_columns(degree: int) -> tuple[Array, Array]:
     """Return `Statistics.pair` of Hankel matrices, and of any: the upper triangle, row by row.

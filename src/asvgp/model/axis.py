@@ -20,6 +20,7 @@ from asvgp.basis import (
     log_jacobian,
     pair_columns,
     rescaling,
+    rescalings,
 )
 from asvgp.kernels import Component
 from asvgp.model.prior import Prior
@@ -223,11 +224,9 @@ class Axis:
         coarse = by_power(self.covariances.reshape(self.grid.cells, -1), pairs)
         if self.level == 0 and size == 2 * k + 1:
             return coarse.ravel()
-        width = 2**self.level
+        parts = (coarse @ rescalings(2 * k, 2**self.level)).reshape(-1, 2 * k + 1)
         out = np.zeros((cells, size))
-        for i in range(width):
-            part = coarse[: len(out[i::width])] @ rescaling(2 * k, i, width)
-            out[i::width, : 2 * k + 1] = part
+        out[:, : 2 * k + 1] = parts[:cells]
         return out.ravel()
 
     def trace(self, moments: Array) -> tuple[float, Array]:
