@@ -1,5 +1,6 @@
 """Time series as people have them: sums, streams, known noise, times, everything linear."""
 
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ from asvgp import SHO, GPRegressor, Matern12, Matern32, Matern52, Periodic
 from asvgp.kernels import Sum
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.statistics import Statistics
+from asvgp.times import Duration
 from tests.dense import ExactGP, sample
 
 SUM = Matern52(1.5, 1.2) + SHO(0.5, 3.0, 0.6)
@@ -211,6 +213,25 @@ def test_a_summary_puts_parts_of_a_season_together():
     plain = GPRegressor(Matern32(9.0), optimizer=None, noise_variance=0.01).fit(t, y).summary()
     assert plain.seasons == ("",)
     assert "season" not in str(plain)
+
+
+def test_a_summary_says_what_data_do_not_determine():
+    """In place of intervals over hundreds of orders of magnitude; all lines are aligned."""
+    t = pd.date_range("2024-01-01", periods=60, freq="D")
+    kernel = Matern32("2 days") + Periodic("1 week", "2 days")
+    gp = GPRegressor(kernel, optimizer=None, noise_variance=0.1)
+    found = gp.fit(t, np.sin(np.arange(60.0))).summary()
+    rows = ({**row, "log_error": 0.1} for row in found.hyperparameters)
+    known = replace(found, hyperparameters=tuple(rows))
+    assert "undetermined" not in str(known)
+    first, *others = known.hyperparameters
+    first = {**first, "log_error": 150.0, "lower": Duration(1e-200), "upper": Duration(1e250)}
+    lost = str(replace(found, hyperparameters=(first, *others))).splitlines()
+    (line,) = [line for line in lost if "undetermined" in line]
+    assert line.startswith("1 Matern32")
+    assert "season of 1 week" in lost
+    (head,) = [line for line in lost if line.startswith("component ")]
+    assert line.index("150") + 3 == head.index("rel. s.e.") + 9
 
 
 def test_leave_one_out_and_summary():

@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from asvgp.diagnostics.curvature import StandardErrors, standard_errors
 from asvgp.diagnostics.facts import Facts
 from asvgp.diagnostics.verdict import BasisVerdict
-from asvgp.kernels import SHO, Effect, Linear, Periodic, season_names
+from asvgp.kernels import SHO, Effect, Linear, Periodic, period_in_words, season_names
 from asvgp.policies import VERDICT
 from asvgp.times import Duration, in_short
 
 _WIDTH = 80
+_UNDETERMINED = 7.0  # [log] a standard error of a factor of a thousand either way
 
 
 @dataclass(frozen=True)
@@ -94,27 +95,29 @@ class Summary:
 
     def _table(self) -> str:
         """Return the hyperparameters; components of one season stand together."""
-        margin = 2 * any(self.seasons)
-        owner = max(10, *(len(row["component"]) + margin for row in self.hyperparameters))
-        name = max(11, *(len(row["name"]) for row in self.hyperparameters))
-        layout = f"{{:<{owner + 1}}}{{:<{name + 1}}}{{:>13}}{{:>10}} {{:>23}} {{}}"
-        head = ("component", "parameter", "estimate", "rel. s.e.", "95 % interval", "")
-        rows = [layout.format(*head).rstrip()]
+        rows = []
         for season, group in self.by_season():
-            rows += [season] * bool(season)
+            rows += [(season, "", "", "", "", "")] * bool(season)
             shown = None
             for row in group:
                 error = interval = ""
                 if np.isfinite(row["log_error"]):
                     error = f"{row['log_error']:.3g}"
                     interval = _interval(row["lower"], row["upper"])
+                    interval = interval if row["log_error"] < _UNDETERMINED else "undetermined"
                 label = "" if row["component"] == shown else row["component"]
-                shown = row["component"]
                 label = " " * (2 * bool(season)) + label
+                shown = row["component"]
                 estimate = worded(row["estimate"], 5)
-                line = layout.format(label, row["name"], estimate, error, interval, row["note"])
-                rows.append(line.rstrip())
-        return "\n".join(rows)
+                rows.append((label, row["name"], estimate, error, interval, row["note"]))
+        widths = [  # a season's name may reach into the other columns
+            max(least, *(len(row[i]) for row in rows if row[1]))
+            for i, least in enumerate((10, 11, 13, 9, 23))
+        ]
+        columns = [f"{{:{side}{width}}}" for side, width in zip("<<>>>", widths, strict=True)]
+        layout = " ".join([*columns, "{}"])
+        head = ("component", "parameter", "estimate", "rel. s.e.", "95 % interval", "")
+        return "\n".join(layout.format(*row).rstrip() for row in [head, *rows])
 
     def by_season(self) -> list[tuple[str, list[dict]]]:
         """Return the hyperparameters by season, each where its first component is."""
@@ -266,7 +269,7 @@ def _kernel_choice(gp) -> str:
         return ""
     seasons = [part.period for part in gp.kernel_.components if isinstance(part, Periodic)]
     if seasons:
-        periods = ", ".join(worded(period) for period in seasons)
+        periods = ", ".join(map(period_in_words, seasons))
         found = f"chosen from the data: period{'s' * (len(seasons) > 1)} {periods}"
         waves = [p for p in gp.kernel_.components if isinstance(p, SHO) and not p.fixed]
         found += "".join(f", and a wave of period {worded(wave.period)}" for wave in waves)

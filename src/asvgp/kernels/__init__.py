@@ -12,7 +12,7 @@ from asvgp.kernels.joint import AlongJoint, JointMatern
 from asvgp.kernels.matern import Matern, Matern12, Matern32, Matern52, Matern72
 from asvgp.kernels.periodic import CircleForm, Periodic
 from asvgp.kernels.product import Product
-from asvgp.kernels.seasons import season_names
+from asvgp.kernels.seasons import period_in_words, season_names
 from asvgp.kernels.sho import SHO
 
 PROCESSES = (Matern12, Matern32, Matern52, Matern72, SHO, Periodic)
@@ -43,5 +43,6 @@ __all__ = [
     "Sum",
     "check_units",
     "in_time",
+    "period_in_words",
     "season_names",
 ]
