@@ -481,12 +481,21 @@ class SitesPolicy:
     """Likelihoods that are not Gaussian: steps to their sites, and training with them."""
 
     most_steps: int = 100  # [steps] To the sites of one state of the hyperparameters.
+    most_steps_in_training: int = 25  # [steps] The same, at states that training passes through.
+    # [variance of f] Prior of effects that have none, where the mean of y is not f itself: five
+    # e-folds each way. With a wider one, classes that are all alike go on towards infinity.
+    wide_prior: float = 25.0
+    # [variance of f] Of a component, likewise: classes that can be separated would want more.
+    most_variance: float = 400.0
+    plain_steps: int = 5  # [steps] Before what the last steps had in common is taken further,
+    leap_from: int = 5  # [steps] as many of them.
     least_share: float = 1e-3  # [step] Shorter ones are not tried: rounding is in the way.
     # [relative] How well bounds are known: a step may lose as much.
     rounding: float = 1e-11
     # [nats per unknown] The same, by determinants. Measured: 900 splines of two inputs, 1e-6 nats
     rounding_by_size: float = 3e-9
     settled: float = 1e-7  # [nats] A step that gains less is the last.
+    unnoticed: float = 1e-3  # [nats] Where steps end, they have ended well if the last gained less.
     settled_in_training: float = 1e-5  # [nats] The same, at states that training passes through.
     robust_steps: int = 3  # [steps] With positive weights first, where others may be negative.
     most_turns: int = 4  # [turns] Of climbing on the cells of sites, and choosing cells again.

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from asvgp.data.response import Response
 from asvgp.data.transforms import IDENTITY, Transform
 from asvgp.sources.source import Chunk
 from asvgp.structures.fit_data import FitData
@@ -27,7 +28,7 @@ def possible_transforms(
 
     Raise an error where the user has named one that is not possible.
     """
-    if all(transform.identity for transform in transforms):
+    if all(transform.identity or isinstance(transform, Response) for transform in transforms):
         return transforms, ""
     beside = None
     if block.width is not None:

@@ -9,6 +9,7 @@ distribution of y given f, which they mix over f.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import inf
 from typing import ClassVar, Self
@@ -237,6 +238,10 @@ class Family(ABC):
             if name in guess and np.isfinite(guess[name])
         }
         return replace(self, **clipped)
+
+    def alternatives(self) -> Sequence[Family]:
+        """Return copies with other free parameters, which training should look at, too."""
+        return []
 
     def _guess(
         self, y: Array, extra: Array | None, weight: Array | None, offset: Array | None

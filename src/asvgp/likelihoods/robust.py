@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numba
@@ -135,6 +135,12 @@ class StudentT(Family):
     def start(self, y, extra, weight, offset):
         """Return y itself."""
         return np.array(y, dtype=np.float64) if offset is None else y - offset
+
+    def alternatives(self):
+        """Return copies with smaller scales: many outliers make the first guess too large."""
+        if "scale" not in self.free:
+            return []
+        return [replace(self, scale=factor * self.number("scale")) for factor in (0.3, 0.1, 0.03)]
 
     def _guess(self, y, extra, weight, offset):
         """Return half the scatter of y for the scale, as the field explains a part of it."""

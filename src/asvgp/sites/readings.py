@@ -26,6 +26,7 @@ from asvgp.policies import SITES, START
 from asvgp.runtime.parallel import each_share
 from asvgp.statistics import Statistics
 from asvgp.statistics.accumulator import Accumulator
+from asvgp.statistics.combining import SUMS
 from asvgp.statistics.nodes import lebesgue_nodes, nodes_of
 from asvgp.structures.observed import Observed, positive_sites
 from asvgp.structures.structure import Points, Structure
@@ -45,6 +46,11 @@ class Reading(Protocol):
     @property
     def count(self) -> int:
         """Number of rows."""
+        ...
+
+    @property
+    def alike(self) -> bool:
+        """True where all targets are the same."""
         ...
 
     def found(
@@ -68,6 +74,12 @@ class RowReading:
     structure: Structure[Any]
     blocks: Callable[[], Iterable[Observed]]
     count: int
+
+    @property
+    def alike(self) -> bool:
+        """True where all targets are the same."""
+        ends = [(rows.y.min(), rows.y.max()) for rows in self.blocks() if len(rows.y)]
+        return len(ends) == 0 or min(low for low, _ in ends) == max(high for _, high in ends)
 
     def found(
         self, family: Family, posterior: Any, like: Statistics, robust: bool = False
@@ -171,6 +183,14 @@ class NodeReading:
         self.shares = self._cell_means()[cells]  # of T / B, about every node
         self._linear, self._tau = self._exact_targets()
         self._kept: tuple[Any, Statistics] | None = None
+
+    @property
+    def alike(self) -> bool:
+        """True where all targets are the same, relative to their masses."""
+        stats = self.stats
+        mean = float(stats.sums[0]) / stats.weight
+        spread = float(stats.squares[0]) / stats.weight - mean**2
+        return spread <= 1e-12 * max(mean**2, 1e-300)
 
     def _points(self, inputs: tuple[Array, ...]) -> Points:
         columns = dict(zip(self.structure.layout.used, inputs, strict=True))
@@ -295,8 +315,5 @@ def blended(old: Statistics, new: Statistics, share: float) -> Statistics:
     """Return sites between two, ``share`` of the way to the new ones."""
     if share == 1.0:
         return new
-    names = "moments", "targets", "cross", "column_gram", "column_targets", "squares"
-    mixed = {
-        name: (1.0 - share) * getattr(old, name) + share * getattr(new, name) for name in names
-    }
+    mixed = {name: (1.0 - share) * getattr(old, name) + share * getattr(new, name) for name in SUMS}
     return replace(new, **mixed)

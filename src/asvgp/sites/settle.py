@@ -6,8 +6,9 @@ direction of the bound (it is a natural gradient), so that a step which is short
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from asvgp.model.bound import lower_bound
 from asvgp.policies import SITES
 from asvgp.sites.readings import Found, Reading, blended
 from asvgp.statistics import Statistics
+from asvgp.statistics.combining import SUMS
 
 UNIT = Gaussian(1.0)  # the weights of sites are inverse variances
 
@@ -72,6 +74,28 @@ def rounding(now: Settled) -> float:
     return size + (SITES.rounding * abs(now.bound) if np.isfinite(now.bound) else 0.0)
 
 
+def leapt(history: Sequence[Settled]) -> Statistics:
+    """Return the combination of the last targets whose steps cancel best (Anderson, 1965)."""
+    names = "moments", "targets"
+    last = history[-1].found.sites
+    sizes = {name: max(float(np.abs(getattr(last, name)).max()), 1e-300) for name in names}
+
+    def step(one: Settled) -> Array:
+        parts = (getattr(one.found.sites, n) - getattr(one.sites, n) for n in names)
+        return np.concatenate([p.ravel() / sizes[n] for p, n in zip(parts, names, strict=True)])
+
+    steps = np.stack([step(one) for one in history])
+    changes = steps[1:] - steps[:-1]
+    gram = changes @ changes.T
+    gram += 1e-12 * np.trace(gram) * np.eye(len(gram)) + 1e-300 * np.eye(len(gram))
+    shares = np.linalg.solve(gram, changes @ steps[-1])
+    weights = np.append(0.0, shares) - np.append(shares, 0.0)
+    weights[-1] += 1.0
+    pairs = list(zip(weights, [one.found.sites for one in history], strict=True))
+    mixed = {name: sum(w * getattr(sites, name) for w, sites in pairs) for name in SUMS}
+    return replace(last, **mixed)
+
+
 def settle(
     reading: Reading,
     family: Family,
@@ -80,30 +104,43 @@ def settle(
     sites: Statistics,
     tolerance: float = 1e-6,
     robust_steps: int = 0,
+    most: int = SITES.most_steps,
 ) -> Settled:
     """Step until a step gains less than ``tolerance`` nats.
 
     The posterior ``before`` says on which cells; ``sites`` are on its grids. The first
-    ``robust_steps`` take positive weights only, whatever they do to the bound.
+    ``robust_steps`` take positive weights only, whatever they do to the bound. There are ``most``
+    steps at most.
     """
     now = look(reading, family, before, kernel, sites, robust_steps > 0)
     for left in range(robust_steps, 0, -1):
         now = look(reading, family, before, kernel, now.found.sites, left > 1)
-    share, steps, converged = 1.0, robust_steps, False
-    while steps < SITES.most_steps:
+    share, steps, converged, gain = 1.0, robust_steps, False, np.inf
+    history, leap = [now], True
+    while steps < most:
         steps += 1
-        trial, sites = None, blended(now.sites, now.found.sites, share)
-        with suppress(np.linalg.LinAlgError):  # overshot: no Gaussian has such sites
+        # Most sites settle in a few steps; those that do not go on along the way they came.
+        leaping = leap and share == 1.0 and steps > SITES.plain_steps and len(history) > 1
+        sites = leapt(history) if leaping else blended(now.sites, now.found.sites, share)
+        trial, slack = None, rounding(now)
+        # A step that is too long may end at sites that no Gaussian has.
+        with suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
             trial = look(reading, family, before, kernel, sites)
-        slack = rounding(now)
         if trial is None or not trial.bound >= now.bound - slack:
+            if leaping:
+                leap, history = False, [now]
+                continue
             share *= 0.5
             if share < SITES.least_share:
                 break
             continue
         gain, now = trial.bound - now.bound, trial
-        if gain <= tolerance + slack and share == 1.0:
+        history, leap = [*history, now][-SITES.leap_from :], True
+        if gain <= tolerance + slack and share == 1.0 and not leaping:
             converged = True
             break
+        if gain <= tolerance + slack:
+            leap = False  # a plain step has the last word
         share = min(1.0, 1.5 * share)
+    converged = converged or gain < SITES.unnoticed
     return Settled(now.posterior, now.sites, now.found, now.bound, steps, converged)

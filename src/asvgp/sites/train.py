@@ -21,8 +21,8 @@ from asvgp.likelihoods import Likelihood
 from asvgp.likelihoods.family import Family
 from asvgp.model.bound import Bound
 from asvgp.model.chain_effects import Design
-from asvgp.model.effects import column_precisions
-from asvgp.policies import SITES
+from asvgp.model.effects import column_precisions, mean_square
+from asvgp.policies import DATA, SITES
 from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.sites.readings import Reading
 from asvgp.sites.settle import UNIT, Settled, rounding, settle
@@ -70,6 +70,7 @@ class SiteObjective(Objective):
                     state.kernel,
                     self.last.sites,
                     SITES.settled_in_training,
+                    most=SITES.most_steps_in_training,
                 )
                 if not np.isfinite(now.bound):
                     raise np.linalg.LinAlgError("The bound of a state is not finite.")
@@ -121,13 +122,21 @@ def fit_sites(
     begin, family = time.perf_counter(), cast(Family, problem.likelihood)
     sites = reading.begin(family, stats)
     given = problem.kernel
-    problem = replace(problem, kernel=_with_priors(structure, given, sites))
+    problem = replace(problem, kernel=_with_priors(structure, given, sites, family))
     gaussian = replace(problem, likelihood=UNIT, from_user=False, fixed_likelihood=True)
     first = None if warm is None else State(_with_effects(warm.kernel, problem.kernel), UNIT)
     robust = 0 if family.log_concave else SITES.robust_steps
+    alike = settings.trained and reading.alike
+    if alike:  # nothing in y tells of a kernel
+        settings = replace(settings, optimizer=None)
     fitted = structure.fit(settings, gaussian, sites, first)
     report = SiteReport(**vars(fitted.report))
     now = _settled_on(fitted, reading, family, robust)
+    if alike:
+        report.notes.append(
+            "all y are alike, so that there is nothing to train a kernel on: its hyperparameters "
+            "were kept as given"
+        )
     if settings.trained and _lost(fitted.kernel, now.sites):
         # The first sites may hide what better ones show.
         sites = reading.found(family, now.posterior, stats, robust=True).sites
@@ -136,8 +145,14 @@ def fit_sites(
         report.steps += other.steps
         if other.bound > now.bound:
             fitted, now = again, other
-    state = state_of(fitted.kernel, family)
     report.steps += now.steps
+    for other_family in family.alternatives() if settings.trained else ():
+        again = structure.fit(settings, gaussian, reading.begin(other_family, stats), None)
+        other = _settled_on(again, reading, other_family, robust)
+        report.steps += other.steps + 1
+        if other.bound > now.bound:
+            fitted, family, now = again, other_family, other
+    state = state_of(now.posterior.kernel, family)
     if settings.trained and not report.interrupted:
         for _ in range(SITES.most_turns):
             with keeping(state, report):
@@ -151,7 +166,8 @@ def fit_sites(
             report.steps += other.steps + 1
             gained = other.bound - now.bound
             if gained > 0.0:
-                fitted, now, state = again, other, State(again.kernel, state.likelihood)
+                fitted, now = again, other
+                state = State(now.posterior.kernel, state.likelihood)
             if gained < SITES.settled_turn * reading.count:
                 break
     now = settle(reading, family_of(state), now.posterior, state.kernel, now.sites, SITES.settled)
@@ -176,17 +192,21 @@ def fit_sites(
     )
 
 
-def _with_priors(structure: Structure[Any], kernel: Kernel, sites: Statistics) -> Kernel:
+def _with_priors(
+    structure: Structure[Any], kernel: Kernel, sites: Statistics, family: Family
+) -> Kernel:
     """Return the kernel with priors of its effects: wide ones would follow the sites otherwise."""
     if not isinstance(kernel, Sum) or not kernel.effects:
         return kernel
     on_chain = isinstance(structure, Line) and not isinstance(structure, Series)
     design = Design.of(kernel, sites) if on_chain else None
     precisions = column_precisions(kernel, sites) if design is None else design.precision
-    pairs = zip(kernel.effects, precisions, strict=True)
+    narrower = 1.0
+    if family.inverse_link != "identity":
+        narrower = SITES.wide_prior / (DATA.wide_prior * mean_square(sites))
     effects = (
-        replace(effect, variance=1.0 / precision) if effect.variance is None else effect
-        for effect, precision in pairs
+        replace(effect, variance=narrower / precision) if effect.variance is None else effect
+        for effect, precision in zip(kernel.effects, precisions, strict=True)
     )
     return replace(kernel, fixed_effects=tuple(effects))
 
@@ -207,9 +227,21 @@ def _settled_on(
     fitted: Fit[Any], reading: Reading, family: Family, robust_steps: int = 0
 ) -> Settled:
     """Return settled sites on the cells of a Gaussian fit, whose sites are the first ones."""
-    posterior = fitted.posterior
+    posterior, kernel = fitted.posterior, _bounded(fitted.kernel, family)
     sites, tolerance = posterior.engine.statistics, SITES.settled_in_training
-    return settle(reading, family, posterior, fitted.kernel, sites, tolerance, robust_steps)
+    return settle(reading, family, posterior, kernel, sites, tolerance, robust_steps)
+
+
+def _bounded(kernel: Kernel, family: Family) -> Kernel:
+    """Return the kernel with variances of classes no larger than makes sense."""
+    if family.inverse_link not in ("share", "level"):
+        return kernel
+    changes = {
+        name: min(value, SITES.most_variance)
+        for name, value in zip(kernel.parameters, kernel.values, strict=True)
+        if name.endswith("variance") and name not in kernel.fixed and name not in kernel.bounds
+    }
+    return kernel.replace_free(changes)
 
 
 def _climbed(
@@ -237,11 +269,12 @@ def _limits(problem: Problem, state: State) -> Limits:
     """Return limits of the free hyperparameters: the user's, or a wide range around a state."""
     kernel = state.kernel
     values = dict(zip(kernel.parameters, kernel.values, strict=True))
-    far = SITES.farthest
-    pairs = [
-        kernel.bounds.get(name, (values[name] / far, values[name] * far))
-        for name in kernel.parameters
-        if name not in kernel.fixed
-    ]
-    pairs += family_of(state).limits()
+    family, far, pairs = family_of(state), SITES.farthest, []
+    for name in kernel.parameters:
+        low, high = values[name] / far, values[name] * far
+        if name.endswith("variance") and family.inverse_link in ("share", "level"):
+            high = max(min(high, SITES.most_variance), 1.01 * low)
+        if name not in kernel.fixed:
+            pairs.append(kernel.bounds.get(name, (low, high)))
+    pairs += family.limits()
     return [(np.log(low), np.log(high)) for low, high in pairs]
