@@ -6,6 +6,8 @@ import errno
 import os
 import secrets
 import shutil
+import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +24,8 @@ def replacing(
 
     Whatever goes wrong before, the file that was there stays and nothing else is left. ``what``
     and ``size``, which counts its bytes at most, are for the message where there is no room.
+    Pipes and devices such as ``/dev/null`` are no files to replace: they are written to, once
+    all is there.
 
     Examples
     --------
@@ -33,11 +37,14 @@ def replacing(
     ...     place.read_text(), len(list(Path(folder).iterdir()))
     ('whole', 1)
     """
+    if _is_channel(path, what):
+        with tempfile.TemporaryFile() as whole:
+            yield whole
+            whole.seek(0)
+            with open(path, "wb") as channel:
+                shutil.copyfileobj(whole, channel)
+        return
     path = Path(os.path.realpath(path))
-    if path.is_dir():
-        raise IsADirectoryError(
-            errno.EISDIR, f"A {what} is written to a file, not a folder", str(path)
-        )
     beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
     try:
         with open(beside, "xb") as stream:
@@ -55,6 +62,25 @@ def replacing(
             message = _full(path, what, size, error.errno == errno.EFBIG)
             raise OSError(error.errno, message, str(path)) from error
         raise
+
+
+def _is_channel(path, what: str) -> bool:
+    """Return True for pipes and devices, False for files; raise an error for all else."""
+    try:
+        mode = os.stat(path).st_mode  # of what links lead to
+    except FileNotFoundError:
+        return False
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(
+            errno.EISDIR, f"A {what} is written to a file, not a folder", str(path)
+        )
+    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
+        return True
+    if stat.S_ISREG(mode):
+        return False
+    raise OSError(
+        errno.EINVAL, f"A {what} is written to a file, not to a disk or a socket", str(path)
+    )
 
 
 def _full(path: Path, what: str, size: Callable[[], int] | None, limited: bool) -> str:
