@@ -516,6 +516,9 @@ class SavingPolicy:
 
     most_times_data: float = 10.0  # [bytes of the data's columns] What arrays may take in all,
     always: int = 1 << 16  # [bytes] or this, however few data there are.
+    # [seconds] Unlocked temporary files untouched for so long are of killed writers: living ones
+    # lock them at once.
+    left_after: float = 60.0
 
 
 DATA = DataPolicy()

@@ -1,9 +1,13 @@
 """Files that are written whole or not at all."""
 
 import os
+import signal
 import socket
 import stat
+import subprocess
+import sys
 import threading
+import time
 from contextlib import suppress
 
 import pytest
@@ -108,3 +112,79 @@ def test_links_lead_to_the_file(tmp_path):
     with replacing(link) as stream:
         stream.write(b"new")
     assert (file.read_bytes(), link.is_symlink()) == (b"new", True)
+
+
+# ---------------------------------------------------------------- after a kill
+
+WRITER = """
+import sys, time
+from asvgp.saving.atomic import replacing
+with replacing(sys.argv[1]) as stream:
+    stream.write(b"half")
+    stream.flush()
+    print("writing", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def writer(tmp_path):
+    """A process that is in the middle of writing a file."""
+    command = [sys.executable, "-c", WRITER, str(tmp_path / "file")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "writing\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def write(path, data: bytes = b"new"):
+    with replacing(path) as stream:
+        stream.write(data)
+
+
+def aged(folder) -> list[str]:
+    """Make all files an hour older; return their names."""
+    for file in folder.iterdir():
+        os.utime(file, (time.time() - 3600.0,) * 2)
+    return sorted(os.listdir(folder))
+
+
+@posix
+def test_what_a_killed_writer_leaves_is_deleted_later(writer, tmp_path):
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    write(tmp_path / "file")
+    (left,) = set(os.listdir(tmp_path)) - {"file"}  # too young to be sure of
+    aged(tmp_path)
+    write(tmp_path / "other")
+    assert sorted(os.listdir(tmp_path)) == [left, "file", "other"]
+    write(tmp_path / "file", b"newer")
+    assert sorted(os.listdir(tmp_path)) == ["file", "other"]
+    assert (tmp_path / "file").read_bytes() == b"newer"
+
+
+@posix
+def test_what_a_living_writer_writes_stays(writer, tmp_path):
+    (temporary,) = aged(tmp_path)
+    write(tmp_path / "file")
+    assert sorted(os.listdir(tmp_path)) == [temporary, "file"]
+
+
+@posix
+def test_files_of_other_names_stay(tmp_path):
+    target = tmp_path / "fi.le"
+    names = {
+        ".fi.le.tmp",
+        ".fi.le.0123456789ab",
+        ".fi.le.0123456789AB.tmp",
+        ".fixle.0123456789ab.tmp",
+    }
+    for name in names:
+        (tmp_path / name).touch()
+    (tmp_path / ".fi.le.00112233aabb.tmp").mkdir()
+    (tmp_path / ".fi.le.aabbccddeeff.tmp").symlink_to(tmp_path / ".fi.le.tmp")
+    before = aged(tmp_path)
+    write(target)
+    assert sorted(os.listdir(tmp_path)) == sorted([*before, "fi.le"])

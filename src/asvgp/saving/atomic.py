@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 import stat
 import tempfile
@@ -12,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+from asvgp.saving.leftovers import held, remove_leftovers, temporary_name
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -22,7 +23,8 @@ def replacing(
 ) -> Iterator[BinaryIO]:
     """Open a new file beside ``path``, which takes its place when all is written to the disk.
 
-    Whatever goes wrong before, the file that was there stays and nothing else is left. ``what``
+    Whatever goes wrong before, the file that was there stays and nothing else is left. Where the
+    process is killed, the new file is left, and deleted when the path is next written. ``what``
     and ``size``, which counts its bytes at most, are for the message where there is no room.
     Pipes and devices such as ``/dev/null`` are no files to replace: they are written to, once
     all is there.
@@ -45,9 +47,11 @@ def replacing(
                 shutil.copyfileobj(whole, channel)
         return
     path = Path(os.path.realpath(path))
-    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
+    beside, lock = temporary_name(path), None
     try:
         with open(beside, "xb") as stream:
+            lock = held(stream)
+            remove_leftovers(path, beside.stat().st_mtime)
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -62,6 +66,9 @@ def replacing(
             message = _full(path, what, size, error.errno == errno.EFBIG)
             raise OSError(error.errno, message, str(path)) from error
         raise
+    finally:
+        if lock is not None:
+            os.close(lock)
 
 
 def _is_channel(path, what: str) -> bool:
