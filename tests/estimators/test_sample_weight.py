@@ -103,3 +103,39 @@ def test_weights_of_an_earlier_version_keep_their_meaning(tmp_path):
     again.partial_fit(X[:5], Y[:5])
     with pytest.raises(ValueError, match="fitted by an earlier version"):
         again.partial_fit(X[:5], Y[:5], sample_weight=2.0)
+
+
+# ---------------------------------------------------------------- masked weights
+
+
+@pytest.mark.parametrize("hidden", [0.0, 1e6])
+@pytest.mark.parametrize("name", ["sample_weight", "noise_variance", "width"])
+def test_masked_weights_are_refused(name, hidden):
+    x = np.linspace(0.0, 10.0, 40)
+    mask = x < 1.0
+    weights = np.ma.array(np.where(mask, hidden, 1.0), mask=mask)
+    gp = GPRegressor(Matern32(), num_basis=20)
+    for method in (gp.fit, gp.partial_fit):
+        with pytest.raises(ValueError, match=rf"{name} is masked in 4 of 40 rows \(0, 1, 2, 3\)"):
+            method(x, np.sin(x), **{name: weights})
+    weights.mask = False
+    if hidden and name != "width":
+        gp.fit(x, np.sin(x), **{name: weights})
+
+
+def test_masked_weights_of_a_grid_are_refused():
+    axes = np.arange(5.0), np.arange(8.0)
+    weights = np.ma.array(np.ones((5, 8)), mask=np.eye(5, 8, dtype=bool))
+    gp = GPRegressor(Matern32(dim=0) * Matern32(dim=1), num_basis=8)
+    with pytest.raises(ValueError, match=r"sample_weight is masked in 5 of 40 rows \(0, 9, 18"):
+        gp.fit(axes, np.sin(np.add.outer(*axes)), sample_weight=weights)
+
+
+def test_masked_weights_of_new_data_are_refused():
+    x = np.linspace(0.0, 10.0, 40)
+    gp = GPRegressor(Matern32(), num_basis=20).fit(x, np.sin(x))
+    weights = np.ma.array(np.ones(40), mask=x < 1.0)
+    with pytest.raises(ValueError, match="sample_weight is masked in 4 of 40 rows"):
+        gp.score(x, np.sin(x), sample_weight=weights)
+    with pytest.raises(ValueError, match="noise_variance is masked in 4 of 40 rows"):
+        gp.predict(x, return_std=True, include_noise=True, noise_variance=weights)

@@ -104,7 +104,15 @@ def _on_grid(weight, shape: tuple[int, ...]):
         return weight
     if np.shape(weight) != shape:
         raise ValueError(f"X has axes of lengths {shape}, the weights have {np.shape(weight)}.")
-    return np.asarray(weight).ravel()
+    return np.ma.ravel(weight) if np.ma.is_masked(weight) else np.asarray(weight).ravel()
+
+
+def refuse_masked(values, name: str) -> None:
+    """Raise an error where values that every row needs are masked."""
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} is masked in {in_rows(np.ma.getmaskarray(values).ravel())}. Drop those rows."
+        )
 
 
 def read_targets(y, length: int) -> Array:
@@ -141,6 +149,7 @@ def read_widths(width, length: int, axis: TimeAxis | None) -> Array | None:
     """Return the widths of the intervals that y is averaged over, one per row; None for points."""
     if width is None:
         return None
+    refuse_masked(width, "width")
     number = as_duration(width) if np.ndim(width) == 0 else None
     values = np.asarray(width if number is None else number)
     duration = number is not None or values.dtype.kind == "m"
@@ -238,6 +247,7 @@ def check_pair(domain, axis: TimeAxis | None = None, name: str = "X") -> tuple[f
 
 def check_weights(sample_weight, length: int, name: str = "sample_weight"):
     """Return weights as an array or a broadcast scalar, never as a float64 copy."""
+    refuse_masked(sample_weight, name)
     if isinstance(sample_weight, Real):
         sample_weight = np.broadcast_to(np.float64(sample_weight), (length,))
     weights = np.asarray(sample_weight)

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from asvgp.basis import Array
 from asvgp.data.columns import Gridded
-from asvgp.data.inputs import as_rows, read_targets, read_weights
+from asvgp.data.inputs import as_rows, read_targets, read_weights, refuse_masked
 from asvgp.data.response import Response
 from asvgp.data.settings import Settings
 from asvgp.data.transforms import IDENTITY
@@ -610,6 +610,7 @@ class PredictMixin(AttributesMixin):
             beside = exposure, offset, event, trials
             return self._deviance_explained(Chunk(X, y, sample_weight, None, None, *beside))
         X = self._rows_in_memory(X).X
+        refuse_masked(sample_weight, "sample_weight")
         return float(r2_score(y, self._means(X), sample_weight=sample_weight))
 
     def _deviance_explained(self, chunk: Chunk) -> float:

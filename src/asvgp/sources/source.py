@@ -59,7 +59,8 @@ class Chunk(NamedTuple):
         if self.sample_weight is None or isinstance(self.X, Gridded) or not len_of(self.X):
             return self
         weights = np.asarray(self.sample_weight)
-        if weights.dtype.kind not in "fiub" or weights.shape != (self.rows,):
+        wrong = weights.dtype.kind not in "fiub" or weights.shape != (self.rows,)
+        if wrong or np.ma.is_masked(self.sample_weight):
             return self  # what is wrong is said when they are read
         keep = np.flatnonzero(weights)
         if len(keep) in (0, self.rows):
