@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import signal
 import threading
+from itertools import pairwise
 
+import numpy as np
 import pytest
 
+from asvgp import GPRegressor, Matern32
 from asvgp.runtime.interrupts import patient_interrupts, plain_interrupts
+
+CHAIN = "asvgp.posterior.chain.ChainPosterior"
 
 
 @pytest.fixture(autouse=True)
@@ -52,3 +57,53 @@ def test_other_threads_have_none():
 def test_other_errors_stay_what_they_are():
     with pytest.raises(SystemError, match="another"), plain_interrupts():
         raise SystemError("another") from ValueError()
+
+
+def chained(*errors: BaseException, cause: bool = True) -> BaseException:
+    """Return the last of errors, each of which was raised because of the one before it."""
+    for before, after in pairwise(errors):
+        after.__cause__ = before if cause else None
+        after.__context__ = before
+        after.__suppress_context__ = cause
+    return errors[-1]
+
+
+@pytest.mark.parametrize("cause", [True, False])
+@pytest.mark.parametrize("between", [0, 1, 2])
+def test_an_interrupt_is_found_however_far_back(between, cause):
+    errors = [SystemError("a result with an exception set") for _ in range(between + 1)]
+    with pytest.raises(KeyboardInterrupt), plain_interrupts():
+        raise chained(KeyboardInterrupt(), *errors, cause=cause)
+
+
+def test_chains_without_an_interrupt_stay_what_they_are():
+    ring = [SystemError("one"), ValueError("two"), SystemError("three")]
+    error = chained(*ring)
+    ring[0].__cause__ = error  # and which even go round
+    with pytest.raises(SystemError, match="three"), plain_interrupts():
+        raise error
+
+
+def test_an_interrupt_that_was_dealt_with_is_none():
+    error = SystemError("later")
+    error.__context__, error.__suppress_context__ = KeyboardInterrupt(), True
+    with pytest.raises(SystemError, match="later"), plain_interrupts():
+        raise error
+
+
+@pytest.mark.parametrize("where", ["fit", "predict"])
+def test_estimators_are_interrupted_plainly(where, monkeypatch):
+    """In the pass over the data and in predictions, which are compiled as training is."""
+
+    def struck(*_, **__):
+        raise chained(KeyboardInterrupt(), SystemError("one"), SystemError("two"))
+
+    x = np.linspace(0.0, 10.0, 50)
+    gp = GPRegressor(Matern32(), num_basis=20).fit(x, np.sin(x))
+    before = gp.predict(x)
+    target = {"fit": "asvgp.estimators.regressor.absorb", "predict": f"{CHAIN}.predict"}[where]
+    with monkeypatch.context() as patch:
+        patch.setattr(target, struck)
+        with pytest.raises(KeyboardInterrupt):
+            gp.fit(x, x) if where == "fit" else gp.predict(x)
+    np.testing.assert_array_equal(gp.predict(x), before)

@@ -31,6 +31,7 @@ from asvgp.likelihoods import Gaussian, Likelihood
 from asvgp.likelihoods.family import Family
 from asvgp.posterior.integrals import integrate
 from asvgp.posterior.leave_one_out import LeaveOneOut, leave_one_out
+from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.runtime.memory import as_bytes
 from asvgp.runtime.progress import Progress
 from asvgp.sources.answers import in_memory, source_to_predict
@@ -185,6 +186,7 @@ class PredictMixin(AttributesMixin):
             )
         return results[0] if len(results) == 1 else tuple(results)
 
+    @plain_interrupts()
     def _predict(
         self,
         X,

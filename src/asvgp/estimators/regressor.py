@@ -21,6 +21,7 @@ from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
 from asvgp.likelihoods.family import Family
 from asvgp.policies import SAMPLE
+from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
 from asvgp.sources.source import source_for
@@ -395,6 +396,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         """Return the constructor's arguments, checked."""
         return Settings.parse(**self.get_params(deep=False))
 
+    @plain_interrupts()
     def _add(
         self, settings: Settings, before: FitData | None, *rows, growing: bool = False
     ) -> Addition:

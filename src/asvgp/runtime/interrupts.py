@@ -15,7 +15,7 @@ def plain_interrupts() -> Iterator[None]:
     """Turn Ctrl-C inside a compiled function into a plain `KeyboardInterrupt`.
 
     If Ctrl-C is pressed while a numba function returns, Python raises a `SystemError` whose
-    cause is the interrupt.
+    cause is the interrupt, or another such error that it caused.
 
     Examples
     --------
@@ -29,9 +29,22 @@ def plain_interrupts() -> Iterator[None]:
     try:
         yield
     except SystemError as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):
+        if _by_interrupt(error):
             raise KeyboardInterrupt from None
         raise
+
+
+def _by_interrupt(error: BaseException) -> bool:
+    """Return True if Ctrl-C is what an error goes back to."""
+    found: list[BaseException] = [error]
+    for each in found:  # which grows
+        if isinstance(each, KeyboardInterrupt):
+            return True
+        before = (
+            [each.__cause__] if each.__suppress_context__ else [each.__cause__, each.__context__]
+        )
+        found += [other for other in before if other is not None and other not in found]
+    return False
 
 
 @contextmanager
