@@ -334,6 +334,33 @@ def test_ctrl_c_stops_all_levels(monkeypatch):
     assert set(cells) == {512}
 
 
+@pytest.mark.filterwarnings("ignore:y has a mean of 40000")
+@pytest.mark.parametrize(
+    ("objective", "offset"), [("elbo", 4e4), ("evidence", 4e4), ("evidence", 0.0)]
+)
+def test_tight_clusters_are_not_refined_for_nothing(objective, offset):
+    """Where y is all but noiseless it varies within cells, but splines that bend explain that."""
+    rng = np.random.default_rng(4)
+    x = rng.choice([0.0, 0.3, 0.31, 1.0], 1000) + 1e-6 * rng.standard_normal(1000)
+    y = offset + np.sin(20.0 * x) + 1e-7 * rng.standard_normal(1000)
+    gp = GPRegressor(Matern32(), objective=objective).fit(x, y)
+    assert len(gp.resolution_) < 6  # of the twelve that there are
+    assert np.abs(gp.predict(x) - y).max() < 1e-3
+
+
+def test_lengths_at_their_greatest_are_not_at_their_least():
+    """Nor are those at a bound of the user's: finer knots would change neither."""
+    rng = np.random.default_rng(5)
+    x = rng.uniform(0.0, 1.0, 300)
+    y = np.sin(20.0 * x) + 0.01 * rng.standard_normal(300)
+    low, high = ({"lengthscale": pair} for pair in ((10.0, 20.0), (0.001, 0.01)))
+    for kernel in (Matern32(10.0, bounds=low), Matern32(0.01, bounds=high)):
+        gp = GPRegressor(kernel, objective="evidence").fit(x, y)
+        assert gp.optimization_.at_bounds[0] == "lengthscale"
+        assert not any("ended at the least" in note for note in gp.optimization_.notes)
+        assert gp.resolution_[-1].spacing > gp.stats_.grid.spacing
+
+
 def test_structure_that_only_fine_cells_show_is_not_missed():
     """A fast wave whose coarse averages vanish: the bound alone would stop too early."""
     x = np.random.default_rng(4).uniform(0, 1, 60_000)

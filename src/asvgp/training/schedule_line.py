@@ -106,23 +106,22 @@ class LineSchedule:
 
     def following(self, engine: ChainEngine, state: State, report: Report) -> ChainEngine | None:
         """Return the engine of the next finer grid; None where it stops paying."""
-        if self.auto and self._settled(engine.statistics, report):
+        if self.auto and self._settled(engine.statistics, state, report):
             return None
         if self._scatters:
             self._scatters.pop()
         return self._engine(self._finer.pop()) if self._finer else None
 
-    def _settled(self, stats: Statistics, report: Report) -> bool:
+    def _settled(self, stats: Statistics, state: State, report: Report) -> bool:
         """Return True if a finer grid would gain next to nothing, or there is none."""
         self._reached.append(report.objective)
         reached, data = self._reached, stats.observations * len(stats.squares)
         gained = (reached[-1] - reached[-3]) / data if len(reached) > 2 else inf
         explained = self._lost[-3] if gained < inf and self._lost[-1] < LINE.settled_loss else 0.0
-        pinned = self._pinned(report)
         if (
             gained < LINE.settled_gain + explained
-            and not pinned
-            and not _hides_structure(self._scatters)
+            and not self._pinned(stats, state.kernel, report)
+            and not self._hides_structure(stats, state.noise)
         ):
             return True
         last = (reached[-1] - reached[-2]) / data if len(reached) > 1 else 0.0
@@ -138,10 +137,31 @@ class LineSchedule:
             )
         return not self._finer
 
-    def _pinned(self, report: Report) -> list[str]:
+    def _pinned(self, stats: Statistics, kernel: Kernel, report: Report) -> list[str]:
         """Return the names of lengths that ended at the least that the evidence allows."""
-        scales = _scales(self.problem.kernel) if self.problem.objective == "evidence" else []
-        return [name for name in report.at_bounds if name in scales]
+        least = _shortest(self.problem, stats)
+        values = dict(zip(kernel.parameters, kernel.values, strict=True))
+        return [
+            name
+            for name in report.at_bounds  # which may be the greatest, or a bound of the user's
+            if name in least and name not in kernel.bounds and values[name] < 1.01 * least[name]
+        ]
+
+    def _hides_structure(self, stats: Statistics, noise: float) -> bool:
+        """Return True if y scatters clearly less in finer cells than what is taken for noise here.
+
+        The scatter in cells of this level is the most that can be. Where training has found less
+        noise than that, the splines explain the rest already; and less than the least noise that
+        training may find is nothing that finer cells could show.
+        """
+        (here, error), least = self._scatters[-1], _noise_limits(stats, self._plain(stats))[0]
+        if not self.problem.fixed_likelihood:
+            here = min(here, noise)
+        return any(
+            here - max(finer, least)
+            > (LINE.hidden_structure + 4.0 * (error**2 + finer_error**2) ** 0.5) * here
+            for finer, finer_error in self._scatters[:-1]
+        )
 
     def final(self, engine: ChainEngine) -> ChainEngine:
         """Return the engine of the given grid, even if training was interrupted before."""
@@ -156,7 +176,7 @@ class LineSchedule:
         self, posterior: ChainPosterior, bound: Bound, report: Report, trained: bool
     ) -> None:
         """Add a note on lengths that ended at the least that the knots can express."""
-        if pinned := self._pinned(report):
+        if pinned := self._pinned(posterior.stats, posterior.kernel, report):
             report.notes.append(
                 f"{', '.join(pinned)} ended at the least that the knots can express, a few "
                 "spacings: give a larger num_basis, or objective='elbo'"
@@ -169,17 +189,31 @@ def line_limits(problem: Problem, stats: Statistics, plain: Statistics) -> Limit
     The bound subtracts ``variance / noise`` times N from itself, so that their ratio must stay
     well below 1 / eps for the difference to mean anything.
     """
-    power, spread, shortest = signal_power(plain), signal_spread(plain), {}
-    if problem.objective == "evidence":
-        # On wider knots the splines are another process, which training would exploit.
-        for name in _scales(problem.kernel):
-            cells = LINE.shortest_lengthscale / (2.0 if name.endswith("period") else 1.0)
-            shortest[name] = cells * stats.grid.spacing
-    weight = mean_weight(stats)
-    least_noise = max(LINE.least_noise * spread, LINE.least_noise_of_power * power)
-    noise = weight * least_noise, weight * LINE.most_noise * power
+    noise, shortest = _noise_limits(stats, plain), _shortest(problem, stats)
     grids = {part.factors[0].dim: stats.grid for part in problem.kernel.components}
+    power, spread = signal_power(plain), signal_spread(plain)
     return log_limits(problem, grids, spread, power, noise, shortest, {})
+
+
+def _noise_limits(stats: Statistics, plain: Statistics) -> tuple[float, float]:
+    """Return the least and the greatest noise that training may find."""
+    power, spread, weight = signal_power(plain), signal_spread(plain), mean_weight(stats)
+    least = max(LINE.least_noise * spread, LINE.least_noise_of_power * power)
+    return weight * least, weight * LINE.most_noise * power
+
+
+def _shortest(problem: Problem, stats: Statistics) -> dict[str, float]:
+    """Return the least lengths that training may find by their names, where the knots limit them.
+
+    Under the evidence, splines on wider knots are another process, which training would exploit.
+    """
+    if problem.objective != "evidence":
+        return {}
+    shortest = {}
+    for name in _scales(problem.kernel):
+        cells = LINE.shortest_lengthscale / (2.0 if name.endswith("period") else 1.0)
+        shortest[name] = cells * stats.grid.spacing
+    return shortest
 
 
 def _scales(kernel: Kernel) -> list[str]:
@@ -214,12 +248,3 @@ def _revived(warm: State, given: Sum) -> list[Sum]:
             parts[i] = part.replace_free({"variance": variance})
             options.append(given.replace_parts(parts))
     return options
-
-
-def _hides_structure(scatters: list[tuple[float, float]]) -> bool:
-    """Return True if y scatters clearly less in finer cells (listed first) than in the last's."""
-    here, error = scatters[-1]
-    return any(
-        here - finer > (LINE.hidden_structure + 4.0 * (error**2 + finer_error**2) ** 0.5) * here
-        for finer, finer_error in scatters[:-1]
-    )
