@@ -259,21 +259,6 @@ class Decoder:
     ):
         self.arrays, self.shared, self.device = arrays, shared or {}, device
         self._decoded: dict[str, Any] = {}
-        self._kinds: dict[str, Callable[[Any], Any]] = {
-            "array": lambda name: self.arrays[name],
-            "shared": self._shared,
-            "tuple": lambda items: tuple(self(item) for item in items),
-            "dict": lambda pairs: {self(k): self(v) for k, v in pairs},
-            "float": _special,
-            "seconds": lambda x: Duration(_number(x)),
-            "unset": lambda x: Unset(_number(x)),
-            "datetime64": lambda x: np.datetime64(_integer(x[0]), _unit(*x[1:])),
-            "timedelta64": lambda x: np.timedelta64(_integer(x[0]), _unit(*x[1:])),
-            "timestamp": lambda x: _timestamp(np.datetime64(_integer(x[0]), _unit(*x[1:3])), x[3]),
-            "datetime": lambda x: _in_zone(datetime.fromisoformat(x[0]), x[1]),
-            "date": date.fromisoformat,
-            "timedelta": lambda x: timedelta(*map(_integer, x)),
-        }
 
     def __call__(self, node: Any) -> Any:
         """Return the value that JSON stands for."""
@@ -284,14 +269,25 @@ class Decoder:
         if len(node) != 1:
             raise ValueError(f"{', '.join(map(repr, node))}: one kind is wanted")
         ((kind, content),) = node.items()
-        if kind in self._kinds:
-            return self._kinds[kind](content)
+        if kind in _NESTED:
+            return getattr(self, _NESTED[kind])(content)
+        if kind in _PLAIN:
+            return _PLAIN[kind](content)
         if kind not in _CLASSES and kind not in MIGRATIONS:
             raise ValueError(f"unknown class {kind!r} (was the file written by a newer asvgp?)")
         parts = {name: self(item) for name, item in content.items()}
         if kind in MIGRATIONS:
             kind, parts = MIGRATIONS[kind](parts)
         return self._made(_CLASSES[kind], parts)
+
+    def _array(self, name: str) -> Array:
+        return self.arrays[name]
+
+    def _tuple(self, items: Any) -> tuple[Any, ...]:
+        return tuple(self(item) for item in items)
+
+    def _dict(self, pairs: Any) -> dict[Any, Any]:
+        return {self(key): self(value) for key, value in pairs}
 
     def _shared(self, name: str) -> Any:
         if name not in self._decoded:
@@ -363,3 +359,18 @@ def _in_zone(value: datetime, zone: str | None) -> datetime:
         return value.astimezone(ZoneInfo(zone))
     except (ZoneInfoNotFoundError, ValueError):
         return value
+
+
+# Methods of a decoder by name: bound ones, kept by itself, would keep all arrays for long.
+_NESTED = {"array": "_array", "shared": "_shared", "tuple": "_tuple", "dict": "_dict"}
+_PLAIN: dict[str, Callable[[Any], Any]] = {
+    "float": _special,
+    "seconds": lambda x: Duration(_number(x)),
+    "unset": lambda x: Unset(_number(x)),
+    "datetime64": lambda x: np.datetime64(_integer(x[0]), _unit(*x[1:])),
+    "timedelta64": lambda x: np.timedelta64(_integer(x[0]), _unit(*x[1:])),
+    "timestamp": lambda x: _timestamp(np.datetime64(_integer(x[0]), _unit(*x[1:3])), x[3]),
+    "datetime": lambda x: _in_zone(datetime.fromisoformat(x[0]), x[1]),
+    "date": date.fromisoformat,
+    "timedelta": lambda x: timedelta(*map(_integer, x)),
+}
