@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import sqrt
 from numbers import Real
 from typing import Any
@@ -24,6 +23,7 @@ from scipy.special import gammaln
 from asvgp.basis import Array
 from asvgp.policies import TRANSFORM
 from asvgp.runtime.checks import in_rows
+from asvgp.runtime.lazy import cached_property
 
 _NODES = 64  # of the quadrature: moments of roots that matter are right to ten digits and more
 _TERMS = 24  # of Mehler's expansion; those of (1 + z / 2)**2 end after two

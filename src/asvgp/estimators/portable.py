@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from sklearn.base import clone
 
 from asvgp.kernels import JointMatern, Product
 from asvgp.likelihoods.gaussian import band_factor
+from asvgp.runtime.lazy import cached_property
 from asvgp.saving.encoding import bytes_of
 from asvgp.training.fit import Fit
 

@@ -8,7 +8,7 @@ diagonals are then convolutions.
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numba import njit
 from scipy import fft
 
 from asvgp.basis import Array
+from asvgp.runtime.lazy import cached_property
 
 rfft: Any = fft.rfft  # of many rows at once it is faster than numpy's
 irfft: Any = fft.irfft

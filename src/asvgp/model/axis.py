@@ -6,7 +6,7 @@ coefficients), because the multifrontal elimination wants functions with small s
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from scipy import sparse
@@ -24,6 +24,7 @@ from asvgp.basis import (
 )
 from asvgp.kernels import Component
 from asvgp.model.prior import Prior
+from asvgp.runtime.lazy import cached_property
 
 
 class Axis:

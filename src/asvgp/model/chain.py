@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from asvgp.basis import Array, by_power
@@ -15,6 +13,7 @@ from asvgp.model.effects import without_centres
 from asvgp.model.elimination import Elimination, eliminate
 from asvgp.model.engine import Forms, NoiseModel, Remembered
 from asvgp.model.prior import ChainPrior
+from asvgp.runtime.lazy import cached_property
 from asvgp.statistics import Statistics
 
 

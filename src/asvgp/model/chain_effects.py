@@ -14,7 +14,6 @@ nothing cancels here.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from asvgp.basis import Array, by_power
 from asvgp.kernels import Constant, Effect, Kernel
 from asvgp.model.effects import Centring, mean_square, prior_precisions, ridge, without_centres
 from asvgp.model.elimination import Elimination
+from asvgp.runtime.lazy import cached_property
 from asvgp.statistics import Statistics
 
 

@@ -7,7 +7,7 @@ every cell.
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import comb, exp
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from asvgp.basis import Array, Grid, bspline_coefficients, operator_gram, operator_nodes
 from asvgp.kernels import Periodic
 from asvgp.model.moments import CellMoments
+from asvgp.runtime.lazy import cached_property
 
 
 class CircleAxis:

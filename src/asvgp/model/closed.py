@@ -7,8 +7,6 @@ has no boundary (`asvgp.model.circle`).
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 from scipy import sparse
 
@@ -19,6 +17,7 @@ from asvgp.model.circle import CircleAxis
 from asvgp.model.earth_axis import earth_axis
 from asvgp.model.joint_axis import JointAxis
 from asvgp.model.moments import CellMoments
+from asvgp.runtime.lazy import cached_property
 
 
 class ClosedAxis(Axis):

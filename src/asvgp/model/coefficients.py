@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -16,6 +15,7 @@ from asvgp.model.devices import Factor
 from asvgp.model.effects import Centring
 from asvgp.model.engine import Forms, NoiseModel
 from asvgp.model.grid_prior import TermForms
+from asvgp.runtime.lazy import cached_property
 
 
 @dataclass(frozen=True, eq=False)

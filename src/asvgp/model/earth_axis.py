@@ -14,7 +14,7 @@ latitude. These are found by Gauss quadrature, exact but for rounding.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import comb, radians
 
 import numpy as np
@@ -25,6 +25,7 @@ from asvgp.kernels import AlongEarth, Component
 from asvgp.kernels.earth import meridian_tables
 from asvgp.model.joint_axis import JointAxis, folded_tails
 from asvgp.policies import FIELD
+from asvgp.runtime.lazy import cached_property
 
 LAST_KNOT = 88.0  # [degrees] Of latitude: splines end here
 # [distance left to the last knot] Width of cells near it. What is left of a process that is told

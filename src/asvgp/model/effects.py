@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from asvgp.basis import Array
 from asvgp.kernels import Kernel, Linear
 from asvgp.policies import DATA
+from asvgp.runtime.lazy import cached_property
 from asvgp.statistics import Statistics
 
 

@@ -16,7 +16,6 @@ The code works for NumPy and torch arrays alike.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from itertools import combinations_with_replacement
 from math import prod
 
@@ -26,6 +25,7 @@ from asvgp.basis import Array
 from asvgp.linalg.multifrontal import Tree
 from asvgp.model.axis import Axis
 from asvgp.model.devices import DeviceArray
+from asvgp.runtime.lazy import cached_property
 
 Move = Callable[[Array], DeviceArray]  # a NumPy array to where the work is done
 

@@ -16,7 +16,6 @@ log|P| (`Elimination.defect`). Where that is more than `LINE.accepted_defect`, o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from asvgp.basis import Array
 from asvgp.linalg.chain import elimination, square_root
 from asvgp.model.prior import ChainPrior, inverse_and_log_det
 from asvgp.policies import LINE
+from asvgp.runtime.lazy import cached_property
 from asvgp.statistics import Statistics
 
 

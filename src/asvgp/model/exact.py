@@ -8,7 +8,6 @@ unknowns are f at the inputs and the fixed effects. K here is the *covariance* o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import log
 
 import numpy as np
@@ -29,6 +28,7 @@ from asvgp.model.exact_matrix import (
     solved_matrix,
 )
 from asvgp.model.information import regular_information
+from asvgp.runtime.lazy import cached_property
 from asvgp.statistics import Statistics
 
 

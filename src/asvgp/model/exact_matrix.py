@@ -6,14 +6,13 @@ few missing inputs are put back as unknowns without prior: a hole's row tells no
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 from scipy.linalg import LinAlgError, get_blas_funcs, get_lapack_funcs
 
 from asvgp.basis import Array
 from asvgp.linalg.toeplitz import Toeplitz, outer_sums
 from asvgp.policies import SERIES
+from asvgp.runtime.lazy import cached_property
 
 _POTRF, _POTRI, _POTRS = get_lapack_funcs(("potrf", "potri", "potrs"), dtype=np.float64)
 (_TRSM,) = get_blas_funcs(("trsm",), dtype=np.float64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -32,6 +32,7 @@ from asvgp.model.levels import marginal_moments, rounding_error
 from asvgp.model.plan import Plan
 from asvgp.model.pole_factor import PoleFactor, PoleForms
 from asvgp.policies import FIELD
+from asvgp.runtime.lazy import cached_property
 from asvgp.statistics import Statistics
 
 _REFINEMENTS = 3  # of the mean, at most

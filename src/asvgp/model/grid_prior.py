@@ -9,7 +9,6 @@ methods below: a component whose K is of another kind needs a class with the sam
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from itertools import pairwise
 from math import log, prod
 from typing import NamedTuple
@@ -30,6 +29,7 @@ from asvgp.model.plan import Plan
 from asvgp.model.pole_factor import PoleForms
 from asvgp.model.poles import Poles
 from asvgp.policies import FIELD
+from asvgp.runtime.lazy import cached_property
 
 Window = tuple[Array, Array]  # a form summed over the cells of a spline, and at its first cell
 

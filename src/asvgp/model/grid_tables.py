@@ -7,7 +7,6 @@ hyperparameters nor on data, so that engines with other statistics share it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -22,6 +21,7 @@ from asvgp.model.joint import JointTables
 from asvgp.model.memory import Need, plan_need
 from asvgp.model.plan import Plan
 from asvgp.policies import MEMORY
+from asvgp.runtime.lazy import cached_property
 from asvgp.statistics import Statistics
 
 

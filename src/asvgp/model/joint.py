@@ -9,7 +9,6 @@ its splines, those beyond the data included.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -25,6 +24,7 @@ from asvgp.model.elements import Leaves, outer
 from asvgp.model.joint_axis import JointAxis, own_tree
 from asvgp.model.joint_share import missed_shares
 from asvgp.model.poles import poles_of
+from asvgp.runtime.lazy import cached_property
 from asvgp.runtime.parallel import one_blas_thread
 
 

@@ -9,7 +9,6 @@ cells, and what they add to K is added to the first and the last cell, whose fun
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -28,6 +27,7 @@ from asvgp.linalg.multifrontal import Space, Tree, symbolic
 from asvgp.model.axis import Axis
 from asvgp.model.joint_share import missed_share
 from asvgp.policies import FIELD
+from asvgp.runtime.lazy import cached_property
 
 
 class JointAxis(Axis):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from math import ceil, inf, prod
 from tempfile import gettempdir
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from asvgp.model.joint_axis import JointAxis, own_tree
 from asvgp.model.levels import coarsened_plan, first_coarsening
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD, MEMORY
+from asvgp.runtime.lazy import cached_property
 from asvgp.runtime.memory import in_words, physical_memory
 
 

@@ -20,7 +20,7 @@ the covariance ``P^-1 + Y C Y'`` under the data (`asvgp.model.pole_factor`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from scipy.linalg import solve
@@ -31,6 +31,7 @@ from asvgp.kernels.earth import correlations
 from asvgp.model.earth_axis import LAST_KNOT
 from asvgp.model.joint_axis import JointAxis
 from asvgp.model.rings import WAVES, columns, from_nodes
+from asvgp.runtime.lazy import cached_property
 
 _UNNOTICED = 1e-6  # [correlation] Between a ring and the data: the ring need not be told of
 _PLACES = 300  # along the latitudes of the data, where columns are looked at

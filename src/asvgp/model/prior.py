@@ -11,7 +11,7 @@ documentation, "The mathematics").
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import exp, factorial
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from asvgp.kernels import Component, Kernel
 from asvgp.kernels.dynamics import average_variances
 from asvgp.linalg.chain import prior as chain
 from asvgp.linalg.unrolled import Markers, markers_of
+from asvgp.runtime.lazy import cached_property
 from asvgp.statistics import Statistics
 
 _FACTORIALS = np.array([factorial(i) for i in range(8)], dtype=float)

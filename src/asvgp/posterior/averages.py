@@ -7,7 +7,6 @@ interval shares with the next passes through the state between them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from asvgp.linalg.chain.sweep import assemble, stretches
 from asvgp.linalg.unrolled import Markers
 from asvgp.model.prior import Prior
 from asvgp.posterior.tails import Stretches
+from asvgp.runtime.lazy import cached_property
 from asvgp.runtime.parallel import each_share
 
 

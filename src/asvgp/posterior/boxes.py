@@ -9,7 +9,6 @@ functions, so its variance takes a solve with P.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from asvgp.posterior.averages import Chain, Pieces
 from asvgp.posterior.posterior import GridPoints
 from asvgp.posterior.series_averages import SecondIntegral
 from asvgp.posterior.tails import Splines, in_splines
+from asvgp.runtime.lazy import cached_property
 
 _NODES = {2: 48, 3: 24}  # along every input, for variances of averages under a joint kernel
 _NODES_BETWEEN = 5  # the same for covariances between boxes

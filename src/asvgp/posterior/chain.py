@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from asvgp.posterior.posterior import (
     lift_diagonal,
 )
 from asvgp.posterior.tails import Splines
+from asvgp.runtime.lazy import cached_property
 from asvgp.runtime.parallel import as_doubles, each_chunk, each_share, one_blas_thread
 from asvgp.statistics import Statistics
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from asvgp.basis import Array
 from asvgp.kernels import Component, Matern12, Matern32, Matern52, Periodic
 from asvgp.kernels.dynamics import Dynamics
+from asvgp.runtime.lazy import cached_property
 
 _MATERNS = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52}
 

@@ -9,7 +9,6 @@ a functional of f with covariances c with f at the inputs and effects z has the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from asvgp.posterior.posterior import (
     lift_diagonal,
 )
 from asvgp.posterior.target import Target
+from asvgp.runtime.lazy import cached_property
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.statistics import Statistics
 

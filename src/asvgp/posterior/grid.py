@@ -9,7 +9,6 @@ terms' uncertainty, joint covariances) goes by `asvgp.posterior.grid_rows`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -31,6 +30,7 @@ from asvgp.model.memory import joint_step
 from asvgp.posterior.boxes import BoxAverages
 from asvgp.posterior.grid_rows import Functionals, Rows, covariance
 from asvgp.posterior.posterior import FittedValues, GridPoints, Posterior, lift_diagonal
+from asvgp.runtime.lazy import cached_property
 from asvgp.runtime.parallel import each_chunk, each_share, one_blas_thread
 from asvgp.statistics import Statistics
 

@@ -9,7 +9,6 @@ take no factorisation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,7 @@ from asvgp.posterior.posterior import (
 from asvgp.posterior.series_averages import IntervalAverages
 from asvgp.posterior.series_rows import CoefficientCovariance, SeriesRows, prior_covariance
 from asvgp.posterior.target import Target
+from asvgp.runtime.lazy import cached_property
 from asvgp.runtime.parallel import each_chunk, each_share, one_blas_thread
 from asvgp.statistics import Statistics
 

@@ -7,7 +7,6 @@ are integrated by Gauss nodes on every cell, which is exact inside the domain.
 
 from __future__ import annotations
 
-from functools import cached_property
 from math import ceil
 
 import numpy as np
@@ -25,6 +24,7 @@ from asvgp.posterior.series_rows import (
     prior_covariance,
     splines_of,
 )
+from asvgp.runtime.lazy import cached_property
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 _NODES, _WEIGHTS = (_NODES + 1.0) / 2.0, _WEIGHTS / 2.0

@@ -8,7 +8,6 @@ expected to be in the state ``exp(A t) F``. So a functional out there acts on th
 
 from __future__ import annotations
 
-from functools import cached_property
 from math import comb, factorial, inf
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from asvgp.basis import Array, Grid, bspline_coefficients, mean_powers
 from asvgp.kernels import Component
 from asvgp.kernels.dynamics import Dynamics
 from asvgp.posterior.covariances import Covariances
+from asvgp.runtime.lazy import cached_property
 
 
 class Stretches(NamedTuple):

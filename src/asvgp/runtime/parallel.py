@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -44,12 +45,19 @@ class _OneBlasThread:
     def __init__(self) -> None:
         self.lock, self.inside = threading.Lock(), 0
         self.controller: ThreadpoolController | None = None  # takes a while to look up
+        self.limiter: Any = None
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        """Forget the fits of the parent's threads, one of which may have held the lock."""
+        self.lock, self.inside = threading.Lock(), 0
 
     def __enter__(self) -> None:
         with self.lock:
             if self.controller is None:
                 self.controller = ThreadpoolController()
-            if self.inside == 0:
+            if self.inside == 0 and self.limiter is None:
                 self.limiter = self.controller.limit(limits=1, user_api="blas")
             self.inside += 1
 
@@ -58,6 +66,7 @@ class _OneBlasThread:
             self.inside -= 1
             if self.inside == 0:
                 self.limiter.restore_original_limits()
+                self.limiter = None
 
 
 one_blas_thread = _OneBlasThread()

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from math import nan, prod
 from typing import Any
 
@@ -29,6 +29,7 @@ import numpy as np
 
 from asvgp.basis import Array, Grid, pair_columns
 from asvgp.linalg.chain.square_root import RANK_TOLERANCE, data_roots
+from asvgp.runtime.lazy import cached_property
 from asvgp.statistics.accumulator import Accumulator
 from asvgp.statistics.combining import SUMS, combined, difference, packed, recentred, unpacked
 from asvgp.statistics.ending import Ending

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import prod
 from typing import Any, Literal, Protocol
 
@@ -27,6 +26,7 @@ from asvgp.model.memory import require_joint
 from asvgp.policies import DATA, MEMORY, PILOT
 from asvgp.posterior.posterior import AnyPosterior
 from asvgp.posterior.samples import sample
+from asvgp.runtime.lazy import cached_property
 from asvgp.statistics import COUNTED, Statistics
 from asvgp.statistics.accumulator import Accumulator
 from asvgp.structures.earth import check_poles, grid_kind, longitude_ends

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import isnan
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -16,6 +15,7 @@ from asvgp.model.effects import lost_digits
 from asvgp.model.engine import Engine
 from asvgp.posterior.posterior import AnyPosterior
 from asvgp.runtime.interrupts import plain_interrupts
+from asvgp.runtime.lazy import cached_property
 from asvgp.statistics import Statistics
 from asvgp.training.climb import keeping
 from asvgp.training.optimise import Report

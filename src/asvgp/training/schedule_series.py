@@ -9,7 +9,6 @@ hyperparameters and a tighter tolerance, until no component would get other cell
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from itertools import product
 from math import nan
 
@@ -29,6 +28,7 @@ from asvgp.model.series.tables import SeriesTables
 from asvgp.policies import LINE, SERIES, START
 from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.series import SeriesPosterior
+from asvgp.runtime.lazy import cached_property
 from asvgp.statistics import Statistics
 from asvgp.training.climb import climb
 from asvgp.training.objective import Limits, Objective, log_limits

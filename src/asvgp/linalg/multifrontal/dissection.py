@@ -4,11 +4,12 @@ Everything is a product over inputs of ranges; see `asvgp.linalg.multifrontal`.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from asvgp.runtime.lazy import cached_property
 
 Index = NDArray[np.int32]
 

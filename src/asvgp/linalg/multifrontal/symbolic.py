@@ -10,7 +10,7 @@ alive on its box that are eliminated at its own depth (pivots) or at smaller one
 """
 
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate
 from math import prod
 from typing import NamedTuple
@@ -19,6 +19,7 @@ import numba
 import numpy as np
 
 from asvgp.linalg.multifrontal.dissection import Dissection, Index, Line, Range, Space, dissect
+from asvgp.runtime.lazy import cached_property
 
 LEAF = {1: 16, 2: 4, 3: 4}  # cells of a leaf in each input, by the number of inputs
 

@@ -6,7 +6,6 @@ those of seasons and the fixed effects are global columns, which come last.
 
 from __future__ import annotations
 
-from functools import cached_property
 from threading import Lock
 
 import numpy as np
@@ -25,6 +24,7 @@ from asvgp.model.moments import CellMoments
 from asvgp.model.series.plan import SeriesPlan
 from asvgp.model.series.tables import SeriesTables
 from asvgp.model.series.terms import Season, Term, terms_of
+from asvgp.runtime.lazy import cached_property
 from asvgp.statistics import Statistics
 
 

@@ -5,7 +5,6 @@ Everything but G depends on the plan alone, so that engines with other statistic
 
 from __future__ import annotations
 
-from functools import cached_property
 from math import log2
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from asvgp.linalg.multifrontal import Space, Tree, symbolic
 from asvgp.model.series.plan import SeriesPlan
 from asvgp.model.series.terms import Season, Term, terms_of
 from asvgp.policies import SERIES
+from asvgp.runtime.lazy import cached_property
 from asvgp.runtime.parallel import each_share
 from asvgp.statistics import Statistics
 

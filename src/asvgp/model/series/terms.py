@@ -6,7 +6,6 @@ A component is a *trend* (functions along the line: B-splines, or those of an os
 
 from __future__ import annotations
 
-from functools import cached_property
 from math import lcm, log
 
 import numpy as np
@@ -21,6 +20,7 @@ from asvgp.model.grid_prior import TermForms
 from asvgp.model.moments import CellMoments
 from asvgp.model.series.plan import Part, SeriesPlan
 from asvgp.model.series.wave import WaveAxis
+from asvgp.runtime.lazy import cached_property
 
 
 class SplineAxis(Axis):

@@ -9,7 +9,7 @@ only, so that they cost next to nothing, and the unknowns that couple cells are 
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import Legendre, Polynomial
@@ -19,6 +19,7 @@ from asvgp.kernels import Component
 from asvgp.linalg.chain.blocks import chain_of_blocks
 from asvgp.model.circle import shifts
 from asvgp.model.moments import CellMoments
+from asvgp.runtime.lazy import cached_property
 
 
 @lru_cache
