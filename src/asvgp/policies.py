@@ -519,6 +519,11 @@ class SavingPolicy:
     # [seconds] Unlocked temporary files untouched for so long are of killed writers: living ones
     # lock them at once.
     left_after: float = 60.0
+    # [bytes] A file may hold arrays of so much in all, however small it is: empty cells shrink to
+    # next to nothing.
+    believed: int = 1 << 29
+    most_expansion: float = 64.0  # [bytes of the file] Or of so much; zeros alone give a thousand.
+    largest_number: float = 1e200  # [any unit] Greater ones in a file are no sums or coefficients.
 
 
 DATA = DataPolicy()

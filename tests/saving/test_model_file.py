@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import zipfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from asvgp import (
     Matern32,
     ModelFileError,
 )
+from asvgp.policies import SAVING
 from asvgp.saving import atomic, model_file
 from tests.saving.saved import (
     FIELDS,
@@ -279,6 +281,64 @@ def refused(path, match):
         asvgp.load(path)
     assert str(path) in str(info.value)
     assert isinstance(info.value, ValueError)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300, -1e300])
+@pytest.mark.parametrize("case", [sums, mixed, outputs], ids=lambda case: case.__name__)
+def test_numbers_that_cannot_be_are_refused(case, value, path):
+    """Though all checksums are right: whoever alters a file can compute those."""
+    fitted(case)[0].save(path, full=True)
+    _, arrays = model_file.read(path)
+    for name in [name for name, array in arrays.items() if array.size]:
+        fitted(case)[0].save(path, full=True)
+
+        def change(arrays, name=name):
+            arrays[name].flat[arrays[name].size // 2] = value
+
+        rewrite(path, change_arrays=change)
+        if name.endswith(".squares") and np.isnan(value) and arrays[name].size == 1:
+            asvgp.load(path)  # as of a model without Gaussian noise
+        else:
+            refused(path, rf"contradicts itself: {name} holds .*(nan|inf|1e\+300).* at \(")
+
+
+def test_negative_squares_are_refused(path):
+    fitted(line)[0].save(path, full=True)
+    rewrite(path, change_arrays=lambda arrays: arrays["data.stats.squares"].fill(-1.0))
+    refused(path, "sums of squares, are negative")
+
+
+def test_a_small_file_does_not_take_much_memory(path, monkeypatch):
+    """A bomb: zeros, of which a thousand bytes take one in the file."""
+    policy = replace(SAVING, believed=1 << 20)
+    monkeypatch.setattr(model_file, "SAVING", policy)
+    fitted(line)[0].save(path)
+
+    def grow(arrays):
+        arrays["data.stats.log_jacobian"] = np.zeros(1 << 21)
+
+    rewrite(path, change_arrays=grow)
+    taken = []
+    empty = np.empty
+    monkeypatch.setattr(np, "empty", lambda n, **kw: taken.append(n) or empty(n, **kw))
+    refused(path, r"KiB and would take 16.\d MiB of memory.*If you trust it.*memory_limit='17 MiB'")
+    assert not taken  # before anything is read
+    with pytest.raises(ModelFileError, match=r"more than 2.0 MiB. If you trust it"):
+        asvgp.load(path, memory_limit="2 MiB")
+    with pytest.raises(ModelFileError, match="log_jacobian of Statistics cannot have shape"):
+        asvgp.load(path, memory_limit="17 MiB")
+    monkeypatch.setattr(model_file, "physical_memory", lambda: 1e6)
+    with pytest.raises(ModelFileError, match=r"this machine has 976.6 KiB"):
+        asvgp.load(path, memory_limit="17 MiB")
+    with pytest.raises(ValueError, match="memory_limit must be"):
+        asvgp.load(path, memory_limit="much")
+
+
+def test_sparse_models_are_no_bombs(path):
+    """What this library writes, it reads: one point among many cells, written in full."""
+    gp = GPRegressor(Matern32(0.1), num_basis=200_000, noise_variance=1.0, optimizer=None)
+    gp.partial_fit([0.0, 1.0], [0.0, 1.0]).save(path, full=True)
+    assert asvgp.load(path).stats_.count == 2
 
 
 def test_what_is_no_zip(path):

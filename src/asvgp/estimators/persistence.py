@@ -12,7 +12,8 @@ from asvgp.data.columns import Features
 from asvgp.estimators.regressor import GPRegressor
 from asvgp.likelihoods import Gaussian
 from asvgp.policies import SAVING
-from asvgp.saving.consistency import check_model
+from asvgp.runtime.memory import as_bytes
+from asvgp.saving.consistency import check_model, check_numbers
 from asvgp.saving.encoding import Decoder, Encoder, likelihood_from
 from asvgp.saving.model_file import ModelFileError, damage, read, write
 from asvgp.training.problem import State
@@ -57,7 +58,7 @@ def save(estimator: GPRegressor, path, full: bool = False, **notes) -> None:
     write(path, model, encode.arrays)
 
 
-def load(path) -> GPRegressor:
+def load(path, *, memory_limit: float | str | None = None) -> GPRegressor:
     """Load the model that was saved to a file: it predicts the same bits, and can learn on.
 
     Nothing in the file is executed: it holds arrays and JSON. Small models load in
@@ -68,6 +69,10 @@ def load(path) -> GPRegressor:
     ----------
     path : str or path-like
         Written by `GPRegressor.save`, by this version of the library or an older one.
+    memory_limit : float or str, optional
+        Bytes that the arrays of the file may take, or text such as ``"8 GiB"``. By default a file
+        that would take more than half a gibibyte, and more than 64 times its own size, is refused:
+        it may have been made to fill the memory of whoever opens it.
 
     Raises
     ------
@@ -89,8 +94,9 @@ def load(path) -> GPRegressor:
     >>> bool(np.all(again.predict(x) == gp.predict(x)))
     True
     """
-    model, arrays = read(path)
+    model, arrays = read(path, as_bytes(memory_limit))
     with damage(path, "contradicts itself"):
+        check_numbers(arrays)
         plain = Decoder(arrays)
         settings = {name: plain(node) for name, node in model["settings"].items()}
         estimator = GPRegressor(**settings)

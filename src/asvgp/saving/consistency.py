@@ -1,7 +1,8 @@
 """Check that the parts of a model that came from a file fit together.
 
 Checksums show that a file is what was written. These checks show that what was written can
-be a model: types, and sizes that follow from each other. They raise ValueError or TypeError.
+be a model: numbers that can be, types, and sizes that follow from each other. They raise ValueError
+or TypeError.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from asvgp.basis import Array
 from asvgp.data.columns import Layout
 from asvgp.data.settings import Settings
 from asvgp.kernels import Kernel
@@ -22,7 +24,7 @@ from asvgp.model.chain_effects import Estimate
 from asvgp.model.plan import Plan
 from asvgp.model.series.inverse import end_numbers
 from asvgp.model.series.plan import SeriesPlan
-from asvgp.policies import FIELD, LINE, SERIES
+from asvgp.policies import FIELD, LINE, SAVING, SERIES
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.grid import GridPosterior
@@ -37,6 +39,27 @@ from asvgp.structures.series import Series
 from asvgp.structures.structure import Structure
 from asvgp.times import TimeAxis
 from asvgp.training.fit import Fit
+
+
+def check_numbers(arrays: Mapping[str, Array]) -> None:
+    """Check that all numbers of all arrays are finite, and of a size that can be worked with.
+
+    Sums of squares are the exception, which models without Gaussian noise do not have: they are
+    all NaN there.
+    """
+    for name, array in arrays.items():
+        if array.dtype.kind != "f" or not array.size:
+            continue
+        absent = name.endswith(".squares") and np.isnan(array).all()
+        if not absent and not max(array.max(), -array.min()) <= SAVING.largest_number:
+            wrong = ~(np.abs(array) <= SAVING.largest_number)
+            place = np.unravel_index(int(np.argmax(wrong)), array.shape)
+            raise ValueError(
+                f"{name} holds {array[place]!r:.60} at {tuple(map(int, place))}, and "
+                f"{np.count_nonzero(wrong)} such of {array.size} numbers"
+            )
+        if name.endswith(".squares") and np.any(array < 0.0):
+            raise ValueError(f"{name}, sums of squares, are negative: {array.min()!r:.60}")
 
 
 def check_fields(value: Any) -> None:

@@ -6,7 +6,8 @@ inside. The member ``model.json`` says what the file is (``format``, ``version``
 is no array under ``model``. The archive's comment holds the checksum of that text.
 
 A file is believed only as far as it agrees with itself: sizes are compared with the list
-before memory is taken for them, and the contents with their checksums.
+before memory is taken for them, and the contents with their checksums. Nor may it take much more
+memory than it is large, unless a limit says so.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ import numpy as np
 
 from asvgp import __version__
 from asvgp.basis import Array
+from asvgp.policies import SAVING
+from asvgp.runtime.memory import in_words, physical_memory
 from asvgp.saving.atomic import replacing
 
 FORMAT, VERSION = "asvgp model", 3
@@ -121,8 +124,10 @@ def _npy_header(dtype: str, fortran: bool, shape: tuple[int, ...]) -> bytes:
 # ---------------------------------------------------------------- reading
 
 
-def read(path) -> tuple[Any, dict[str, Array]]:
+def read(path, limit: float | None = None) -> tuple[Any, dict[str, Array]]:
     """Read the model and the arrays of a file, all checked against their checksums.
+
+    The arrays may take ``limit`` bytes; without one, as many as a model of this size may need.
 
     Raises
     ------
@@ -149,6 +154,7 @@ def read(path) -> tuple[Any, dict[str, Array]]:
         with archive:
             members = {info.filename: info for info in archive.infolist()}
             content = _content(path, archive, members, size)
+            _check_room(path, members, size, limit)
             return content["model"], _arrays(path, archive, members, content["arrays"])
 
 
@@ -200,6 +206,22 @@ def _content(path, archive: zipfile.ZipFile, members: Mapping, size: int) -> dic
             "not match. Fetch or save it again."
         )
     return content
+
+
+def _check_room(path, members: Mapping, size: int, limit: float | None) -> None:
+    """Check that all members together are no larger than may be, before any is read."""
+    total, known = sum(info.file_size for info in members.values()), physical_memory()
+    most = limit or max(SAVING.believed, SAVING.most_expansion * size)
+    if total <= min(most, known):
+        return
+    if total > known:
+        raise ModelFileError(
+            f"{path} holds arrays of {in_words(total)}, and this machine has {in_words(known)}."
+        )
+    raise ModelFileError(
+        f"{path} has {in_words(size)} and would take {in_words(total)} of memory, more than "
+        f"{in_words(most)}. If you trust it, load it with memory_limit='{(total >> 20) + 1} MiB'."
+    )
 
 
 def _no_constant(name: str):
