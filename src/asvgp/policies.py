@@ -29,6 +29,9 @@ class DataPolicy:
     mean_rows: int = 4096  # [rows] A mean to take off y, to keep digits, is guessed from these.
     wide_prior: float = 1e6  # [variance that data suggest] Of a fixed effect: too wide to matter.
     widest_range: float = 1e100  # [units of X] Powers of wider ranges overflow.
+    extreme_length: float = 1e30  # [range of X] Powers of lengths farther from it overflow.
+    longest_period: float = 1e5  # [range of X] So little of a circle is all but straight.
+    extreme_variance: float = 1e60  # [mean square of y] Beyond, products of variances overflow.
     smallest_power: float = 1e-250  # [weighted mean square of y] Of less, squares of pivots vanish.
     largest_power: float = 1e150  # [weighted mean square of y] Of more, squares of pivots overflow.
     constant_rounding: float = 1e-13  # [mean square of y] Rounding leaves this of variance zero.

@@ -242,6 +242,11 @@ def check_pair(domain, axis: TimeAxis | None = None, name: str = "X") -> tuple[f
     if not (np.isfinite(a) and np.isfinite(b) and a < b):
         given = (a, b) if axis is None else (axis.shown(a), axis.shown(b))
         raise ValueError(f"{where}domain must be finite with a < b, got {given!r}.")
+    if not b - a < DATA.widest_range:
+        raise ValueError(
+            f"{where}domain=({a:g}, {b:g}) is wider than double precision can work with, "
+            f"{DATA.widest_range:g}."
+        )
     return a, b
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
+from asvgp.data.extremes import check_extremes
 from asvgp.data.settings import Domain, NumBasis, Settings
 from asvgp.estimators.choice import chosen_transform
 from asvgp.estimators.families import fit_family
@@ -30,6 +31,7 @@ from asvgp.structures.observed import ONE_READ
 from asvgp.training.fit import Fit, first_bound
 from asvgp.training.optimise import LBFGS
 from asvgp.training.problem import Problem, State
+from asvgp.training.starts import signal_power
 
 
 class _Setting:
@@ -454,6 +456,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
                 return data, fit_family(settings, data, observed, warm, progress.training)
         checked = data if len(data.transforms) == 1 else data.chosen(0, "")
         check_variation(settings, checked.stats, sample, first, stacklevel=4)
+        self._check_extremes(settings, checked)
         progress, noise = Progress(settings.progress), settings.noise_variance
         known = settings.noise_scale if data.known_noise and not data.scaled else None
         problem = Problem(
@@ -480,6 +483,14 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
                     nearby = _near(problem, near, data.stats.observations)
                     return data, structure.fit(settings, nearby, data.stats, near)
             return data, structure.fit(settings, problem, data.stats, begun)
+
+    def _check_extremes(self, settings: Settings, data: FitData) -> None:
+        """Check hyperparameters that are not trained against the data."""
+        grids = data.structure.grids(data.stats)
+        widths = [grid.upper - grid.lower for grid in grids] or [1.0]
+        noise = None if data.known_noise else settings.noise_variance
+        power, kernel = signal_power(data.stats), data.layout.kernel
+        check_extremes(kernel, settings.trained, widths, power, noise)
 
     def _announce(self, fitted: Fit) -> None:
         """Warn about how training went."""
