@@ -103,6 +103,10 @@ class KernelOption(click.Option):
     show_default=True,
     help="Model log y, or a power of y between 0 and 1; auto takes y or log y by the evidence.",
 )
+@click.option(
+    "--max-time",
+    help='Seconds, or a time such as "10 minutes", after which training ends with the best state.',
+)
 @click.option("--resume", is_flag=True, help="Continue a fit that Ctrl-C ended.")
 @full_option()
 @output_option(
@@ -189,7 +193,7 @@ def tell_trained(session: Session, gp, output: str, **further) -> None:
     """Print the summary of a model that was trained and saved, unless training was stopped."""
     from asvgp.cli.info import tell
 
-    if gp.optimization_.interrupted:
+    if gp.optimization_.interrupted and not gp.optimization_.out_of_time:
         click.echo(f"interrupted: training; {output} has the best state so far", err=True)
         click.get_current_context().exit(INTERRUPTED)
     tell(session, gp, output, **further)

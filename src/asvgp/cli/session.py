@@ -185,6 +185,7 @@ _ON_THE_COMMAND_LINE = {
     "optimizer": "--fixed",
     "noise_variance": "--noise",
     "memory_limit": "--memory-limit",
+    "max_time": "--max-time",
     "output": "--output-number N",
     "Constant()": "constant in --kernel",
     "partial_fit": "asvgp update",

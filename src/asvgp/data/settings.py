@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from asvgp.likelihoods.family import Family
 from asvgp.model.devices import device_for
 from asvgp.policies import LINE
 from asvgp.runtime.memory import as_bytes
+from asvgp.times import as_duration
 from asvgp.training.optimise import LBFGS
 
 Auto = Literal["auto"]
@@ -50,6 +52,7 @@ class Settings:
     memory_limit: float | None = None  # in bytes
     transforms: tuple[Transform, ...] = (IDENTITY,)  # of y; several to choose from
     noise_scale: float | None = 1.0  # factor of given noise variances; None: it is estimated
+    max_time: float | None = None  # in seconds
     spacing: tuple[float, ...] = ()  # of the finest automatic cells, where a choice has told it
 
     @classmethod
@@ -69,6 +72,7 @@ class Settings:
         transform: Any = None,
         noise_scale: Any = 1.0,
         likelihood: Any = None,
+        max_time: Any = None,
     ) -> Settings:
         """Check the arguments before any work begins, and return them as settings."""
         if kernel is not None:
@@ -108,6 +112,7 @@ class Settings:
             as_bytes(memory_limit),
             transforms,
             _positive(noise_scale, "noise_scale"),
+            _seconds(max_time),
         )
         settings.degrees(Matern32() if kernel is None else kernel)  # by default, with a degree
         return settings
@@ -220,6 +225,24 @@ def _positive(given: Any, name: str) -> float | None:
     if not (number and np.isfinite(float(given)) and float(given) > 0.0):
         raise ValueError(f"{name} must be 'auto' or a positive number, got {given!r}.")
     return float(given)
+
+
+def _seconds(given: Any) -> float | None:
+    """Return a time in seconds; None for no limit."""
+    if given is None:
+        return None
+    seconds = None
+    if not isinstance(given, bool):
+        with suppress(TypeError, ValueError):
+            seconds = as_duration(given)
+        with suppress(TypeError, ValueError):
+            seconds = float(given) if seconds is None else seconds
+    if seconds is None or not seconds > 0.0:
+        raise ValueError(
+            "max_time must be None, a number of seconds, or a duration such as '10 minutes', got "
+            f"{given!r}."
+        )
+    return float(seconds)
 
 
 def _domain(given: Any) -> tuple[Any, ...] | None:

@@ -22,7 +22,7 @@ from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
 from asvgp.likelihoods.family import Family
 from asvgp.policies import SAMPLE
-from asvgp.runtime.interrupts import plain_interrupts
+from asvgp.runtime.interrupts import Deadline, plain_interrupts
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
 from asvgp.sources.source import source_for
@@ -119,6 +119,12 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         Factor of the noise variances that `fit` is given for every observation. "auto" estimates
         it, for variances of which only the ratios are known; ``noise_variance_`` tells it.
 
+    max_time : None, float or str
+        Seconds, or a duration such as "10 minutes", that `fit` may take, about: when they are
+        over, training ends with the best state so far, and a warning says how far it had come. The
+        pass over the data is not cut short, nor is an evaluation of the bound, and the posterior
+        is computed in any case.
+
     Attributes
     ----------
     kernel_ : Kernel
@@ -178,6 +184,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         transform: Literal["auto", "log", "sqrt"] | float | None = None,
         noise_scale: Literal["auto"] | float = 1.0,
         likelihood: Family | Gaussian | None = None,
+        max_time: float | str | None = None,
     ):
         self.kernel = kernel
         self.num_basis = num_basis
@@ -192,6 +199,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         self.transform = transform
         self.noise_scale = noise_scale
         self.likelihood = likelihood
+        self.max_time = max_time
 
     def fit(
         self,
@@ -243,10 +251,11 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         >>> gp.fit([0, 1, 2, 3], [0.0, 1.0, 0.5, -0.5]).num_basis_
         20
         """
-        settings, beside = self._settings(), (exposure, offset, event, trials)
+        settings, begin = self._settings(), time.perf_counter()
+        beside = exposure, offset, event, trials
         added = self._add(settings, None, X, y, sample_weight, noise_variance, width, *beside)
         data, fitted = self._trained(
-            settings, added.data, added.sample, first=True, observed=added.observed
+            settings, added.data, added.sample, first=True, begin=begin, observed=added.observed
         )
         for name in ("_fit_now", "_warm"):  # nothing is kept of an earlier fit
             vars(self).pop(name, None)
@@ -445,6 +454,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         first: bool = False,
         warm=None,
         observed: Blocks | None = None,
+        begin: float | None = None,
     ) -> tuple[FitData, Fit]:
         """Choose the transform and train; see `check_variation` for ``sample`` and ``first``."""
         if data.stats.count == 0:
@@ -468,11 +478,13 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             progress.training,
             from_user=noise is not None,
             fixed_likelihood=known is not None,
+            deadline=_deadline(settings.max_time, begin),
         )
         structure = data.structure
 
         def coarsely(data: FitData) -> tuple[State, float]:
-            return first_bound(structure.schedule(settings, problem, data.stats))
+            whole = replace(problem, deadline=None)  # of models that are compared
+            return first_bound(structure.schedule(settings, whole, data.stats))
 
         with progress, one_blas_thread:
             data, begun = chosen_transform(data, coarsely)
@@ -559,6 +571,13 @@ def _check_same_choice(mine: Kernel, theirs: Kernel) -> None:
             f"{theirs!r}. Give both models the same kernel, or add the data of the second to the "
             "first with partial_fit."
         )
+
+
+def _deadline(seconds: float | None, begin: float | None) -> Deadline | None:
+    """Return when training ends, so long after it began."""
+    if seconds is None:
+        return None
+    return Deadline(seconds) if begin is None else Deadline(seconds, begin)
 
 
 def _check_mergeable(mine: FitData, theirs: FitData) -> None:

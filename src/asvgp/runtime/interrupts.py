@@ -6,8 +6,10 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 
 @contextmanager
@@ -45,6 +47,33 @@ def _by_interrupt(error: BaseException) -> bool:
         )
         found += [other for other in before if other is not None and other not in found]
     return False
+
+
+class TimeIsUp(KeyboardInterrupt):
+    """The end of a time that work was given: it is left as after Ctrl-C, with the best so far."""
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """The end of a time in seconds, of which ``begin`` is the beginning.
+
+    Examples
+    --------
+    >>> Deadline(3600.0).passed, Deadline(1.0, begin=time.perf_counter() - 2.0).passed
+    (False, True)
+    """
+
+    seconds: float
+    begin: float = field(default_factory=time.perf_counter)
+
+    @property
+    def passed(self) -> bool:
+        """True once the time is up."""
+        return time.perf_counter() > self.begin + self.seconds
+
+    def error(self, stage: str) -> TimeIsUp:
+        """Return the error that ends the work, which says how far that has come."""
+        return TimeIsUp(f"max_time={self.seconds:g} was up {stage}")
 
 
 @contextmanager

@@ -31,10 +31,12 @@ def climb(
     differ in the kernel alone, those with other shares of the variance come first, and no more
     attempts are made once the two best end within so many nats of each other; one that comes to
     the slopes of the best end so far is left there. The counts of the report continue those of
-    ``before``. Ctrl-C ends the climb with the best state so far, or ``warm``.
+    ``before``. Ctrl-C ends the climb with the best state so far, or ``warm``, and so does the
+    problem's deadline, from the first state on.
     """
     report, ends, evaluations = Report(), [], objective.evaluations
     report.interrupt()
+    objective.timed = True
     try:
         if agreement:
             starts = _with_one_noise(objective, starts)
@@ -55,8 +57,10 @@ def climb(
                 queue = []
             if not queue and second_look is not None:
                 queue, second_look = second_look(left), None
-    except KeyboardInterrupt:
-        pass
+    except KeyboardInterrupt as stop:
+        report.interrupt(stop)
+    finally:
+        objective.timed = False
     state = objective.best[1] or warm
     if state is None:
         raise KeyboardInterrupt  # before there was anything to keep
@@ -105,7 +109,7 @@ def keeping(state: State | None, report: Report) -> Iterator[None]:
     try:
         with plain_interrupts():
             yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         if state is None:
             raise
-        report.interrupt()
+        report.interrupt(stop)

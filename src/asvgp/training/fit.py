@@ -185,6 +185,9 @@ def train(
                 following = schedule.following(engine, state, report)
         if following is None:
             break
+        if trained and not report.interrupted and problem.deadline and problem.deadline.passed:
+            report.interrupt(problem.deadline.error("before finer cells"))
+            break
         engine = following
     final = schedule.final(engine)
     if final is not engine:

@@ -79,6 +79,7 @@ class Objective:
         self.best: tuple[float, State | None] = (-np.inf, None)
         self.failure: np.linalg.LinAlgError | None = None
         self.shown_size: int | None = None  # cells or functions, if evaluations are to be watched
+        self.timed = False  # True while the problem's deadline ends evaluations
 
     def stay_near(self, state: State, ratio: float) -> None:
         """Narrow the limits of the kernel's hyperparameters to a ratio from those of a state."""
@@ -115,7 +116,15 @@ class Objective:
             self._values[state] = self.value(self._computed(state, False))
         return self._values[state]
 
+    def _check_time(self) -> None:
+        """Raise an error if the time of training is up, and there is a state to keep."""
+        deadline = self.problem.deadline
+        if self.timed and deadline is not None and deadline.passed and self.best[1] is not None:
+            size = "" if self.shown_size is None else f" on {self.shown_size:,} cells"
+            raise deadline.error(f"after evaluation {self.evaluations}{size}")
+
     def _computed(self, state: State, derivatives: bool) -> Bound:
+        self._check_time()
         with plain_interrupts():
             try:
                 name = self.problem.objective

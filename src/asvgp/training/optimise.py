@@ -15,6 +15,7 @@ from scipy.optimize import minimize
 
 from asvgp.basis import Array
 from asvgp.policies import SERIES
+from asvgp.runtime.interrupts import TimeIsUp
 
 if TYPE_CHECKING:
     from asvgp.training.objective import Objective
@@ -74,7 +75,9 @@ class Report:
         Value reached, in nats.
     seconds : float
     interrupted : bool
-        True if Ctrl-C ended training.
+        True if Ctrl-C ended training, or the end of its time.
+    out_of_time : bool
+        True if it was the latter.
     at_bounds : list of str
         Hyperparameters that ended on a bound.
     notes : list of str
@@ -95,11 +98,14 @@ class Report:
     notes: list[str] = field(default_factory=list)
     trace: list[float] = field(default_factory=list)
     met: bool = False
+    out_of_time: bool = False
 
-    def interrupt(self) -> None:
-        """Record that Ctrl-C ended training."""
+    def interrupt(self, by: KeyboardInterrupt | None = None) -> None:
+        """Record that Ctrl-C ended training, or the end of its time."""
         self.converged, self.interrupted = False, True
-        self.message = "interrupted; the best state so far is kept"
+        self.out_of_time = isinstance(by, TimeIsUp)
+        why = str(by) if self.out_of_time else "interrupted"
+        self.message = f"{why}; the best state so far is kept"
 
     def __str__(self) -> str:
         text = f"{self.message} ({self.evaluations} evaluations, {self.seconds:.2f} s)"
@@ -160,8 +166,8 @@ def maximise(
             _limited(objective, theta, settings, report)
         else:
             _whole(objective, theta, curvature, settings, report, summit)
-    except KeyboardInterrupt:
-        report.interrupt()
+    except KeyboardInterrupt as stop:
+        report.interrupt(stop)
     reached = max([value, *objective.trace[before:]])
     if reached == objective.best[0] and objective.best[1] is not None:
         theta = objective.encode(objective.best[1])

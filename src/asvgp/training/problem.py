@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Likelihood
+from asvgp.runtime.interrupts import Deadline
 from asvgp.training.optimise import LBFGS
 
 Watch = Callable[[int, int, float], None]  # cells or functions, evaluations, objective
@@ -38,6 +39,7 @@ class Problem:
     from_user: bool = False  # True if the likelihood's parameters are the user's starting values
     fixed_likelihood: bool = False  # True if they stay as they are
     near: State | None = None  # from a sample of the rows: training stays near it
+    deadline: Deadline | None = None  # when training ends with the best state so far
 
     def likelihoods(self, noises: Iterable[float]) -> list[Likelihood]:
         """Return the likelihood to start from: as given, or with each of these noise variances."""
