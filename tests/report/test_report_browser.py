@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from asvgp import GPRegressor, Matern32
+from asvgp import Constant, GPRegressor, Matern32
 from asvgp.report import write_report
 from tests.plot.pictures import field_model
 from tests.report.test_report import timed_model
@@ -282,3 +282,88 @@ def test_code_can_be_copied(visit):
     button = page.locator("div.code button").first
     button.click()
     assert button.inner_text() in ("Copied", "Selected")
+
+
+# ---------------------------------------------------------------- names that would be scripts
+
+EVIL = {
+    "script": "</script><script>window.struck = 1</script>",
+    "image": "<img src=x onerror='window.struck = 1'>",
+    "quote": '" onmouseover="window.struck = 1" x=\'',
+    "svg": "]]></text><svg onload='window.struck = 1'>",
+    "comment": "<!--<script>window.struck = 1//",
+    "template": "${window.struck = 1} $policy {{window.struck = 1}}",
+    "link": "<a href='javascript:window.struck = 1' style='position:fixed;inset:0'>",
+}
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """Reports about models whose columns, targets, units and files are named by a stranger."""
+    folder, pages = tmp_path_factory.mktemp("hostile"), {}
+    rng = np.random.default_rng(0)
+    x, other = rng.uniform(0.0, 10.0, (2, 300))
+    y = np.sin(x) + 0.1 * rng.standard_normal(300)
+    for kind, name in EVIL.items():
+        settings = {"num_basis": 20, "noise_variance": 0.01, "optimizer": None}
+        line = GPRegressor(Matern32() + Constant(), **settings)
+        one = pd.DataFrame({f"x{name}": x, f"y{name}": y})
+        line.fit(one, f"y{name}")
+        pages[kind] = write_report(
+            line, folder / f"{kind}.html", one, f"y{name}", title=f"file{name}.csv"
+        )
+        plane = GPRegressor(Matern32(), **settings | {"num_basis": 6})
+        two = pd.DataFrame({f"x{name}": x, f"z{name}": other, f"y{name}": y})
+        plane.fit(two, f"y{name}")
+        pages[f"{kind} map"] = write_report(plane, folder / f"{kind}-map.html", two, f"y{name}")
+    return pages
+
+
+@pytest.mark.parametrize("kind", EVIL)
+def test_names_are_never_scripts(kind, hostile, browser):
+    for name in (kind, f"{kind} map"):
+        context = browser.new_context(viewport={"width": 1000, "height": 800})
+        page, complaints = context.new_page(), []
+        page.on("console", lambda said, to=complaints: to.append(said.text))
+        page.on("pageerror", lambda error, to=complaints: to.append(str(error)))
+        page.goto(hostile[name].as_uri())
+        settle(page)
+        for place in page.locator("h1, td, th, button, canvas, svg").all()[:30]:
+            place.dispatch_event("mouseover")
+        assert page.evaluate("() => window.struck") is None
+        assert complaints == []  # not even something for the policy to stop
+        assert page.evaluate("() => document.querySelectorAll('[onerror], [onload]').length") == 0
+        if name == kind:
+            assert page.locator("h1").text_content() == f"file{EVIL[kind]}.csv"
+        context.close()
+
+
+def test_scripts_that_are_not_the_page_s_own_do_not_run(pages, browser, tmp_path):
+    """Were a name ever written as it is, the policy would still stop it."""
+    text = pages["times"].read_text(encoding="utf-8")
+    for kind, name in EVIL.items():
+        altered = tmp_path / f"{kind}.html"
+        written = f'<main><p title="{name}">{name}</p>'
+        altered.write_text(text.replace("<main>", written, 1), encoding="utf-8")
+        context = browser.new_context()
+        page, complaints = context.new_page(), []
+        page.on("console", lambda said, to=complaints: to.append(said.text))
+        page.goto(altered.as_uri())
+        settle(page)
+        assert page.evaluate("() => window.struck") is None
+        if kind in ("script", "image"):
+            assert any("Content Security Policy" in said for said in complaints)
+        context.close()
+
+
+def test_the_page_may_load_nothing(pages, browser):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(pages["times"].as_uri())
+    blocked = """() => new Promise((done) => {
+      const told = (event) => done(event.effectiveDirective);
+      document.addEventListener('securitypolicyviolation', told);
+      fetch('https://example.invalid/x').catch(() => null);
+    })"""
+    assert page.evaluate(blocked) == "connect-src"
+    context.close()

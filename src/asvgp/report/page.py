@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
+from hashlib import sha256
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -132,9 +134,12 @@ def compose(
         ("components", "Components", [_components(view, X)]),
         ("use", "How to use it", [usage(view)]),
     ]
+    style, script = _style(), _asset("report.js")
+    drawing = f"/*\n{_asset('uplot.LICENSE')}*/\n{_asset('uplot.min.js')}"
     parts = {
+        "policy": _policy(style, drawing, script),
         "name": safe(name),
-        "style": _style(),
+        "style": style,
         "lead": facts.lead(view, summary, target),
         "headline": safe(headline(found)),
         "links": joined(tag("a", heading, href=f"#{anchor}") for anchor, heading, _ in sections),
@@ -143,12 +148,35 @@ def compose(
             for anchor, heading, content in sections
         ),
         "version": __version__,
-        "licence": _asset("uplot.LICENSE"),
-        "charts": _asset("uplot.min.js"),
-        "script": _asset("report.js"),
+        "charts": drawing,
+        "script": script,
     }
     text = Template(_asset("page.html")).substitute(parts)
     return Report(text, found)
+
+
+def _policy(style: str, *scripts: str) -> str:
+    """Return what a browser may do with the page: run its own scripts, and load nothing.
+
+    Whatever else looks like a script, because a name was not escaped, is not one of these and does
+    not run. Pictures have styles in their attributes, which can do no more than look odd.
+    """
+    runs = " ".join(map(_digest, scripts))
+    rules = {
+        "default-src": "'none'",
+        "script-src": runs,
+        "style-src-elem": _digest(style),
+        "style-src-attr": "'unsafe-inline'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def _digest(text: str) -> str:
+    """Return the hash by which a policy knows a script or a style."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 def _observations(view: View, X, y, width) -> Observations:
