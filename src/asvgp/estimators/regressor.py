@@ -31,6 +31,7 @@ from asvgp.structures.observed import ONE_READ
 from asvgp.training.fit import Fit, first_bound
 from asvgp.training.optimise import LBFGS
 from asvgp.training.problem import Problem, State
+from asvgp.training.restarts import with_restarts
 from asvgp.training.starts import signal_power
 
 
@@ -494,7 +495,13 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
                 with suppress(np.linalg.LinAlgError):  # or training finds a start of its own
                     nearby = _near(problem, near, data.stats.observations)
                     return data, structure.fit(settings, nearby, data.stats, near)
-            return data, structure.fit(settings, problem, data.stats, begun)
+            if begun is not None or not settings.trained:
+                return data, structure.fit(settings, problem, data.stats, begun)
+
+            def train(problem: Problem) -> Fit:
+                return structure.fit(settings, problem, data.stats, None)
+
+            return data, with_restarts(problem, train)
 
     def _check_extremes(self, settings: Settings, data: FitData) -> None:
         """Check hyperparameters that are not trained against the data."""

@@ -37,7 +37,8 @@ class LBFGS:
     tolerance : float
         Stop when an iteration gains less than this many nats.
     restarts : int
-        Number of further starting points to train from; the best result is kept.
+        Number of further starting points to train from; the best result is kept, and is never
+        worse than without them.
 
     Examples
     --------
