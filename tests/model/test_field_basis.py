@@ -10,7 +10,7 @@ from asvgp.basis import Grid
 from asvgp.diagnostics.curvature import standard_errors
 from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import Bound, lower_bound
-from asvgp.model.conditioning import fewer_than_requested, wide_deviations
+from asvgp.model.conditioning import fewer_than_requested, least_noise, wide_deviations
 from asvgp.statistics import Statistics
 from tests.engines import engine_bound
 
@@ -77,6 +77,26 @@ def test_fewer_splines_than_asked_for_are_announced(by_size):
     (note,) = fewer_than_requested(asked, used)
     assert "fewer splines than num_basis asks for: 10 in place of 45" in note
     assert not fewer_than_requested(used.engine.plan, used)
+
+
+def test_words_for_the_least_noise():
+    assert least_noise(1.0, 0.01, []) == []
+    assert least_noise(1.0, 0.05, ["noise variance"]) == []  # at another bound
+    (note,) = least_noise(1.0, 0.01, ["lengthscale", "noise variance"])
+    assert "ended at 0.01, the least that the evidence allows, 1% of the variance" in note
+
+
+def test_fits_that_end_at_the_least_noise_say_so():
+    """A smooth field on a lattice, whose neighbours differ by far more than its noise."""
+    rng = np.random.default_rng(0)
+    axes = np.arange(30.0), np.arange(20.0)
+    y = np.sin(axes[0] / 5.0)[:, None] * np.cos(axes[1] / 5.0) + 1e-3 * rng.standard_normal(
+        (30, 20)
+    )
+    gp = GPRegressor(Matern32(dim=0) * Matern32(dim=1), objective="evidence")
+    with pytest.warns(UserWarning, match="the least that the evidence allows"):
+        gp.fit(axes, y)
+    assert "noise variance" in gp.optimization_.at_bounds
 
 
 def test_words_for_wide_deviations():

@@ -18,6 +18,8 @@ identities:
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from asvgp.kernels import PROCESSES, Component, Matern
 from asvgp.kernels.algebra import renamed
 from asvgp.model.axis import Axis
@@ -25,7 +27,7 @@ from asvgp.model.breakdown import advice, all_axes
 from asvgp.model.grid import GridFactored
 from asvgp.model.levels import marginal_moments, stiffness
 from asvgp.model.plan import Plan
-from asvgp.policies import VERDICT
+from asvgp.policies import FIELD, VERDICT
 
 
 def few_digits(factored: GridFactored) -> list[str]:
@@ -103,4 +105,20 @@ def wide_deviations(missed: float, scatter: float, noise: float) -> list[str]:
         "standard deviations are wider than they need be: the splines miss a variance of "
         f"{missed:.3g} on average, which is added to that of predictions, and neighbouring data "
         f"differ by {scatter:.3g}. Try a larger num_basis, objective='elbo', or a rougher kernel"
+    ]
+
+
+def least_noise(scatter: float, noise: float, at_bounds: Collection[str]) -> list[str]:
+    """Return a note if the noise ended at the least that the evidence allows.
+
+    On cells as wide as splines of a smooth field may have, less would be taken for a fit that is
+    better than it is; on finer ones it may be what the data say.
+    """
+    least = FIELD.least_noise_of_scatter * scatter
+    if "noise variance" not in at_bounds or not noise <= 1.01 * least:
+        return []
+    return [
+        f"the noise variance ended at {noise:.3g}, the least that the evidence allows, "
+        f"{FIELD.least_noise_of_scatter:.0%} of the variance between neighbouring data. If y has "
+        "less noise, a larger num_basis or objective='elbo' may fit much better"
     ]

@@ -18,7 +18,12 @@ from asvgp.kernels import Kernel, Sum
 from asvgp.kernels.algebra import renamed
 from asvgp.model.bound import Bound, lower_bound
 from asvgp.model.breakdown import all_axes
-from asvgp.model.conditioning import few_digits, fewer_than_requested, wide_deviations
+from asvgp.model.conditioning import (
+    few_digits,
+    fewer_than_requested,
+    least_noise,
+    wide_deviations,
+)
 from asvgp.model.devices import Cpu, Device
 from asvgp.model.effects import without_centres
 from asvgp.model.grid import GridEngine
@@ -475,6 +480,7 @@ class FieldSchedule:
         if self.problem.objective == "evidence" and trained:
             missed = bound.missed / self.stats.observations
             notes += wide_deviations(missed, self.nearby.scatter, posterior.noise)
+            notes += least_noise(self.nearby.scatter, posterior.noise, report.at_bounds)
 
 
 def any_unset(kernel: Kernel) -> bool:
