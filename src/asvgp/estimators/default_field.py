@@ -22,13 +22,13 @@ from asvgp.kernels.joint import JointMatern
 from asvgp.kernels.product import Product
 from asvgp.policies import FIELD, SAMPLE
 from asvgp.runtime.parallel import one_blas_thread
+from asvgp.training.correlation import correlation
 from asvgp.training.sample_evidence import (
     Factor,
     Model,
     Sample,
     Term,
     Trained,
-    correlation,
     sample_of,
     train,
 )

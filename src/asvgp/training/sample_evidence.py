@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gamma, pi, sqrt
+from functools import lru_cache
+from math import pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs
 from scipy.optimize import minimize
-from scipy.special import k0, k1
 
 from asvgp.basis import Array
 from asvgp.policies import SAMPLE
+from asvgp.training.correlation import correlation
 
-_POTRF, _POTRI = get_lapack_funcs(("potrf", "potri"), dtype=np.float64)
-_NEAR = 1e-8  # decay lengths that stand for zero
+_POTRF, _POTRI, _POTRS = get_lapack_funcs(("potrf", "potri", "potrs"), dtype=np.float64)
 
 
 class Factor(NamedTuple):
@@ -149,8 +149,8 @@ class SampleEvidence:
     @staticmethod
     def _squares(x: Array) -> Array:
         """Return squared distances of pairs of rows, along every input."""
-        low, high = np.tril_indices(len(x), -1)
-        return np.square(x[low] - x[high]).T
+        low, high = _pairs(len(x))
+        return np.ascontiguousarray(np.square(x[low] - x[high]).T)
 
     def _effects(self, x: Array) -> Array:
         """Return the covariance of the effects: what they add has the variance of y, about."""
@@ -181,20 +181,19 @@ class SampleEvidence:
             variance, d_variance = variance + own, [*d_variance, *[0.0] * (size - 1), own]
             place += size
         noise = float(np.exp(theta[-1])) * rows.inverse_weight
-        matrix, below = effects.copy(), np.tril_indices(count, -1)
+        matrix, below = effects.copy(order="F"), _pairs(count)
         matrix[below] += pairs
         matrix[np.diag_indices(count)] += variance + noise
         root, failed = _POTRF(matrix, lower=1, overwrite_a=1)
         if failed:
             return -np.inf, np.zeros(len(theta))
         log_det = 2.0 * float(np.sum(np.log(np.diag(root))))
-        inverse, _ = _POTRI(root, lower=1)
-        inverse = inverse + np.tril(inverse, -1).T
-        alpha = inverse @ rows.y
+        alpha, _ = _POTRS(root, rows.y, lower=1)
         value = -0.5 * float(np.sum(alpha * rows.y))
         value -= 0.5 * outputs * (log_det + count * np.log(2.0 * pi))
         if not slopes:
             return value, np.zeros(len(theta))
+        inverse, _ = _POTRI(root, lower=1, overwrite_c=1)  # its lower half
         weights = 0.5 * (alpha @ alpha.T - outputs * inverse)
         inside, across = np.diag(weights), 2.0 * weights[below]
         gradient = [
@@ -227,28 +226,10 @@ class SampleEvidence:
         return whole, [*derivatives, whole] if slopes else []
 
 
-def correlation(nu: float, squared: Array) -> tuple[Array, Array]:
-    """Return the Matérn correlation at squared distances in decay lengths, and a slope.
-
-    The slope times the squared distance along an input is the derivative by the logarithm of the
-    length along it.
-
-    Examples
-    --------
-    >>> value, _ = correlation(0.5, np.array([0.0, 1.0]))
-    >>> bool(np.allclose(value, np.exp([0.0, -1.0])))
-    True
-    """
-    r = np.sqrt(np.maximum(squared, _NEAR**2))
-    if nu % 1.0:  # r**nu K_nu(r) for nu = -1/2 and 1/2
-        high = sqrt(0.5 * pi) * np.exp(-r)
-        low, order = high / r, 0.5
-    else:
-        low, high, order = k0(r), r * k1(r), 1.0
-    while order < nu:
-        low, high, order = high, r**2 * low + 2.0 * order * high, order + 1.0
-    scale = 2.0 ** (1.0 - nu) / gamma(nu)
-    return scale * high, scale * low
+@lru_cache(maxsize=4)
+def _pairs(count: int) -> tuple[Array, Array]:
+    """Return the rows of all pairs."""
+    return np.tril_indices(count, -1)
 
 
 # ------------------------------------------------------------ training
