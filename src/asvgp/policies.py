@@ -453,17 +453,28 @@ class SamplePolicy:
     # [variance of the term, (h / lengthscale)**(2 nu)] Missed by splines of the default degree.
     # Measured: docs/fields.md, A distance in place of a product: 0.17 for nu = 1, 0.3 for nu = 2
     missed: float = 0.2
-    widest_cell: float = 0.3  # [lengthscale] Of the shortest term, under the evidence.
+    widest_cell: float = 0.3  # [lengthscale] Of a term along an input,
+    widest_width: float = 0.25  # [range] and of the finest, so that longer terms may join cells.
     # [nats per datum] An iteration on all rows that gains less is the last: the start is near.
     unnoticed_gain: float = 3e-5
-    # [functions, by inputs] Of the finest term, for a bound of at most a few seconds of one core.
-    # Measured: two inputs, 33,000 functions: 1.2 s; three, 25,000: 17 s
+    # [nats per datum] The same where the sample was all rows: what splines lack changes more.
+    unnoticed_gain_of_few: float = 1e-3
+    # [functions, by inputs] For a bound of at most a few seconds of one core. Measured: two inputs,
+    # 33,000 functions: 1.2 s; three, 25,000: 17 s
     most_functions: tuple[int, ...] = (0, 0, 50_000, 8_000)
-    beyond: tuple[int, int] = (3, 12)  # [functions] Beyond the data along an input, of joint terms.
+    # [functions, functions per row] Few rows have no use for more than these together.
+    fewest_functions: int = 1_500
+    functions_per_row: float = 10.0
+    # [nats per datum] A model of few rows over three inputs with fewer functions may be so much
+    # worse.
+    tolerated_judgement: float = 0.15
     # [limits of `FIELD`] Cells are kept below their numbers per place and per datum.
     places_share: float = 0.95
-    elbo_loss: float = 0.02  # [nats per datum] The lower bound is trained on if it loses less,
-    elbo_functions: int = 3_000  # [functions] with so many functions: more take too long.
+    # [nats per datum] The lower bound is trained on if it loses no more than the last of these,
+    # and the first if possible,
+    elbo_losses: tuple[float, ...] = (0.002, 0.005, 0.01)
+    # [functions, by inputs] with so many functions: more take too long.
+    elbo_functions: tuple[int, ...] = (0, 0, 3_000, 2_000)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,11 @@ import pytest
 
 import asvgp
 from asvgp import GPRegressor, Linear, Matern
+from asvgp.estimators.default_cells import cells_for, functions
 from asvgp.estimators.default_field import FieldChoice, choose_field
 from asvgp.kernels.joint import JointMatern
 from asvgp.kernels.product import Product
+from asvgp.policies import SAMPLE
 from asvgp.training.sample_evidence import (
     Factor,
     Model,
@@ -159,6 +161,34 @@ def test_scales_of_x_and_y_and_weights_do_not_matter():
     assert one.objective == other.objective
     factors = np.array([60.0] * (len(one.start) - 2) + [1e6, 5e5])
     assert np.allclose(np.array(other.start) / np.array(one.start), factors, rtol=1e-2)
+
+
+@pytest.mark.parametrize("rows", [30, 165])
+@pytest.mark.parametrize("objective", ["elbo", "evidence"])
+def test_cells_suit_a_given_objective_and_the_number_of_rows(objective, rows):
+    sample = sampled(PLACES[:rows], draw(between(SHORT), 1e-3)[:rows])
+    best = train(Model(((Factor((0, 1), 1.0),),)), sample, [np.log([0.05, 0.05, 1.0, 0.01])])
+    kept, cells, noise = cells_for(best, sample, rows, objective)
+    assert kept == objective
+    assert (noise > 0.0) == (objective == "evidence")  # what splines miss is noise to it alone
+    few = SAMPLE.fewest_functions + SAMPLE.functions_per_row * rows
+    assert functions(best, sample, cells[None]) <= few
+
+
+def test_the_lower_bound_gets_narrower_cells_than_the_evidence():
+    y = draw(between(JOINT[1]), 0.01)
+    elbo, evidence = (chosen(y, objective=each).spacing for each in ("elbo", "evidence"))
+    assert np.all(np.array(elbo) < evidence)
+
+
+def test_few_rows_over_three_inputs_take_few_functions():
+    x = RNG(0).standard_normal((60, 3))
+    y = np.sin(3.0 * x[:, 0]) * x[:, 1] + 0.1 * RNG(1).standard_normal(60)
+    gp = GPRegressor().fit(x, y)
+    assert gp.posterior_.engine.size < 3000
+    new = RNG(2).standard_normal((200, 3))
+    mean, std = gp.predict(new, return_std=True)
+    assert np.mean(np.abs(mean - np.sin(3.0 * new[:, 0]) * new[:, 1]) < 1.96 * std) > 0.9
 
 
 # ------------------------------------------------------------ the estimator

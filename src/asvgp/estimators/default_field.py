@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.estimators.default_cells import affordable, cells_for
 from asvgp.kernels import Constant, Kernel, Linear, Matern12, Matern32, Matern52
 from asvgp.kernels.base import Unset
 from asvgp.kernels.joint import JointMatern
 from asvgp.kernels.product import Product
-from asvgp.policies import FIELD, SAMPLE
+from asvgp.policies import SAMPLE
 from asvgp.runtime.parallel import one_blas_thread
-from asvgp.training.correlation import correlation
 from asvgp.training.sample_evidence import (
     Factor,
     Model,
@@ -71,11 +71,13 @@ def choose_field(
     times: frozenset[int] = frozenset(),
     most_nu: float = 3.0,
     names: Sequence[str] = (),
+    objective: str = "auto",
 ) -> FieldChoice | None:
     """Return the model for places x (rows, inputs) and y (rows, outputs); None for too few rows.
 
     The columns ``times`` hold times. Joint kernels are no smoother than ``most_nu``. Columns are
-    called by their ``names`` in the note.
+    called by their ``names`` in the note. The ``objective`` is chosen where it is "auto", and cells
+    suit it.
 
     Examples
     --------
@@ -90,19 +92,16 @@ def choose_field(
         return None
     with one_blas_thread:  # matrices are small
         tried = list(_tried(sample, times, most_nu))
-    best = max(tried, key=lambda each: each.judged)
-    noise, spacing = float(np.exp(best.theta[-1])), ()
-    bound = np.prod(1.0 / _cells_of_bound(best, sample)) <= SAMPLE.elbo_functions
-    if not bound:
-        cells = _cells_of_evidence(best, sample, int(np.isfinite(y).all(axis=1).sum()))
-        spacing = tuple((sample.units * cells).tolist())
-        noise += _missed(best, sample, cells)  # which is noise to the spline field
+    rows = int(np.isfinite(y).all(axis=1).sum())
+    best = max(_affordable(tried, sample, rows), key=lambda each: each.judged)
+    chosen, cells, missed = cells_for(best, sample, rows, objective)
+    noise = float(np.exp(best.theta[-1])) + missed
     start = _kernel_of(best.model, sample, best.theta).values.tolist()
     return FieldChoice(
         _kernel_of(best.model, None),
         (*start, float(noise * sample.scale**2 * sample.mean_weight)),
-        "elbo" if bound else "evidence",
-        spacing,
+        chosen,
+        tuple((sample.units * cells).tolist()),
         _note(best, tried, sample, names or list(map(str, range(x.shape[1])))),
     )
 
@@ -124,7 +123,8 @@ def _tried(sample: Sample, times: frozenset[int], most_nu: float) -> Iterator[Tr
     for term in _kinds(len(sample.units), times, most_nu):
         yield attempt(Model((term,)), list(_starts(term)))
     if len(sample.units) == 3:
-        first = max(tried[1:], key=lambda each: each.judged)  # of space and time
+        joint = (each for each in tried if len(each.model.terms[0]) == 2)
+        first = max(joint, key=lambda each: each.judged)  # of space and time
         for term in _variants(first.model.terms[0], most_nu):
             yield attempt(Model((term,)), [first.theta])
     singles, first = list(tried), best()
@@ -150,7 +150,9 @@ def _kinds(inputs: int, times: frozenset[int], most_nu: float) -> list[Term]:
     # A joint kernel over three inputs takes too long. One input is of another kind than the others:
     # the time where there is one, else that with which the product has the highest evidence.
     apart = times if len(times) == 1 else every
-    return [separable, *(_space_and(column) for column in apart)]
+    smooth = tuple(Factor((column,), 2.5) for column in every)
+    products = [separable, *([smooth] if most_nu >= 2.0 else [])]
+    return [*products, *(_space_and(column) for column in apart)]
 
 
 def _space_and(column: int, nu: float = 1.0, along: float = 1.5) -> Term:
@@ -216,6 +218,18 @@ def _with_one_length(one: Trained, times: frozenset[int]) -> Trained | None:
 # ------------------------------------------------------------ what follows from the choice
 
 
+def _affordable(tried: Sequence[Trained], sample: Sample, rows: int) -> Sequence[Trained]:
+    """Return the models of few rows that do not take many functions, if such are good enough.
+
+    Joint kernels over two of three inputs take several times as many as products, since their
+    splines go on beyond the data along both.
+    """
+    best = max(each.judged for each in tried)
+    enough = best - SAMPLE.tolerated_judgement * rows
+    few = [each for each in tried if each.judged >= enough and affordable(each, sample, rows)]
+    return few if few and len(sample.units) == 3 and rows <= SAMPLE.whole_rows else tried
+
+
 def _kernel_of(model: Model, sample: Sample | None, theta: Array | None = None) -> Kernel:
     """Return the kernel of a model, with unset scales where no hyperparameters are given."""
     values = iter([] if theta is None else np.exp(theta))
@@ -241,79 +255,6 @@ def _kernel_of(model: Model, sample: Sample | None, theta: Array | None = None) 
     for column in sorted(columns) if model.linear else ():
         kernel = kernel + Linear(column)
     return kernel
-
-
-def _cells_of_bound(best: Trained, sample: Sample) -> Array:
-    """Return widths of cells, in ranges of the inputs, on which the lower bound is tight.
-
-    It pays for the variance that the splines miss in units of the noise.
-    """
-    noise = float(np.exp(best.theta[-1]))
-    return _cells(best, sample, 2.0 * noise * SAMPLE.elbo_loss / len(best.model.terms))
-
-
-def _cells_of_evidence(best: Trained, sample: Sample, rows: int) -> Array:
-    """Return widths of cells that suit the evidence: they miss less than neighbours differ by.
-
-    There are no more of them than data can tell apart, and than a bound has time for.
-    """
-    apart = np.exp(best.theta[-1])
-    for factors, variance in _by_term(best, sample):
-        alike = [
-            correlation(nu, 2.0 * nu * np.array([np.min(sample.gaps[c] / length) ** 2]))[0][0]
-            for c, nu, length in factors
-        ]
-        apart += variance * (1.0 - min(alike))
-    cells = np.maximum(
-        _cells(best, sample, FIELD.tolerated_scatter * float(apart)),
-        sample.gaps / (SAMPLE.places_share * FIELD.cells_per_place),
-    )
-    many = np.prod(1.0 / cells) / (SAMPLE.places_share * FIELD.cells_per_datum * rows)
-    cells = cells * max(many, 1.0) ** (1.0 / len(cells))
-    joint = {c for term in best.model.terms for f in term if len(f.columns) > 1 for c in f.columns}
-    beyond = np.array([SAMPLE.beyond[column in joint] for column in range(len(cells))])
-    while np.prod(1.0 / cells + beyond) > SAMPLE.most_functions[len(cells)]:
-        cells = 1.05 * cells
-    return cells
-
-
-def _cells(best: Trained, sample: Sample, allowed: float) -> Array:
-    """Return widths of cells on which every term misses no more variance than allowed.
-
-    Splines on cells of width h miss about ``(h / lengthscale)**(2 nu)`` of it.
-    """
-    widths = np.ones(len(sample.units))
-    for factors, variance in _by_term(best, sample):
-        for column, nu, length in factors:
-            share = (allowed / (SAMPLE.missed * variance)) ** (0.5 / nu)
-            widths[column] = min(widths[column], min(share, SAMPLE.widest_cell) * length)
-    return widths
-
-
-def _missed(best: Trained, sample: Sample, cells: Array) -> float:
-    """Return about the variance that splines on cells of these widths miss of all terms."""
-    return sum(
-        SAMPLE.missed * variance * sum((cells[c] / length) ** (2.0 * nu) for c, nu, length in parts)
-        for parts, variance in _by_term(best, sample)
-    )
-
-
-def _by_term(
-    best: Trained, sample: Sample
-) -> Iterator[tuple[list[tuple[int, float, float]], float]]:
-    """Yield the inputs of every term with the smoothness and length along each; its variance."""
-    place, values = 0, np.exp(best.theta)
-    for term in best.model.terms:
-        factors = []
-        for factor in term:
-            own = values[place : place + factor.lengths] * factor.unit(sample.units)
-            lengths = np.broadcast_to(own, len(factor.columns)) / sample.units[[*factor.columns]]
-            factors += [
-                (c, factor.nu, float(x)) for c, x in zip(factor.columns, lengths, strict=True)
-            ]
-            place += factor.lengths
-        yield factors, float(values[place])
-        place += 1
 
 
 def _note(best: Trained, tried: Sequence[Trained], sample: Sample, names: Sequence[str]) -> str:

@@ -321,6 +321,7 @@ def _default_model(settings: Settings, head: Chunk, growing: bool) -> FieldChoic
             times=frozenset(structure.timed),
             most_nu=3.0 if settings.degree is None else settings.degree - 1.0,
             names=structure.layout.names or (),
+            objective=settings.objective,
         )
         or plain
     )

@@ -566,7 +566,9 @@ def _near(problem: Problem, state: State, count: float) -> Problem:
     """Return the problem of training that begins near its end."""
     given = problem.settings
     if given == LBFGS():  # nobody asked for more
-        given = replace(given, tolerance=max(given.tolerance, SAMPLE.unnoticed_gain * count))
+        few = count <= SAMPLE.whole_rows
+        gain = SAMPLE.unnoticed_gain_of_few if few else SAMPLE.unnoticed_gain
+        given = replace(given, tolerance=max(given.tolerance, gain * count))
     return replace(problem, near=state, settings=given)
 
 

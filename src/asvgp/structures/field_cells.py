@@ -166,7 +166,7 @@ def automatic_cells(
 def _as_wide(wanted: Array) -> list[int]:
     """Return no more cells than wanted, as often even as a long term may want to join them."""
     times = [min(FIELD.grown_cells, 1 << max(int(n).bit_length() - 4, 0)) for n in wanted]
-    fewest = 2 ** FIELD.least_doublings[len(wanted)]
+    fewest = 4  # which a long term may still join
     return [max(k * int(n / k), fewest) for n, k in zip(wanted, times, strict=True)]
 
 

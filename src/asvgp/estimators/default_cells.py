@@ -1,0 +1,147 @@
+"""The finest cells of the default model of a field, and the objective that it is trained on.
+
+The lower bound pays for the variance that splines miss in units of the noise; the evidence of the
+spline field takes it for noise. So the bound is trained on where few splines make it tight, else
+the evidence, on cells that miss less than neighbouring data differ by. There are never more
+functions than rows have use for, nor than a bound has time for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod, sqrt
+
+import numpy as np
+
+from asvgp.basis import Array
+from asvgp.model.room import cells_beyond
+from asvgp.policies import FIELD, SAMPLE
+from asvgp.training.correlation import correlation
+from asvgp.training.sample_evidence import Sample, Trained
+
+
+def cells_for(
+    best: Trained, sample: Sample, rows: int, objective: str = "auto"
+) -> tuple[str, Array, float]:
+    """Return the objective, widths of cells along every input, and the noise to add for them.
+
+    Widths are in ranges of the inputs, noise in variances of y. An objective other than "auto" is
+    kept.
+    """
+    inputs, few = len(sample.units), _useful(rows)
+    most = min(few, SAMPLE.elbo_functions[inputs])
+    tight = [_widths_of_bound(best, sample, loss) for loss in SAMPLE.elbo_losses]
+    fitting = [widths for widths in tight if functions(best, sample, widths) <= most]
+    if objective == "auto":
+        objective = "elbo" if fitting else "evidence"
+    if objective == "elbo":
+        widths = [*fitting, tight[-1]][0]
+    else:
+        widths = _widths_of_evidence(best, sample, rows)
+    while functions(best, sample, widths) > min(few, SAMPLE.most_functions[inputs]):
+        if np.all(widths >= SAMPLE.widest_width):
+            break
+        widths = 1.05 * widths
+    cells = np.minimum(widths.min(axis=0), SAMPLE.widest_width)
+    return objective, cells, _missed(best, sample, cells) if objective == "evidence" else 0.0
+
+
+def affordable(best: Trained, sample: Sample, rows: int) -> bool:
+    """Return True if cells that suit the evidence take no more functions than rows have use for."""
+    wanted = functions(best, sample, _widths_of_evidence(best, sample, rows))
+    return wanted <= 1.5 * _useful(rows)  # somewhat wider cells lose little
+
+
+def functions(best: Trained, sample: Sample, widths: Array) -> float:
+    """Return about how many functions there are if terms have cells of these widths.
+
+    Those of joint kernels go on beyond the data.
+    """
+    total = 0.0
+    for (factors, _), own in zip(_by_term(best, sample), widths, strict=True):
+        sides = []
+        for column, nu, length, joint in factors:
+            width = min(own[column], 0.5)  # there are two cells at the least
+            grown = FIELD.joint_growing * length / sqrt(2.0 * nu)
+            beyond = cells_beyond(grown / width) if joint else 0
+            sides.append(1.0 / width + nu + 1.5 + 0.5 * joint + 2.0 * beyond)
+        total += prod(sides)
+    return total
+
+
+def _useful(rows: int) -> float:
+    """Return how many functions so many rows have use for."""
+    return SAMPLE.fewest_functions + SAMPLE.functions_per_row * rows
+
+
+def _widths_of_bound(best: Trained, sample: Sample, loss: float) -> Array:
+    """Return widths of cells, (terms, inputs), on which the lower bound loses so much."""
+    noise = float(np.exp(best.theta[-1]))
+    return _widths(best, sample, 2.0 * noise * loss / len(best.model.terms))
+
+
+def _widths_of_evidence(best: Trained, sample: Sample, rows: int) -> Array:
+    """Return widths of cells that suit the evidence: they miss less than neighbours differ by.
+
+    There are no more of them than data can tell apart.
+    """
+    apart = np.exp(best.theta[-1])
+    for factors, variance in _by_term(best, sample):
+        alike = [
+            correlation(nu, 2.0 * nu * np.array([np.min(sample.gaps[c] / length) ** 2]))[0][0]
+            for c, nu, length, _ in factors
+        ]
+        apart += variance * (1.0 - min(alike))
+    widths = np.maximum(
+        _widths(best, sample, FIELD.tolerated_scatter * float(apart)),
+        sample.gaps / (SAMPLE.places_share * FIELD.cells_per_place),
+    )
+    cells = widths.min(axis=0)
+    many = np.prod(1.0 / cells) / (SAMPLE.places_share * FIELD.cells_per_datum * rows)
+    return np.maximum(widths, cells * max(many, 1.0) ** (1.0 / len(cells)))
+
+
+def _widths(best: Trained, sample: Sample, allowed: float) -> Array:
+    """Return widths of cells, (terms, inputs), that miss no more variance of a term than allowed.
+
+    Splines on cells of width h miss about ``(h / lengthscale)**(2 nu)`` of it. A term is as wide as
+    the data along inputs that it is not over.
+    """
+    widths = np.ones((len(best.model.terms), len(sample.units)))
+    for own, (factors, variance) in zip(widths, _by_term(best, sample), strict=True):
+        for column, nu, length, _ in factors:
+            share = (allowed / (SAMPLE.missed * variance)) ** (0.5 / nu)
+            own[column] = min(1.0, min(share, SAMPLE.widest_cell) * length)
+    return widths
+
+
+def _missed(best: Trained, sample: Sample, cells: Array) -> float:
+    """Return about the variance that splines on cells of these widths miss of all terms."""
+    total = 0.0
+    for factors, variance in _by_term(best, sample):
+        parts = [SAMPLE.missed * (cells[c] / length) ** (2.0 * nu) for c, nu, length, _ in factors]
+        total += variance * min(sum(parts), 1.0)
+    return total
+
+
+def _by_term(
+    best: Trained, sample: Sample
+) -> Iterator[tuple[list[tuple[int, float, float, bool]], float]]:
+    """Yield the inputs of every term, and its variance.
+
+    Each input comes with the smoothness and the length along it, and whether the kernel is joint.
+    """
+    place, values = 0, np.exp(best.theta)
+    for term in best.model.terms:
+        factors = []
+        for factor in term:
+            own = values[place : place + factor.lengths] * factor.unit(sample.units)
+            lengths = np.broadcast_to(own, len(factor.columns)) / sample.units[[*factor.columns]]
+            joint = len(factor.columns) > 1
+            factors += [
+                (c, factor.nu, float(x), joint)
+                for c, x in zip(factor.columns, lengths, strict=True)
+            ]
+            place += factor.lengths
+        yield factors, float(values[place])
+        place += 1
