@@ -215,6 +215,14 @@ def test_fewer_columns_at_the_poles_tell_less():
     assert 0.0 < missed[-1] < 0.01
 
 
+@pytest.mark.parametrize("length", [1.0, 4.0, 5.0, 6.0, 30.0])
+def test_poles_at_any_distance_take_columns_or_none(length):
+    # Between far and near, a ring is correlated with the data and yet tells next to nothing.
+    case = Case(earth(1, length), (0.0, 10.0), (40.0, 50.0), (4, 4), ((3, 3),))
+    prior = case.engine().prior(case.kernel)
+    assert prior.at_poles is None or prior.at_poles[0].shape[1] > 0
+
+
 @pytest.mark.parametrize("name", ["regional", "smooth", "global", "poles"])
 def test_bounds_and_posteriors_converge_to_dense_ones(name):
     """Also beyond the data, and for longitudes that are turns away."""

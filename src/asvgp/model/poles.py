@@ -131,7 +131,8 @@ def poles_of(process: EarthMatern, axes: Sequence[JointAxis], most: int) -> Pole
     told = [(waves, alpha) for waves in range(WAVES, 0, -1)] + [(1, 1), (0, 1)]
     for waves, orders in told:
         if 0 < near * orders * (2 * waves + 1) <= most:
-            return Poles(axes, process, waves, orders)
+            poles = Poles(axes, process, waves, orders)
+            return poles if len(poles.of_column) else None
     return None
 
 
