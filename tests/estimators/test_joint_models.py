@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from asvgp import Constant, GPRegressor, Linear, Matern, Matern32, load
@@ -160,3 +161,11 @@ def test_a_kernel_over_too_many_columns_is_an_error():
         GPRegressor(Matern(2)).fit(Z[:, :3], Y)
     line = GPRegressor(Matern(1.5), num_basis=30).fit(X[:, 0], Y)
     assert line.kernel_ == Matern32(line.kernel_.lengthscale, line.kernel_.variance)
+
+
+def test_a_rotation_of_times_and_numbers_is_refused():
+    times = pd.Timestamp("2024-03-01") + pd.to_timedelta(np.arange(30.0), "h")
+    frame = pd.DataFrame({"km": np.arange(30.0) ** 2 % 7, "time": times})
+    kernel = Matern(1, (1.0, "2 hours"), dim=("km", "time"), rotation=0.3)
+    with pytest.raises(ValueError, match="one holds times and the other numbers"):
+        GPRegressor(kernel, num_basis=8).fit(frame, frame.km)

@@ -176,6 +176,8 @@ def check_units(kernel: Kernel, times, untrained: bool = False) -> None:
         for factor in (component.factors if isinstance(component, Product) else (component,))
     ]
     for part, whole in parts:
+        if getattr(part, "rotation", None) is not None:
+            _check_rotation(part, times)
         for name, dims in _dims_of_scales(part):
             timely = {bool(times) if only and dim is None else dim in times for dim in dims}
             if len(timely) > 1:
@@ -198,6 +200,17 @@ def check_units(kernel: Kernel, times, untrained: bool = False) -> None:
                     f"{part!r}: {name} is a duration, but X holds numbers. Give {name} in the "
                     "units of X, or X as times (strings: pandas.to_datetime)."
                 )
+
+
+def _check_rotation(part: Component, times) -> None:
+    """Check that a kernel that turns two inputs into each other has the same unit along both."""
+    dims = part.dim if isinstance(part.dim, tuple) else ()
+    if len({dim in times for dim in dims}) > 1:
+        raise ValueError(
+            f"{part!r}: a rotation turns one input into the other, but one holds times and the "
+            "other numbers. Leave rotation out, or give both in one unit, for example kilometres "
+            "and hours times a speed."
+        )
 
 
 def _dims_of_scales(part: Component) -> list[tuple[str, tuple[Any, ...]]]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import ceil, cos, exp, gamma, lgamma, log, pi, prod, sin, sqrt
+from math import ceil, cos, exp, gamma, inf, lgamma, log, pi, prod, sin, sqrt
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -99,6 +99,11 @@ class JointMatern(JointSmoothness, Component):
                 object.__setattr__(self, name, value)
         if self.rotation is not None and (len(self.scales) != 2 or len(self.dim or (0, 1)) != 2):
             raise ValueError("Matern: a rotation takes two inputs, with a lengthscale for each.")
+        if isinstance(self.rotation, int | float) and -inf < self.rotation <= 0.0:
+            same = f"{self.rotation % pi:.6g}, which turns as far" if self.rotation % pi else "none"
+            raise ValueError(
+                f"Matern: rotation must be positive, got {self.rotation!r} radians. Give {same}."
+            )
         super().__post_init__()
         if isinstance(self.lengthscale, tuple):
             lengths = tuple(getattr(self, name) for name in self.scales)
@@ -429,9 +434,9 @@ def _checked_dim(dim: Any) -> tuple[int | str, ...]:
         raise TypeError(f"Matern: dim must be a column, or two or three of them, got {dim!r}.")
     if not 2 <= len(dim) <= 3:
         advice = f"; for one, give dim={dim[0]!r}" if len(dim) == 1 else ""
+        named = "1 column" if len(dim) == 1 else f"{len(dim)} columns"
         raise ValueError(
-            f"Matern: dim names {len(dim)} columns, but a joint kernel is over two or three"
-            f"{advice}."
+            f"Matern: dim names {named}, but a joint kernel is over two or three{advice}."
         )
     for column in dim:
         if isinstance(column, bool) or not isinstance(column, int | str | np.integer):
