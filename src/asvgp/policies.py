@@ -439,6 +439,15 @@ class SamplePolicy:
     # several sets more, because they are not independent. Measured: heights, 2,500 rows: two terms
     # gain 1 nat less Schwarz's price, and fill gaps with an error of 162 m, one of 140 m
     prices: tuple[float, float] = (0.5, 1.0)
+    # Holes that tell how wide bands must be
+    fewest_around: int = 2_500  # [rows] With fewer, holes would overlap.
+    # [holes] Measured: sea level, 30,000 rows: 40 holes want 2.8 times the variance, +- 0.8, and
+    # hidden clouds 2.1 times; on fields where bands hold, 0.7 to 1.0, +- 0.1
+    holes: int = 100
+    around_rows: int = 220  # [rows] Around a place,
+    hidden_rows: int = 50  # [rows] of which the nearest are hidden.
+    clear_errors: float = 2.0  # [standard errors] By which more than 1 must be wanted.
+    widest_bands: float = 4.0  # [variance] More is not believed.
     iterations: int = 40  # [iterations] Of L-BFGS for one model.
     tolerance: float = 2e-5  # [evidence] A step that gains less, relatively, is the last.
     shortest: float = 0.5  # [distance of neighbours] Shortest length.

@@ -32,6 +32,7 @@ from asvgp.training.sample_evidence import (
     sample_of,
     train,
 )
+from asvgp.training.widening import widening
 
 _SMOOTH: Term = (Factor((0,), 2.5), Factor((1,), 2.5))
 _SUMS: tuple[tuple[Term, Term], ...] = (
@@ -50,6 +51,7 @@ class FieldChoice(NamedTuple):
     objective: str = "elbo"
     spacing: tuple[float, ...] = ()  # of the finest cells that are worth having, along every input
     note: str = ""  # what was chosen, and what the others reached
+    widening: float = 1.0  # factor of all variances after training, so that bands hold in gaps
 
 
 def plain_field(inputs: int) -> Kernel:
@@ -92,8 +94,9 @@ def choose_field(
         return None
     with one_blas_thread:  # matrices are small
         tried = list(_tried(sample, times, most_nu))
-    rows = int(np.isfinite(y).all(axis=1).sum())
-    best = max(_affordable(tried, sample, rows), key=lambda each: each.judged)
+        rows = int(np.isfinite(y).all(axis=1).sum())
+        best = max(_affordable(tried, sample, rows), key=lambda each: each.judged)
+        wider = widening(best, sample)
     chosen, cells, missed = cells_for(best, sample, rows, objective)
     noise = float(np.exp(best.theta[-1])) + missed
     start = _kernel_of(best.model, sample, best.theta).values.tolist()
@@ -102,7 +105,8 @@ def choose_field(
         (*start, float(noise * sample.scale**2 * sample.mean_weight)),
         chosen,
         tuple((sample.units * cells).tolist()),
-        _note(best, tried, sample, names or list(map(str, range(x.shape[1])))),
+        _note(best, tried, sample, names or list(map(str, range(x.shape[1])))) + _wider(wider),
+        wider,
     )
 
 
@@ -268,6 +272,13 @@ def _note(best: Trained, tried: Sequence[Trained], sample: Sample, names: Sequen
         f"chosen by the evidence of a sample of {count:,} values: {_name(best.model, names)}; "
         f"others, in nats per datum: {listed}"
     )
+
+
+def _wider(times: float) -> str:
+    """Return what holes in the data say, where they say something."""
+    if times == 1.0:
+        return ""
+    return f"; variances are {times:.2g} times those of the highest evidence, for bands in gaps"
 
 
 def _name(model: Model, names: Sequence[str]) -> str:

@@ -292,8 +292,10 @@ def _on_one_chain(settings: Settings, block: Chunk) -> bool:
 
 def _chosen(data: FitData, choice: FieldChoice) -> FitData:
     """Return the data with what is known of a kernel that was chosen from them."""
-    start = choice.start if len(data.transforms) == 1 else ()  # of y as the model sees it
-    return replace(data, objective=choice.objective, kernel_choice=choice.note, start=start)
+    data = replace(data, objective=choice.objective, kernel_choice=choice.note)
+    if len(data.transforms) > 1:  # the start is that of another y
+        return data
+    return replace(data, start=choice.start, widening=choice.widening)
 
 
 def _default_model(settings: Settings, head: Chunk, growing: bool) -> FieldChoice:

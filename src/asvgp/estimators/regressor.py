@@ -493,7 +493,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             if data.start and settings.trained:
                 near = begun or _begun(problem, data)
                 with suppress(np.linalg.LinAlgError):  # or training finds a start of its own
-                    nearby = _near(problem, near, data.stats.observations)
+                    nearby = _near(problem, near, data)
                     return data, structure.fit(settings, nearby, data.stats, near)
             if begun is not None or not settings.trained:
                 return data, structure.fit(settings, problem, data.stats, begun)
@@ -562,14 +562,15 @@ def _begun(problem: Problem, data: FitData) -> State:
     return State(kernel, problem.likelihoods([noise])[0])
 
 
-def _near(problem: Problem, state: State, count: float) -> Problem:
+def _near(problem: Problem, state: State, data: FitData) -> Problem:
     """Return the problem of training that begins near its end."""
-    given = problem.settings
+    given, count = problem.settings, data.stats.observations
     if given == LBFGS():  # nobody asked for more
         few = count <= SAMPLE.whole_rows
         gain = SAMPLE.unnoticed_gain_of_few if few else SAMPLE.unnoticed_gain
         given = replace(given, tolerance=max(given.tolerance, gain * count))
-    return replace(problem, near=state, settings=given)
+    wider = 1.0 if problem.fixed_likelihood else data.widening
+    return replace(problem, near=state, settings=given, widening=wider)
 
 
 def _check_same_choice(mine: Kernel, theirs: Kernel) -> None:

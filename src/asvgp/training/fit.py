@@ -21,6 +21,7 @@ from asvgp.training.climb import keeping
 from asvgp.training.optimise import Report
 from asvgp.training.problem import Level, Problem, State
 from asvgp.training.starts import noise_estimate, without_effects
+from asvgp.training.widening import widened
 
 AnyEngine = TypeVar("AnyEngine", bound=Engine)
 
@@ -123,6 +124,12 @@ def fit(
     """
     begin = time.perf_counter()
     engine, state, bound, report = train(schedule, trained, warm)
+    if trained and schedule.problem.widening != 1.0:
+        state = widened(state, schedule.problem.widening)
+        bound = lower_bound(engine.factor(*state), schedule.problem.objective, derivatives=False)
+        report.objective = bound.elbo if schedule.problem.objective == "elbo" else bound.fit
+        schedule.levels.pop()
+        schedule.record(engine, state, bound)
     middle = time.perf_counter()
     posterior = None
     with keeping(state if trained else None, report):

@@ -40,6 +40,7 @@ class Problem:
     fixed_likelihood: bool = False  # True if they stay as they are
     near: State | None = None  # from a sample of the rows: training stays near it
     deadline: Deadline | None = None  # when training ends with the best state so far
+    widening: float = 1.0  # factor of all variances once training is over
 
     def likelihoods(self, noises: Iterable[float]) -> list[Likelihood]:
         """Return the likelihood to start from: as given, or with each of these noise variances."""

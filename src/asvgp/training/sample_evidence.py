@@ -8,7 +8,7 @@ scaled; lengths are in units of the range of an input.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import pi, sqrt
@@ -82,6 +82,7 @@ class Sample:
     scale: float  # standard deviation of y
     mean_weight: float = 1.0  # the noise of the sample is that at this weight
     noise: float | None = None  # known noise variance, in units of y
+    around: tuple[Rows, ...] = ()  # many rows: neighbours of places, the nearest first
 
 
 def sample_of(
@@ -112,7 +113,9 @@ def sample_of(
     else:
         learnt = tuple(_sets(whole, gaps, rng, SAMPLE.learnt_sets))
         judged = tuple(_sets(whole, gaps, rng, SAMPLE.judged_sets))
-    return Sample(learnt, judged, units, gaps, scale, mean, 1.0 if known_noise else None)
+    around = _surroundings(whole, gaps, rng) if len(x) >= SAMPLE.fewest_around else ()
+    known = 1.0 if known_noise else None
+    return Sample(learnt, judged, units, gaps, scale, mean, known, tuple(around))
 
 
 def _sets(rows: Rows, gaps: Array, rng: np.random.Generator, each: int) -> list[Rows]:
@@ -130,6 +133,15 @@ def _sets(rows: Rows, gaps: Array, rng: np.random.Generator, each: int) -> list[
             chosen = near if len(near) <= size else rng.choice(near, size, replace=False)
             sets.append(Rows(*(part[chosen] for part in rows)))
     return sets
+
+
+def _surroundings(rows: Rows, gaps: Array, rng: np.random.Generator) -> Iterator[Rows]:
+    """Yield the rows around some of them, the nearest first."""
+    for centre in rows.x[rng.integers(len(rows.x), size=SAMPLE.holes)]:
+        distance = np.sum(((rows.x - centre) / gaps) ** 2, axis=1)
+        near = np.argpartition(distance, SAMPLE.around_rows)[: SAMPLE.around_rows]
+        near = near[np.argsort(distance[near], kind="stable")]
+        yield Rows(*(part[near] for part in rows))
 
 
 # ------------------------------------------------------------ the evidence
@@ -172,18 +184,8 @@ class SampleEvidence:
         self, theta: Array, rows: Rows, lags: Array, effects: Array, slopes: bool
     ) -> tuple[float, Array]:
         count, outputs = rows.y.shape
-        variance, d_variance = 0.0, []
-        pairs, d_pairs, place = 0.0, [], 0
-        for term, size in zip(self.model.terms, self.model.sizes, strict=True):
-            values, derivatives = self._term(term, theta[place : place + size], lags, slopes)
-            pairs, d_pairs = pairs + values, [*d_pairs, *derivatives]
-            own = float(np.exp(theta[place + size - 1]))
-            variance, d_variance = variance + own, [*d_variance, *[0.0] * (size - 1), own]
-            place += size
-        noise = float(np.exp(theta[-1])) * rows.inverse_weight
-        matrix, below = effects.copy(order="F"), _pairs(count)
-        matrix[below] += pairs
-        matrix[np.diag_indices(count)] += variance + noise
+        matrix, noise, d_pairs, d_variance = self._matrix(theta, rows, lags, effects, slopes)
+        below = _pairs(count)
         root, failed = _POTRF(matrix, lower=1, overwrite_a=1)
         if failed:
             return -np.inf, np.zeros(len(theta))
@@ -201,6 +203,29 @@ class SampleEvidence:
             for d, own in zip(d_pairs, d_variance, strict=True)
         ]
         return value, np.array([*gradient, float(inside @ noise)])
+
+    def covariance(self, theta: Array, number: int) -> Array:
+        """Return the covariance of y in one of the sets, noise included; the lower half."""
+        given = self.sets[number], self._lags[number], self._priors[number]
+        return self._matrix(theta, *given, slopes=False)[0]
+
+    def _matrix(
+        self, theta: Array, rows: Rows, lags: Array, effects: Array, slopes: bool
+    ) -> tuple[Array, Array, list[Array], list[float]]:
+        """Return the covariance, its noise, and derivatives of pairs and of the diagonal."""
+        variance, d_variance = 0.0, []
+        pairs, d_pairs, place = 0.0, [], 0
+        for term, size in zip(self.model.terms, self.model.sizes, strict=True):
+            values, derivatives = self._term(term, theta[place : place + size], lags, slopes)
+            pairs, d_pairs = pairs + values, [*d_pairs, *derivatives]
+            own = float(np.exp(theta[place + size - 1]))
+            variance, d_variance = variance + own, [*d_variance, *[0.0] * (size - 1), own]
+            place += size
+        noise = float(np.exp(theta[-1])) * rows.inverse_weight
+        matrix = effects.copy(order="F")
+        matrix[_pairs(len(rows.x))] += pairs
+        matrix[np.diag_indices(len(rows.x))] += variance + noise
+        return matrix, noise, d_pairs, d_variance
 
     def _term(
         self, term: Term, theta: Array, lags: Array, slopes: bool
