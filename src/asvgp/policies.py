@@ -441,8 +441,8 @@ class SamplePolicy:
     prices: tuple[float, float] = (0.5, 1.0)
     # Holes that tell how wide bands must be
     fewest_around: int = 2_500  # [rows] With fewer, holes would overlap.
-    # [holes] Measured: sea level, 30,000 rows: 40 holes want 2.8 times the variance, +- 0.8, and
-    # hidden clouds 2.1 times; on fields where bands hold, 0.7 to 1.0, +- 0.1
+    # [holes] Measured: sea level, 30,000 rows: 100 holes want 1.8 times the variance, and hidden
+    # clouds 2.1 times; on fields where bands hold, 40 holes want 0.7 to 1.0 times, +- 0.1
     holes: int = 100
     around_rows: int = 220  # [rows] Around a place,
     hidden_rows: int = 50  # [rows] of which the nearest are hidden.

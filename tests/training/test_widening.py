@@ -44,19 +44,22 @@ def test_bands_of_the_true_model_are_left_alone(seed):
 
 
 @pytest.mark.parametrize("times", [2.0, 3.0])
-def test_variances_that_are_too_small_are_found_to_be(times):
+def test_variances_that_are_too_small_are_left_to_training(times):
     best, sample = at_truth(field(0), 1.0)
     small = best._replace(theta=best.theta - np.log([1.0, 1.0, times, times]))
-    assert 0.75 * times < widening(small, sample) < 1.3 * times
+    assert widening(small, sample) == 1.0
 
 
-def test_a_field_that_is_lively_in_a_part_gets_wider_bands():
-    lively = np.where(lattice()[:, 0] > 0.75, 4.0, 1.0)
-    assert widening(*at_truth(lively * field(0), 1.0)) > 1.5
+@pytest.mark.parametrize("times", [3.0, 6.0])
+def test_variances_that_are_too_small_in_gaps_alone_are_found_to_be(times):
+    best, sample = at_truth(field(0), 1.0)
+    # The noise, which is most of the error beside other rows, is right.
+    short = best._replace(theta=best.theta - np.log([1.0, 1.0, times, 1.0]))
+    assert 1.2 < widening(short, sample) < 1.3 * times
 
 
 def test_few_rows_and_known_noise_tell_nothing():
-    best, sample = at_truth(9.0 * field(0), 1.0)
+    best, sample = at_truth(2.0 * field(0), 1.0)
     assert widening(best, sample) > 1.0
     few = sample_of(lattice()[:900], field(0)[:900, None])
     known = sample_of(lattice(), field(0)[:, None], known_noise=True)
