@@ -474,8 +474,9 @@ class SamplePolicy:
     # [functions, functions per row] Few rows have no use for more than these together.
     fewest_functions: int = 1_500
     functions_per_row: float = 10.0
-    # [nats per datum] A model of few rows over three inputs with fewer functions may be so much
-    # worse.
+    # [nats per datum] A model over three inputs whose cells need not be widened may be so much
+    # worse. Measured: temperature at 900 places and hours drawn at random: MSE 0.40 with a joint
+    # kernel on cells twice a length wide
     tolerated_judgement: float = 0.15
     # [limits of `FIELD`] Cells are kept below their numbers per place and per datum.
     places_share: float = 0.95

@@ -39,17 +39,32 @@ def cells_for(
     else:
         widths = _widths_of_evidence(best, sample, rows)
     while functions(best, sample, widths) > min(few, SAMPLE.most_functions[inputs]):
-        if np.all(widths >= SAMPLE.widest_width):
+        if np.all(widths.min(axis=0) >= SAMPLE.widest_width):
             break
-        widths = 1.05 * widths
+        widths = _wider(best, sample, widths)
     cells = np.minimum(widths.min(axis=0), SAMPLE.widest_width)
     return objective, cells, _missed(best, sample, cells) if objective == "evidence" else 0.0
 
 
+def _wider(best: Trained, sample: Sample, widths: Array) -> Array:
+    """Return widths that are wider along the input where that costs least for what it saves."""
+    now, missed = functions(best, sample, widths), _missed(best, sample, widths.min(axis=0))
+    found, least = 1.1 * widths, np.inf
+    for column in range(widths.shape[1]):
+        other = widths.copy()
+        other[:, column] *= 1.1
+        saved = np.log(now / functions(best, sample, other))
+        cost = _missed(best, sample, other.min(axis=0)) - missed
+        if saved > 0.0 and widths[:, column].min() < SAMPLE.widest_width and cost / saved < least:
+            found, least = other, cost / saved
+    return found
+
+
 def affordable(best: Trained, sample: Sample, rows: int) -> bool:
-    """Return True if cells that suit the evidence take no more functions than rows have use for."""
+    """Return True if cells that suit the evidence take no more functions than may be had."""
     wanted = functions(best, sample, _widths_of_evidence(best, sample, rows))
-    return wanted <= 1.5 * _useful(rows)  # somewhat wider cells lose little
+    most = min(_useful(rows), SAMPLE.most_functions[len(sample.units)])
+    return wanted <= 1.5 * most  # somewhat wider cells lose little
 
 
 def functions(best: Trained, sample: Sample, widths: Array) -> float:
@@ -57,11 +72,12 @@ def functions(best: Trained, sample: Sample, widths: Array) -> float:
 
     Those of joint kernels go on beyond the data.
     """
-    total = 0.0
+    total, finest = 0.0, np.minimum(widths.min(axis=0), SAMPLE.widest_width)
     for (factors, _), own in zip(_by_term(best, sample), widths, strict=True):
         sides = []
         for column, nu, length, joint in factors:
-            width = min(own[column], 0.5)  # there are two cells at the least
+            joined = max(min(own[column], 0.5) / finest[column], 1.0)  # two cells at the least
+            width = finest[column] * 2.0 ** int(np.log2(joined))
             grown = FIELD.joint_growing * length / sqrt(2.0 * nu)
             beyond = cells_beyond(grown / width) if joint else 0
             sides.append(1.0 / width + nu + 1.5 + 0.5 * joint + 2.0 * beyond)

@@ -223,15 +223,15 @@ def _with_one_length(one: Trained, times: frozenset[int]) -> Trained | None:
 
 
 def _affordable(tried: Sequence[Trained], sample: Sample, rows: int) -> Sequence[Trained]:
-    """Return the models of few rows that do not take many functions, if such are good enough.
+    """Return the models that do not take too many functions, if such are good enough.
 
     Joint kernels over two of three inputs take several times as many as products, since their
     splines go on beyond the data along both.
     """
     best = max(each.judged for each in tried)
-    enough = best - SAMPLE.tolerated_judgement * rows
+    enough = best - SAMPLE.tolerated_judgement * sum(each.y.size for each in sample.judged)
     few = [each for each in tried if each.judged >= enough and affordable(each, sample, rows)]
-    return few if few and len(sample.units) == 3 and rows <= SAMPLE.whole_rows else tried
+    return few if few and len(sample.units) == 3 else tried
 
 
 def _kernel_of(model: Model, sample: Sample | None, theta: Array | None = None) -> Kernel:

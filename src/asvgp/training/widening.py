@@ -6,9 +6,9 @@ the lively ones are filled with far too much confidence. Holes are cut around pl
 random, filled from their surroundings, and the squared errors in units of their predicted
 variances averaged: that is by how much all variances are to be multiplied. It leaves means as they
 are. Where single rows are predicted too confidently from all others, it is the sample that is
-wrong, which training on all rows mends: holes have to ask for more than that. Under a wrong model this estimate of the variance is the better one (Bachoc, Cross validation
-and maximum likelihood estimations of hyper-parameters of Gaussian processes with model
-misspecification, 2013).
+wrong, which training on all rows mends: holes have to ask for more than that. Under a wrong model
+this estimate of the variance is the better one (Bachoc, Cross validation and maximum likelihood
+estimations of hyper-parameters of Gaussian processes with model misspecification, 2013).
 """
 
 from __future__ import annotations
