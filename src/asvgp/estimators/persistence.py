@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from asvgp.data.columns import Features
 from asvgp.estimators.regressor import GPRegressor
 from asvgp.likelihoods import Gaussian
+from asvgp.likelihoods.family import Family
 from asvgp.policies import SAVING
 from asvgp.runtime.memory import as_bytes
 from asvgp.saving.consistency import check_model, check_numbers
@@ -36,11 +37,16 @@ def save(estimator: GPRegressor, path, full: bool = False, **notes) -> None:
             "or partial_fit first."
         )
     for name in attributes.keys() & {"_fit_now", "_warm"}:
-        if type(likelihood := attributes[name].likelihood) is not Gaussian:
-            raise TypeError(f"A model file can hold a Gaussian likelihood only, not {likelihood}.")
+        likelihood: Any = attributes[name].likelihood
+        if type(likelihood) is not Gaussian and not isinstance(likelihood, Family):
+            raise TypeError(
+                "A model file can hold a Gaussian likelihood, or one of the library's families, "
+                f"only, not {likelihood}."
+            )
     if "_warm" in attributes:
         kernel, likelihood = attributes["_warm"]
-        attributes = attributes | {"_warm": (kernel, likelihood.noise)}
+        noise = likelihood.noise if isinstance(likelihood, Gaussian) else likelihood
+        attributes = attributes | {"_warm": (kernel, noise)}
     encode = Encoder()
     if not full and "_fit_now" in attributes:
         data, stats = attributes["_data"], attributes["_fit_now"].posterior.stats
@@ -106,7 +112,8 @@ def load(path, *, memory_limit: float | str | None = None) -> GPRegressor:
             raise ValueError(f"unknown parts {sorted(unknown)}")
         if "_warm" in state:
             kernel, noise = state["_warm"]
-            state["_warm"] = State(kernel, likelihood_from(noise))
+            known: Any = noise if isinstance(noise, Family) else likelihood_from(noise)
+            state["_warm"] = State(kernel, known)
         check_model(estimator.get_params(deep=False), state)
         names = state.pop("feature_names_in_", None)
         features = Features(state.pop("n_features_in_"), None if names is None else tuple(names))

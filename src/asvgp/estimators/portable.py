@@ -11,10 +11,11 @@ import numpy as np
 from sklearn.base import clone
 
 from asvgp.kernels import JointMatern, Product
+from asvgp.likelihoods.family import Family
 from asvgp.likelihoods.gaussian import band_factor
 from asvgp.runtime.lazy import cached_property
 from asvgp.saving.encoding import bytes_of
-from asvgp.training.fit import Fit
+from asvgp.training.fit import Fit, no_upper_bound
 
 if TYPE_CHECKING:
     from asvgp.estimators.predict import PredictMixin
@@ -55,7 +56,9 @@ class PortableModel:
         model: Any = clone(self.estimator)
         posterior = self.kind.restored(*self.parts, device=model.device)
         model._replace(self.data)
-        model._fit_now = Fit(posterior=posterior, upper_bound=posterior.upper_bound, **self.fit)
+        family = isinstance(self.fit["likelihood"], Family)
+        bound = no_upper_bound if family else posterior.upper_bound
+        model._fit_now = Fit(posterior=posterior, upper_bound=bound, **self.fit)
         return model
 
 

@@ -18,8 +18,11 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.data.columns import Layout
+from asvgp.data.response import Response
 from asvgp.data.settings import Settings
 from asvgp.kernels import Kernel
+from asvgp.likelihoods import Gaussian
+from asvgp.likelihoods.family import Family
 from asvgp.model.chain_effects import Estimate
 from asvgp.model.plan import Plan
 from asvgp.model.series.inverse import end_numbers
@@ -109,6 +112,7 @@ def check_model(settings: Mapping[str, Any], state: Mapping[str, Any]) -> None:
     _statistics(data.stats, data.structure)
     if not data.transforms or data.stats.outputs % len(data.transforms):
         raise ValueError(f"{data.stats.outputs} outputs of {len(data.transforms)} transforms")
+    _likelihood(data)
     if data.single and data.outputs != 1:
         raise ValueError("several outputs where there was one")
     if data.objective not in ("elbo", "evidence"):
@@ -117,6 +121,7 @@ def check_model(settings: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         raise ValueError(f"{len(data.start)} hyperparameters to begin with")
     if "_warm" in state:
         _trained(state["_warm"].kernel, data.layout.kernel)
+        _of_family(state["_warm"].likelihood, data.family)
     if "_fit_now" in state:
         _fit(state["_fit_now"], data)
 
@@ -128,13 +133,43 @@ def _fit(fit: Any, data: FitData) -> None:
     posterior, structure = fit.posterior, data.structure
     kinds = {Line: ChainPosterior, Field: GridPosterior, Series: SeriesPosterior | ExactPosterior}
     _is("the posterior", posterior, kinds[type(structure)])
+    _of_family(fit.likelihood, data.family)
     for part in (fit, posterior):
         _trained(part.kernel, data.layout.kernel)
     _is("the posterior's statistics", posterior.stats, Statistics)
     _statistics(posterior.stats, structure)
+    if posterior.stats is not data.stats:
+        _array("constants of the posterior", posterior.stats.constants, (0,))
     if posterior.stats.outputs != data.outputs:
         raise ValueError("the posterior has other outputs than the statistics")
     _CHECKS[type(posterior)](posterior)
+
+
+def _likelihood(data: FitData) -> None:
+    """Check what the data say of the likelihood, and the sums that it needs."""
+    for transform in data.transforms:
+        if isinstance(transform, Response) and (len(data.transforms) > 1 or not transform.family):
+            raise ValueError("a likelihood among several transforms, or none at all")
+    family, sums = data.family, 0
+    if family is not None:
+        if data.outputs != 1:
+            raise ValueError(f"{data.outputs} outputs of {family!r}")
+        if data.stats.convention != data.structure.convention("measures"):
+            raise ValueError(f"sums of {family!r} are {data.stats.convention!r:.80}")
+        nothing = np.empty(0)
+        if data.summed and data.stats.count:
+            sums = len(family.constants(nothing, nothing, nothing, nothing))
+    elif not data.summed:
+        raise ValueError("rows are to be read again, and the noise is Gaussian")
+    _array("constants of the statistics", data.stats.constants, (sums,))
+
+
+def _of_family(likelihood: Any, family: Family | None) -> None:
+    """Check that a likelihood is that of the data, with other values of its parameters."""
+    kind = Gaussian if family is None else type(family)
+    free = None if family is None else family.free
+    if type(likelihood) is not kind or getattr(likelihood, "free", None) != free:
+        raise ValueError(f"{likelihood!r:.80} is not {kind.__name__}, which the data came with")
 
 
 def _chain_posterior(posterior: ChainPosterior) -> None:

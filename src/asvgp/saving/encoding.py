@@ -19,6 +19,7 @@ import numpy as np
 
 from asvgp.basis import Array, Grid
 from asvgp.data.columns import Layout
+from asvgp.data.response import Response
 from asvgp.data.transforms import Transform
 from asvgp.degrees import Latitudes, Longitudes
 from asvgp.kernels import EFFECTS, PROCESSES, EarthMatern, JointMatern
@@ -26,6 +27,8 @@ from asvgp.kernels.algebra import Sum
 from asvgp.kernels.base import Unset
 from asvgp.kernels.product import Product
 from asvgp.likelihoods import Gaussian
+from asvgp.likelihoods.family import Family
+from asvgp.likelihoods.names import FAMILIES, family_from_dict, family_to_dict
 from asvgp.model.plan import Plan
 from asvgp.model.series.plan import Along, Around, Part, SeriesPlan
 from asvgp.posterior.chain import ChainPosterior
@@ -34,6 +37,7 @@ from asvgp.posterior.grid import GridPosterior
 from asvgp.posterior.series import SeriesPosterior
 from asvgp.saving.consistency import check_fields
 from asvgp.saving.migration import MIGRATIONS
+from asvgp.sites.train import SiteReport
 from asvgp.statistics import Statistics
 from asvgp.statistics.ending import Ending
 from asvgp.statistics.points import to_points
@@ -42,7 +46,7 @@ from asvgp.structures.fit_data import FitData
 from asvgp.structures.line import Line
 from asvgp.structures.series import Series
 from asvgp.times import Duration, TimeAxis
-from asvgp.training.fit import Fit
+from asvgp.training.fit import Fit, no_upper_bound
 from asvgp.training.optimise import LBFGS, Report
 from asvgp.training.problem import Level
 
@@ -64,8 +68,21 @@ _CLASSES: dict[str, Any] = {
             Layout,
             TimeAxis,
             Transform,
+            Response,
         ),
-        *(Fit, *_POSTERIORS, Plan, SeriesPlan, Part, Along, Around, LBFGS, Report, Level),
+        *(
+            Fit,
+            *_POSTERIORS,
+            Plan,
+            SeriesPlan,
+            Part,
+            Along,
+            Around,
+            LBFGS,
+            Report,
+            SiteReport,
+            Level,
+        ),
     )
 }
 # Of the classes whose fields do not speak for themselves.
@@ -77,6 +94,7 @@ _PARTS: dict[type, tuple[str, ...]] = {
         *("stats", "structure", "known_noise", "single", "seconds", "targets"),
         *("transforms", "choice", "span", "objective", "kernel_choice", "start", "scaled"),
         "widening",
+        "summed",
     ),
     ChainPosterior: ("kernel", "noise", "stats", "degree", "state"),
     GridPosterior: ("kernel", "noise", "plan", "stats", "state"),
@@ -126,6 +144,8 @@ class Encoder:
             return number if isfinite(number) else {"float": repr(number)}
         if isinstance(value, Statistics):
             return self._share(value, where)
+        if isinstance(value, Gaussian | Family):
+            return {"likelihood": likelihood_to_dict(value, where)}
         if _CLASSES.get(name) is type(value):
             parts = {k: self(v, f"{where}.{k}") for k, v in self._parts(value)}
             return {name: parts}
@@ -196,9 +216,12 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def _fit_parts(fit: Any) -> dict[str, Any]:
-    """Return the parts of a fit, the upper bound only if it is known."""
-    known = vars(fit)
-    names = ("kernel", "noise", "posterior", "elbo", "evidence", "report", "timings")
+    """Return the parts of a fit, the upper bound only if it is known.
+
+    A Gaussian likelihood is its noise variance.
+    """
+    known, noise = vars(fit), "noise" if isinstance(fit.likelihood, Gaussian) else "likelihood"
+    names = ("kernel", noise, "posterior", "elbo", "evidence", "report", "timings")
     parts = {name: getattr(fit, name) for name in names} | {"resolution": known["levels"]}
     return parts | ({"upper": known["upper"]} if "upper" in known else {})
 
@@ -207,7 +230,8 @@ def _fit(parts: dict[str, Any]) -> Any:
     """Return a fit; an upper bound that was not known is computed when it is first used."""
     upper = {"upper": parts.pop("upper")} if "upper" in parts else {}
     levels, posterior = parts.pop("resolution"), parts["posterior"]
-    fit = Fit(levels=levels, upper_bound=posterior.upper_bound, **parts)
+    bound = no_upper_bound if isinstance(parts["likelihood"], Family) else posterior.upper_bound
+    fit = Fit(levels=levels, upper_bound=bound, **parts)
     vars(fit).update(upper)
     return fit
 
@@ -296,7 +320,7 @@ class Decoder:
         return self._decoded[name]
 
     def _made(self, cls: Any, parts: dict[str, Any]) -> Any:
-        if cls in (Fit, *_POSTERIORS):
+        if cls in _POSTERIORS or (cls is Fit and "noise" in parts):
             parts["likelihood"] = likelihood_from(parts.pop("noise"))
         if cls in _POSTERIORS:
             return cls.restored(**parts, device=self.device)
@@ -308,6 +332,29 @@ class Decoder:
             if isinstance(part, np.ndarray) and part.size and getattr(made, name) is not part:
                 raise ValueError(f"{name} of {cls.__name__} cannot have shape {part.shape}")
         return made
+
+
+def likelihood_to_dict(likelihood: Gaussian | Family, where: str) -> dict[str, Any]:
+    """Return a likelihood as words and numbers."""
+    if type(likelihood) is Gaussian:
+        return {"name": "gaussian", "noise": float(likelihood.noise)}
+    if isinstance(likelihood, Family) and FAMILIES.get(likelihood.name) is type(likelihood):
+        return family_to_dict(likelihood)
+    raise TypeError(f"{where} is {likelihood!r}, a likelihood that a model file cannot hold.")
+
+
+def likelihood_from_dict(given: Any) -> Gaussian | Family:
+    """Return the likelihood that words and numbers stand for, if it is written by them, too."""
+    if not isinstance(given, dict) or not isinstance(given.get("name"), str):
+        raise TypeError(f"{given!r:.80} is no likelihood")
+    if given["name"] == "gaussian":
+        if set(given) != {"name", "noise"}:
+            raise ValueError(f"{given!r:.80} is no likelihood")
+        return likelihood_from(given["noise"])
+    family = family_from_dict(given)
+    if family_to_dict(family) != given:
+        raise ValueError(f"{given!r:.80} is no likelihood: {family!r} is not written so")
+    return family
 
 
 def likelihood_from(noise: Any) -> Gaussian:
@@ -366,6 +413,7 @@ def _in_zone(value: datetime, zone: str | None) -> datetime:
 _NESTED = {"array": "_array", "shared": "_shared", "tuple": "_tuple", "dict": "_dict"}
 _PLAIN: dict[str, Callable[[Any], Any]] = {
     "float": _special,
+    "likelihood": likelihood_from_dict,
     "seconds": lambda x: Duration(_number(x)),
     "unset": lambda x: Unset(_number(x)),
     "datetime64": lambda x: np.datetime64(_integer(x[0]), _unit(*x[1:])),

@@ -69,6 +69,8 @@ def _unweighted(parts: Parts) -> tuple[str, Parts]:
     stats = parts.get("stats")
     if not isinstance(stats, Statistics) or parts["known_noise"] or stats.counted:
         return "FitData", parts
+    if stats.convention == parts["structure"].convention("measures"):
+        return "FitData", parts
     if stats.log_weights == 0.0 and stats.weight == stats.count:
         convention = parts["structure"].convention("same")
         parts = parts | {"stats": replace(stats, convention=convention)}

@@ -31,7 +31,7 @@ from asvgp.structures.line import Line
 from asvgp.structures.series import Series
 from asvgp.structures.structure import Structure
 from asvgp.training.climb import keeping
-from asvgp.training.fit import Fit
+from asvgp.training.fit import Fit, no_upper_bound
 from asvgp.training.objective import Limits, Objective
 from asvgp.training.optimise import Report, maximise
 from asvgp.training.problem import Problem, State
@@ -184,7 +184,7 @@ def fit_sites(
         state.likelihood,
         now.posterior,
         now.bound,
-        lambda: nan,  # no upper bound is known
+        no_upper_bound,
         now.bound,
         report,
         [last],

@@ -19,6 +19,7 @@ from asvgp.kernels import SHO, Kernel, Periodic, check_units
 from asvgp.likelihoods.family import Family
 from asvgp.policies import SERIES
 from asvgp.statistics import Statistics
+from asvgp.statistics.nesting import common_factors
 from asvgp.structures.field import Field
 from asvgp.structures.field_cells import check_circles
 from asvgp.structures.line import Line
@@ -218,7 +219,15 @@ class FitData:
         return replace(self, stats=stats, span=self.span if same else None)
 
     def compact(self, stats: Statistics) -> FitData:
-        """Return the same with statistics of the same data on wider cells."""
+        """Return the same with statistics of the same data on wider cells.
+
+        ``stats`` are those of a posterior. Where the likelihood is not Gaussian, they are of its
+        sites, and only their cells count: the sums of the data go on cells half as wide, if there
+        are such, as more nodes of a quadrature are then known of them.
+        """
+        if self.family is not None:
+            factors = common_factors(self.stats.grids, stats.grids)
+            stats = self.stats.coarsen([f // 2 if f % 2 == 0 else f for f in factors])
         beyond = self.structure.domain(stats) != self.domain
         return replace(self, stats=stats, span=self.domain if beyond else None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import isnan
+from math import isnan, nan
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from asvgp.kernels import Kernel
@@ -66,6 +66,11 @@ class Schedule(Protocol[AnyEngine, AnyPosterior]):
         ...
 
 
+def no_upper_bound() -> float:
+    """Return NaN: for a likelihood that is not Gaussian, no upper bound is known."""
+    return nan
+
+
 @dataclass(frozen=True, eq=False)
 class Fit(Generic[AnyPosterior]):
     """Result of fitting a model to one set of statistics."""
@@ -87,9 +92,10 @@ class Fit(Generic[AnyPosterior]):
 
     @cached_property
     def upper(self) -> float:
-        """Upper bound on the log evidence."""
+        """Upper bound on the log evidence; NaN where none is known."""
+        bound = self.upper_bound()
         # With next to no noise the two meet, and only rounding could exchange them.
-        return max(self.elbo, self.upper_bound())
+        return bound if isnan(bound) else max(self.elbo, bound)
 
     @cached_property
     def resolution(self) -> list[Level]:
