@@ -24,6 +24,7 @@ from asvgp.runtime.interrupts import patient_interrupts
 from asvgp.runtime.progress import Progress
 from asvgp.saving.model_file import ModelFileError, read
 from asvgp.sources.blocks import in_blocks
+from asvgp.sources.roles import BESIDE
 from asvgp.sources.source import Chunk, Source, Stream
 
 EVERY = 10.0  # seconds of the pass that a second Ctrl-C may lose; the first loses nothing
@@ -65,9 +66,10 @@ class CheckpointStream(Stream):
                 part = reader.statistics(portion(), progress, start)
                 total = part if total is None else total + part
                 start = total.count + total.missing
-                model: Any = clone(self.fresh)
-                model._replace(reader.data.with_statistics(total))
-                self.model[:] = [model]
+                if reader.data.summed:  # or nothing can go on from them
+                    model: Any = clone(self.fresh)
+                    model._replace(reader.data.with_statistics(total))
+                    self.model[:] = [model]
                 if asked.is_set():
                     raise KeyboardInterrupt
         return total
@@ -134,8 +136,9 @@ def added(gp, source: Source, done: int = 0) -> None:
             advance = progress.passing(source.rows)
             advance(done)
             for block in in_blocks(_after(source.chunks(), done)):
+                beside = {name: getattr(block, name) for name in BESIDE}
                 with counted_from(done):
-                    gp.partial_fit(*block)
+                    gp.partial_fit(*tuple(block)[:5], **beside)
                 advance(block.rows)
                 done += block.rows
     finally:

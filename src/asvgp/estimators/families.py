@@ -5,39 +5,40 @@ from __future__ import annotations
 from typing import Any, cast
 
 from asvgp.data.settings import Settings
-from asvgp.estimators.ingest import Blocks
+from asvgp.estimators.again import RowsAgain
 from asvgp.likelihoods import Likelihood
 from asvgp.policies import SITES
-from asvgp.sites.readings import NodeReading, Reading, RowReading
-from asvgp.sites.train import family_of, fit_sites
+from asvgp.runtime.progress import Progress
+from asvgp.sites.readings import NodeReading, Reading
+from asvgp.sites.train import SiteReport, family_of, fit_sites
 from asvgp.statistics import Statistics
 from asvgp.structures.fit_data import FitData
 from asvgp.structures.line import Line
 from asvgp.structures.series import Series
 from asvgp.training.fit import Fit
 from asvgp.training.optimise import LBFGS
-from asvgp.training.problem import Problem, State, Watch
+from asvgp.training.problem import Problem, State
 
 
 def fit_family(
     settings: Settings,
     data: FitData,
-    observed: Blocks | None,
+    again: RowsAgain | None,
     warm: State | None,
-    watch: Watch | None,
+    progress: Progress,
 ) -> Fit[Any]:
     """Fit a model with a likelihood that is not Gaussian.
 
-    The rows are ``observed`` again at every step, unless sums are enough.
+    The rows are read ``again`` at every step, unless sums are enough.
     """
     family, structure, stats = data.family, data.structure, data.stats
     assert family is not None
-    if observed is not None:
-        family = _started(family, observed)
-        reading: Reading = RowReading(structure, observed, stats.count)
+    if again is not None:
+        again.progress = progress
+        family, reading = again.family, again.reading(stats.count)
     else:
         stats = _workable(structure, stats)
-        reading = NodeReading(structure, stats)
+        reading: Reading = NodeReading(structure, stats)
     if warm is not None:
         family = family_of(warm)
     problem = Problem(
@@ -46,17 +47,12 @@ def fit_family(
         structure.degrees(settings, stats),
         "elbo",
         settings.optimizer or LBFGS(),
-        watch,
+        progress.training,
     )
-    return fit_sites(structure, settings, problem, stats, reading, warm)
-
-
-def _started(family, observed: Blocks):
-    """Return the family with parameters that the first rows suggest."""
-    for rows in observed():
-        if len(rows.y):
-            return family.begin(rows.y, rows.extra, rows.weight, rows.offset)
-    return family
+    fitted = fit_sites(structure, settings, problem, stats, reading, warm)
+    if again is not None and isinstance(fitted.report, SiteReport):
+        fitted.report.reads = again.reads
+    return fitted
 
 
 def _workable(structure: Any, stats: Statistics) -> Statistics:

@@ -19,6 +19,7 @@ from asvgp.basis import Array
 from asvgp.data.columns import Features, Table, match
 from asvgp.data.settings import Settings
 from asvgp.data.transforms import Transform
+from asvgp.estimators.again import RowsAgain
 from asvgp.estimators.choice import possible_transforms
 from asvgp.estimators.default_field import FieldChoice, choose_field, plain_field
 from asvgp.estimators.default_kernel import PLAIN, default_kernel
@@ -29,12 +30,11 @@ from asvgp.sources.source import Chunk, Source, Stream, len_of
 from asvgp.statistics import Statistics
 from asvgp.statistics.accumulator import Accumulator
 from asvgp.structures.fit_data import FitData, Rows, structure_of
-from asvgp.structures.observed import ONE_READ, Observed
+from asvgp.structures.observed import ONE_READ, sums_suffice
 from asvgp.structures.structure import Points
 from asvgp.training.starts import mean_weight
 
 Advance = Callable[[int], None]
-Blocks = Callable[[], Iterable[Observed]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Addition:
     missing: int  # rows without
     gridded: bool  # True where the rows are the points of a grid
     sample: Array | None = None  # targets that were looked at, for checks that sums cannot decide
-    observed: Blocks | None = None  # reads the rows again, for likelihoods that need it
+    again: RowsAgain | None = None  # reads the rows again, for likelihoods that need it
 
 
 @dataclass(eq=False)
@@ -145,10 +145,11 @@ def _absorb(
     """Add the rows of a source, with a kernel that is known."""
     known = stream.whole or source.again or settings.domain_known
     if data is None and (known or not growing):
-        return _absorb_whole(settings, source, stream, progress)
+        return _absorb_whole(settings, source, stream, growing, progress)
     count, missing, advance = 0, 0, progress.passing(source.rows)
     for block in stream.blocks():
         reader = prepare(settings, block, data, targets=source.target_names)
+        check_sums(reader.data, "partial_fit")
         before, new = reader.data.stats, reader.statistics([block], advance)
         data = reader.data.with_statistics(new if before.count == 0 else before + new)
         count, missing = count + new.count, missing + new.missing
@@ -158,18 +159,24 @@ def _absorb(
 
 
 def _absorb_whole(
-    settings: Settings, source: Source, stream: Stream, progress: Progress
+    settings: Settings, source: Source, stream: Stream, growing: bool, progress: Progress
 ) -> Addition:
     """Sum a source on one grid, after a pass for its range where the domain is not known."""
     before = counted = extent = None
     if not stream.whole:
         before = source.fingerprint()
+        if not source.again:
+            _check_one_read(settings, stream.head)
         extent, counted = _extent(settings, source, stream, progress)
     reader = prepare(settings, stream.head, None, extent, stream.whole, source.target_names)
     assert reader.first is not None
     rows = reader.first[1]
     points, y = rows.points, rows.y
-    again = _read_again(source, stream, reader, rows)
+    again = None
+    if not rows.summed:
+        if growing:
+            check_sums(reader.data, "partial_fit")
+        again = RowsAgain(reader, rows, None if stream.whole else source, before)
     y = y if y.ndim == 1 else y[:, : reader.data.outputs]  # of several transforms, the first
     sample = y
     if not stream.whole:  # two values that differ, if the first block holds such
@@ -184,27 +191,29 @@ def _absorb_whole(
     return Addition(data, new.count, new.missing, source.gridded, sample, again)
 
 
-def _read_again(source: Source, stream: Stream, reader: Reader, rows: Rows) -> Blocks | None:
-    """Return a function that reads the rows again; None where nothing needs it."""
-    if rows.summed or rows.observed is None:
-        return None
-    if stream.whole:
-        observed = rows.observed
-        return lambda: (observed,)
-    if not source.again:
+def _check_one_read(settings: Settings, head: Chunk) -> None:
+    """Check that an iterator, which can be read once, suffices for the likelihood."""
+    family = settings.family
+    if family is None:
+        return
+    structure = structure_of(settings.chosen, Table(head.X), settings.trained, settings.domain)
+    offset = head.offset if head.exposure is None else head.exposure
+    if not sums_suffice(family, structure, offset):
         raise ValueError(
-            f"{reader.data.family!r} reads the rows several times, and these data, an iterator, "
-            "can be read once. Give a function that returns a new iterator, or arrays; "
+            f"{family!r} reads the rows several times, and these data, an iterator, can be read "
+            "once. Give a function that returns a new iterator, or arrays; "
             f"{ONE_READ}."
         )
-    known = replace(reader, first=None)
-    return lambda: (observed_of(known.read(block)) for block in source.chunks())
 
 
-def observed_of(rows: Rows) -> Observed:
-    """Return the rows with targets, of a likelihood that is not Gaussian."""
-    assert rows.observed is not None
-    return rows.observed
+def check_sums(data: FitData, method: str) -> None:
+    """Check that rows can be added or taken out by their sums."""
+    if not data.summed:
+        raise ValueError(
+            f"{method} adds and subtracts sums, and {data.family!r} with this kernel reads the "
+            f"rows again at every step: call fit with all of them. {ONE_READ[0].upper()}"
+            f"{ONE_READ[1:]}."
+        )
 
 
 def _extent(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from asvgp.data.columns import Columns
 from asvgp.kernels import JointMatern, Product
 from asvgp.likelihoods.family import Family
 from asvgp.likelihoods.gaussian import band_factor
@@ -66,6 +67,8 @@ class Predictor:
     """From inputs to named columns: mean and std, and a pair for every component.
 
     With a ``level``, the ends of central bands of that probability follow them, lower and upper.
+    Options are those of ``predict``; an exposure, offset or trials that is a text is the name of a
+    column of X.
 
     With several outputs a pair for each of them, by the name of the target. Without inputs,
     for None, there are columns of no rows. It can be called from several threads at once, and
@@ -110,19 +113,18 @@ class Predictor:
         with self.lock:  # the work is shared among threads inside
             model, components = self.model, self.components
             data = model._fit_data()
+            X, options = without_beside(X, self.options, data.features.names)
             if X is None or not len(X):
                 nothing = np.empty(0 if data.single else (0, data.outputs))
                 kernel = model.kernel_
                 parts = [(part, nothing, nothing) for part in (*kernel.components, *kernel.effects)]
                 predictions = [nothing, nothing, *([parts] if components else [])]
             else:
-                predictions = model._predict(
-                    X, return_std=True, components=components, **self.options
-                )
+                predictions = model._predict(X, return_std=True, components=components, **options)
             mean, std, *rest = predictions
             found = {"mean": mean, "std": std}
             if self.level is not None:
-                ends, noise = (mean, mean), {**self.options}
+                ends, noise = (mean, mean), {**options}
                 noise.pop("derivative", None)
                 if len(mean):
                     ends = model._ends(X, band_factor(self.level), mean, std, **noise)
@@ -137,6 +139,26 @@ class Predictor:
                     found |= {"lower": part_mean - half, "upper": part_mean + half}
                 columns |= _named(label, found, data.targets)
             return columns
+
+
+def without_beside(
+    X: Any, options: Mapping[str, Any], known: tuple[str, ...] | None
+) -> tuple[Any, dict[str, Any]]:
+    """Return X without columns that options name, and options with these in place of names.
+
+    Columns that are ``known`` as inputs of the model stay in X.
+    """
+    named = {key: options.get(key) for key in ("exposure", "offset", "trials")}
+    named = {key: name for key, name in named.items() if isinstance(name, str)}
+    if not named or not isinstance(X, Columns):
+        return X, {**options}
+    columns = dict(zip(X.columns, X.arrays, strict=True))
+    for key, name in named.items():
+        if name not in columns:
+            raise ValueError(f"There is no column {name!r}, which is to be the {key}.")
+    kept = [name for name in columns if name not in named.values() or name in (known or ())]
+    inputs = Columns(kept, [columns[name] for name in kept])
+    return inputs, {**options, **{key: columns[name] for key, name in named.items()}}
 
 
 def _received(model: PortableModel, components: bool, level, options: dict[str, Any]) -> Predictor:

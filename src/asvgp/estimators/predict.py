@@ -25,7 +25,7 @@ from asvgp.estimators.observations import (
     GaussianObservations,
     Observations,
 )
-from asvgp.estimators.portable import Predictor
+from asvgp.estimators.portable import Predictor, without_beside
 from asvgp.kernels import Effect, Kernel
 from asvgp.likelihoods import Gaussian, Likelihood
 from asvgp.likelihoods.family import Family
@@ -35,6 +35,7 @@ from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.runtime.memory import as_bytes
 from asvgp.runtime.progress import Progress
 from asvgp.sources.answers import in_memory, source_to_predict
+from asvgp.sources.roles import BESIDE
 from asvgp.sources.source import Chunk, Source, is_source, source_for
 from asvgp.structures.fit_data import Rows
 from asvgp.structures.observed import NOTHING, Beside, Observed
@@ -51,6 +52,11 @@ class ComponentPrediction(NamedTuple):
 def _on_grid(values: Array, shape: tuple[int, ...] | None) -> Array:
     """Return values of rows in the shape of the grid whose points they are."""
     return values if shape is None else values.reshape(*shape, *values.shape[1:])
+
+
+def _in_rows(values: Any, shape: tuple[int, ...] | None) -> Any:
+    """Return values of the points of a grid, which have its shape, as those of rows."""
+    return np.ravel(values) if shape is not None and np.shape(values) == shape else values
 
 
 def _grid_shape(X) -> tuple[int, ...] | None:
@@ -134,7 +140,8 @@ class PredictMixin(AttributesMixin):
             "link" predicts f itself where the likelihood is not Gaussian: the logarithm of a
             rate, the logit of a probability.
         exposure, offset, trials : number or array-like of shape (n,), optional
-            As in `fit`, of the new observations; by default one, zero and one.
+            As in `fit`, of the new observations; by default one, zero and one. Of a source, names
+            of columns or numbers.
 
         Returns
         -------
@@ -155,8 +162,8 @@ class PredictMixin(AttributesMixin):
         >>> mean.round(6).tolist(), std.round(6).tolist()
         ([0.0], [1.0])
         """
-        source = self._source_to_predict(X)
         beside = {"type": type, "exposure": exposure, "offset": offset, "trials": trials}
+        source = self._source_to_predict(X, exposure, offset, trials)
         if source is None:
             flags = return_std, return_cov, include_noise, derivative, components, noise_variance
             return self._predict(X, *flags, **beside)
@@ -224,7 +231,7 @@ class PredictMixin(AttributesMixin):
                 else "Derivatives are those of f: give type='link'. On a logarithmic link they are "
                 "relative rates of change."
             )
-        beside = Beside(exposure, offset, None, trials)
+        beside = Beside(*(_in_rows(part, shape) for part in (exposure, offset, None, trials)))
         new = self._observations(points.count, include_noise, noise_variance, beside)
         if linked:
             new = GaussianObservations(False, IDENTITY, Gaussian())
@@ -361,10 +368,10 @@ class PredictMixin(AttributesMixin):
         if shares.ndim > 1 or not np.all((shares > 0.0) & (shares < 1.0)):
             raise ValueError(f"quantiles must be between 0 and 1, got {quantiles!r:.80}.")
         shape = _grid_shape(X)
-        X = self._rows_in_memory(_flat(X)).X
-        mean, variance = self._latent(X)
-        beside = Beside(exposure, offset, None, trials)
-        new = self._observations(mean.shape[1], include_noise, None, beside)
+        beside = [_in_rows(part, shape) for part in (exposure, offset, None, trials)]
+        chunk = self._rows_in_memory(_flat(X), None, None, None, None, *beside)
+        mean, variance = self._latent(chunk.X)
+        new = self._observations(mean.shape[1], include_noise, None, Beside(*tuple(chunk)[5:]))
         out = new.quantiles(shares.ravel(), mean, variance)
         out = out[0] if self._fit_data().single else out.transpose(1, 0, 2)
         return _on_grid(out[..., 0] if shares.ndim == 0 else out, shape)
@@ -480,8 +487,10 @@ class PredictMixin(AttributesMixin):
         (2, 5)
         """
         shape = _grid_shape(X)
-        X, beside = self._rows_in_memory(_flat(X)).X, Beside(exposure, offset, None, trials)
-        draws = self._samples(X, n_samples, random_state, include_noise, None, beside)
+        given = [_in_rows(part, shape) for part in (exposure, offset, None, trials)]
+        chunk = self._rows_in_memory(_flat(X), None, None, None, None, *given)
+        beside = Beside(*tuple(chunk)[5:])
+        draws = self._samples(chunk.X, n_samples, random_state, include_noise, None, beside)
         return _on_grid(draws, shape)
 
     def _samples(
@@ -606,18 +615,20 @@ class PredictMixin(AttributesMixin):
         >>> round(GPRegressor(num_basis=50).fit(x, np.sin(x)).score(x, np.sin(x)), 3)
         1.0
         """
-        if is_source(X, y):
-            return self._score_of(source_for(X, y, sample_weight))
         if self._fit_data().family is not None:
             beside = exposure, offset, event, trials
-            return self._deviance_explained(Chunk(X, y, sample_weight, None, None, *beside))
+            chunk = self._rows_in_memory(X, y, sample_weight, None, None, *beside)
+            return self._deviance_explained(chunk)
+        if is_source(X, y):
+            return self._score_of(source_for(X, y, sample_weight))
         X = self._rows_in_memory(X).X
         refuse_masked(sample_weight, "sample_weight")
         return float(r2_score(y, self._means(X), sample_weight=sample_weight))
 
     def _deviance_explained(self, chunk: Chunk) -> float:
         """Return one less the deviance of predictions, relative to that of one mean for all."""
-        rows = self._fit_data().rows(*as_rows(*tuple(chunk)[:4]), *tuple(chunk)[4:])
+        X, y, weight, noise, *beside = as_rows(*tuple(chunk)[:4], *tuple(chunk)[5:])
+        rows = self._fit_data().rows(X, y, weight, noise, chunk.width, *beside)
         observed = rows.observed
         assert observed is not None
         new = self._observations(len(observed.y), False)
@@ -693,10 +704,24 @@ class PredictMixin(AttributesMixin):
         y = np.asarray(y[None] if single else y.T, dtype=float)
         return _on_grid(new.log_density(y, mean, variance).sum(axis=0), shape)
 
-    def _source_to_predict(self, X) -> Source | None:
-        """Return the source of inputs that X stands for; None for arrays."""
+    def _source_to_predict(self, X, *beside) -> Source | None:
+        """Return the source of inputs that X stands for; None for arrays.
+
+        Columns ``beside`` them, given by name, are read as if they were inputs.
+        """
         data = self._fit_data()
-        return source_to_predict(X, data.targets is not None, data.features.names)
+        named, names = data.targets is not None, data.features.names
+        source = source_to_predict(X, named, names)
+        columns = [name for name in beside if isinstance(name, str)]
+        if source is None or not columns:
+            return source
+        if source.inputs is None:
+            raise ValueError(
+                f"There is no column {columns[0]!r}: the columns of these data have no names. Give "
+                "one number for all rows, or X as arrays."
+            )
+        inputs = [name for name in source.inputs if names is not None or name not in columns]
+        return source_to_predict(X, named, tuple(dict.fromkeys([*inputs, *columns])))
 
     def _rows_in_memory(
         self, X, y=None, sample_weight=None, noise_variance=None, width=None, *beside
@@ -707,10 +732,12 @@ class PredictMixin(AttributesMixin):
             source = source_for(X, y, sample_weight, noise_variance, width, *beside)
             names = self._fit_data().features.names
             return in_memory(source.prepared(self.kernel, names), progress)
-        inputs = self._source_to_predict(X)
-        if inputs is not None:
-            X = in_memory(inputs, progress, inputs_only=True).X
-        return Chunk(X, y, sample_weight, noise_variance, width, *beside)
+        inputs = self._source_to_predict(X, *beside)
+        if inputs is None:
+            return Chunk(X, y, sample_weight, noise_variance, width, *beside)
+        X, known = in_memory(inputs, progress, inputs_only=True).X, self._fit_data().features.names
+        X, further = without_beside(X, dict(zip(BESIDE, beside, strict=False)), known)
+        return Chunk(X, y, sample_weight, noise_variance, width, **further)
 
     def _score_of(self, source: Source) -> float:
         """Return the coefficient of determination of predictions of a source, read once."""

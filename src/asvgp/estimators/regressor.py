@@ -14,10 +14,11 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from asvgp.data.extremes import check_extremes
 from asvgp.data.settings import Domain, NumBasis, Settings
+from asvgp.estimators.again import RowsAgain
 from asvgp.estimators.choice import chosen_transform
 from asvgp.estimators.families import fit_family
 from asvgp.estimators.forecast import ForecastMixin
-from asvgp.estimators.ingest import Addition, Blocks, Forgetter, absorb, check_variation
+from asvgp.estimators.ingest import Addition, Forgetter, absorb, check_sums, check_variation
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
 from asvgp.likelihoods.family import Family
@@ -27,7 +28,6 @@ from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
 from asvgp.sources.source import source_for
 from asvgp.structures.fit_data import FitData
-from asvgp.structures.observed import ONE_READ
 from asvgp.training.fit import Fit, first_bound
 from asvgp.training.optimise import LBFGS
 from asvgp.training.problem import Problem, State
@@ -256,7 +256,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         beside = exposure, offset, event, trials
         added = self._add(settings, None, X, y, sample_weight, noise_variance, width, *beside)
         data, fitted = self._trained(
-            settings, added.data, added.sample, first=True, begin=begin, observed=added.observed
+            settings, added.data, added.sample, first=True, begin=begin, again=added.again
         )
         for name in ("_fit_now", "_warm"):  # nothing is kept of an earlier fit
             vars(self).pop(name, None)
@@ -297,7 +297,6 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         """
         rows = X, y, sample_weight, noise_variance, width, exposure, offset, event, trials
         added = self._add(self._settings(), vars(self).get("_data"), *rows, growing=True)
-        _check_sums(added.data, "partial_fit")
         self._replace(added.data)
         return self
 
@@ -326,7 +325,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         700
         """
         data, settings = self._fit_data(), self._settings()
-        _check_sums(data, "forget")
+        check_sums(data, "forget")
         beside = exposure, offset, event, trials
         source = source_for(X, y, sample_weight, noise_variance, width, *beside)
         source = source.prepared(settings.kernel, data.features.names)
@@ -353,7 +352,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         if not isinstance(other, GPRegressor):
             raise TypeError(f"merge takes another GPRegressor, got {type(other).__name__}.")
         mine, theirs = self._fit_data(), other._fit_data()
-        _check_sums(mine, "merge")
+        check_sums(mine, "merge")
         _check_mergeable(mine, theirs)
         if self.kernel is None and other.kernel is None:
             _check_same_choice(mine.layout.given, theirs.layout.given)
@@ -454,7 +453,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         sample=None,
         first: bool = False,
         warm=None,
-        observed: Blocks | None = None,
+        again: RowsAgain | None = None,
         begin: float | None = None,
     ) -> tuple[FitData, Fit]:
         """Choose the transform and train; see `check_variation` for ``sample`` and ``first``."""
@@ -464,7 +463,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             settings = settings.with_kernel(data.layout.given)
         if data.family is not None:
             with Progress(settings.progress) as progress, one_blas_thread:
-                return data, fit_family(settings, data, observed, warm, progress.training)
+                return data, fit_family(settings, data, again, warm, progress)
         checked = data if len(data.transforms) == 1 else data.chosen(0, "")
         check_variation(settings, checked.stats, sample, first, stacklevel=4)
         self._check_extremes(settings, checked)
@@ -542,16 +541,6 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_data" in vars(self)
-
-
-def _check_sums(data: FitData, method: str) -> None:
-    """Check that rows can be added or taken out by their sums."""
-    if not data.summed:
-        raise ValueError(
-            f"{method} adds and subtracts sums, and {data.family!r} with this kernel reads the "
-            f"rows again at every step: call fit with all of them. {ONE_READ[0].upper()}"
-            f"{ONE_READ[1:]}."
-        )
 
 
 def _begun(problem: Problem, data: FitData) -> State:

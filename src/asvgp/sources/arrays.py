@@ -136,7 +136,12 @@ class ArraySource(Source):
             if inputs_only:
                 yield Chunk(X, width=width)
             else:
-                yield Chunk(X, pick(y), pick(roles.weight), pick(roles.noise_variance), width)
+                beside = {
+                    name: pick(value) if isinstance(value, int) else value
+                    for name, value in roles.beside.items()
+                }
+                weight, noise = pick(roles.weight), pick(roles.noise_variance)
+                yield Chunk(X, pick(y), weight, noise, width, **beside)
 
     def fingerprint(self) -> object:
         """Return the shape, and when files were written."""
@@ -211,4 +216,10 @@ class ChunkSource(Source):
             y = np.asarray(y)
         if weight is not None and np.ndim(weight):
             weight = as_numbers(weight, "weight", start)
-        return Chunk(X, y, weight, None, self.roles.width)
+        for name, column in self.roles.beside.items():
+            if isinstance(column, str):
+                raise ValueError(
+                    f"{name} is the column {column!r}, and a chunk (X, y) has none: let chunks be "
+                    "frames or dictionaries of columns."
+                )
+        return Chunk(X, y, weight, None, self.roles.width, **self.roles.beside)

@@ -151,12 +151,17 @@ def read_ahead(blocks: Iterator[Chunk]) -> Iterator[Chunk]:
             yield block
 
 
+def blocks_of(source: Source) -> Iterator[Chunk]:
+    """Yield all rows of a source in blocks, read ahead where that is possible."""
+    blocks = source.chunks() if source.gridded else in_blocks(source.chunks())
+    return read_ahead(blocks) if source.ahead else blocks
+
+
 class BlockStream(Stream):
     """A source read block by block, in this process."""
 
     def __init__(self, source: Source):
-        blocks = source.chunks() if source.gridded else in_blocks(source.chunks())
-        blocks = read_ahead(blocks) if source.ahead else blocks
+        blocks = blocks_of(source)
         first = next(blocks, None)
         if first is None:
             raise ValueError("There are no data: 0 rows.")

@@ -24,7 +24,7 @@ from asvgp.sources.arrays import ArraySource
 from asvgp.sources.blocks import extremes, in_blocks, joined
 from asvgp.sources.convert import as_numbers, library
 from asvgp.sources.frames import PandasSource
-from asvgp.sources.roles import Roles, listed
+from asvgp.sources.roles import BESIDE, Roles, listed
 from asvgp.sources.source import Chunk, Source, Stream
 from asvgp.sources.table import chunk_of
 from asvgp.statistics.accumulator import block_rows
@@ -34,7 +34,7 @@ FAN_IN_BYTES = 1 << 29  # and that they may take together
 LARGE = 1 << 22  # bytes of a model that is too large to be a part of a graph
 FIRST_ROWS = 1 << 12  # rows that the choice of a grid needs at least
 FIRST_PARTS = 16  # partitions to take them from
-COMPANIONS = ("y", "sample_weight", "noise_variance")
+COMPANIONS = ("y", "sample_weight", "noise_variance", *BESIDE)
 NO_ROWS = "There are no data: 0 rows."
 
 
@@ -43,9 +43,14 @@ def open_source(data, roles: Roles) -> Source | None:
     return dask_source(data, roles) if library(data) == "dask" else None
 
 
-def dask_source(X, roles: Roles, y=None, weight=None, noise_variance=None) -> Source:
+def dask_source(X, roles: Roles, y=None, weight=None, noise_variance=None, **beside) -> Source:
     """Return the source of a Dask frame or array; y and weights may come beside it."""
-    return (DaskFrame if is_frame(X) else DaskArray)(X, roles, (y, weight, noise_variance))
+    # Names of columns and numbers for all rows are roles, whatever has rows a companion.
+    given = {name: value for name, value in beside.items() if np.ndim(value) == 0}
+    rows = [None if name in given else beside.get(name) for name in BESIDE]
+    companions = (y, weight, noise_variance, *rows)
+    roles = roles.with_(**given)
+    return (DaskFrame if is_frame(X) else DaskArray)(X, roles, companions)
 
 
 def is_frame(data) -> bool:
@@ -107,13 +112,18 @@ def _run(work: Callable, options: Sequence, make: Callable[..., Chunk], argument
     return work(make(*arguments), *options)
 
 
-def statistics_of(chunk: Chunk, reader, number: int):
-    """Return the statistics of one partition; None where it has no rows."""
+def worked(chunk: Chunk, work: Callable, number: int):
+    """Return what work on the blocks of one partition gives; None where it has no rows."""
     if not chunk.rows:
         return None
     blocks = in_blocks([chunk]) if isinstance(chunk.X, Columns | np.ndarray) else [chunk]
     with naming_partition(number):
-        return reader.statistics(blocks)
+        return work(blocks)
+
+
+def statistics_of(chunk: Chunk, reader, number: int):
+    """Return the statistics of one partition; None where it has no rows."""
+    return worked(chunk, reader.statistics, number)
 
 
 def ends_of(chunk: Chunk, along: int | None):
@@ -183,6 +193,14 @@ class DaskStream(Stream):
             progress(total.count + total.missing)
         return total
 
+    def mapped(self, work, join):
+        """Return what work gives, on the blocks of every partition, joined on the workers."""
+        from dask.delayed import delayed
+
+        once = delayed(work, traverse=False, pure=False)
+        found = [part.task(worked, once, i) for i, part in enumerate(self.parts)]
+        return computed(tree(found, partial(reduce, join)))[0]
+
     def blocks(self) -> Iterator[Chunk]:
         """Yield all rows, a partition at a time."""
         for part in self.parts:
@@ -217,6 +235,7 @@ class DaskSource(Source):
     """
 
     make: Callable[..., Chunk]
+    spread = True
 
     def __init__(self, X, roles: Roles, companions: tuple):
         self.X, self.roles, self.companions = X, roles, companions
@@ -252,6 +271,10 @@ class DaskSource(Source):
         limit = DATA.many_rows + 2 if self.roles.width is None else block_rows(2)
         return DaskStream(parts, *first_look(parts, self.rows, limit))
 
+    def mapped(self, work, join):
+        """Read all partitions once more, where they are."""
+        return DaskStream(self.parts(), Chunk(()), False).mapped(work, join)
+
     def survey(self, progress=None, along: int | None = 0):
         """Return the outermost inputs and the number of rows, by a tree of partitions."""
         ends = [part.task(ends_of, along) for part in self.parts(inputs_only=True)]
@@ -273,7 +296,9 @@ class DaskFrame(DaskSource):
         super().__init__(X, roles, companions)
         self.make, self.table = chunk_of_frame, PandasSource(X._meta, roles)
         if companions[0] is not None and roles.inputs is None:
-            self.roles = replace(roles, inputs=tuple(self.table.names()))
+            beside = roles.beside.values()
+            names = [name for name in self.table.names() if name not in beside]
+            self.roles = replace(roles, inputs=tuple(names))
 
     def prepared(self, kernel, inputs=None) -> Source:
         """Return the source with its columns chosen."""
@@ -308,20 +333,24 @@ def chunk_of_frame(frame, roles: Roles, inputs_only: bool, number: int, *compani
         return with_targets(chunk_of(source.columns(names), roles, 0, inputs_only), *companions)
 
 
-def with_targets(chunk: Chunk, y, weight, noise_variance) -> Chunk:
+def with_targets(chunk: Chunk, y, weight, noise_variance, *beside) -> Chunk:
     """Return a chunk with y and weights that came beside its inputs."""
-    if y is None:
-        return chunk
-    for name, part in zip(COMPANIONS, (y, weight, noise_variance), strict=True):
+    given = dict(zip(COMPANIONS, (y, weight, noise_variance, *beside), strict=True))
+    for name, part in given.items():
         if part is not None and len(part) != chunk.rows:
             raise ValueError(f"{chunk.rows} rows of X, but {len(part)} of {name}.")
 
     def numbers(part, name: str):
         return None if part is None else as_numbers(part, name)
 
+    further = {name: numbers(given[name], name) for name in BESIDE if given[name] is not None}
+    if y is None:
+        return chunk._replace(**further)
     values = np.asarray(y) if np.ndim(y) > 1 else numbers(y, "y")
     weights = numbers(weight, "sample_weight")
-    return Chunk(chunk.X, values, weights, numbers(noise_variance, "noise_variance"), chunk.width)
+    noise = numbers(noise_variance, "noise_variance")
+    chunk = chunk._replace(y=values, sample_weight=weights, noise_variance=noise)
+    return chunk._replace(**further)
 
 
 def _predict_frame(frame, inputs: Sequence[str], predict):
@@ -416,7 +445,8 @@ def chunk_of_rows(X, roles: Roles, inputs_only: bool, number: int, *companions) 
     with naming_partition(number):
         if roles.inputs is not None:
             return joined(list(ArraySource(X, roles).chunks(inputs_only)))
-        return with_targets(Chunk(X, width=roles.width), *companions)
+        chunk = Chunk(X, width=roles.width)
+        return with_targets(chunk if inputs_only else chunk._replace(**roles.beside), *companions)
 
 
 def _predict_rows(X, predict, count: int) -> np.ndarray:
@@ -427,7 +457,7 @@ def _predict_rows(X, predict, count: int) -> np.ndarray:
 # ---------------------------------------------------------------- xarray
 
 
-def grid_stream(source) -> Stream:
+def grid_stream(source) -> DaskStream:
     """Return the pass over a grid of Dask arrays, a box of chunks at a time."""
     rows = int(np.clip(source.rows // 64, DATA.many_rows, block_rows(2)))
     chunk = source.blueprint.chunk

@@ -203,6 +203,7 @@ class GridSource(Source):
         if new.gridded:
             new.dims = tuple(along)
         new.rows = prod(data.sizes[dim] for dim in new.dims)
+        new.spread = any(data[name].chunks for name in names)  # where there are Dask arrays
         return new
 
     def _inputs(self, kernel, dims: Sequence[str]) -> list[str]:
@@ -271,11 +272,19 @@ class GridSource(Source):
         """Return a new reading, on Dask's workers where there are Dask arrays."""
         if not self.rows:
             raise ValueError("There are no data: 0 rows.")
-        if not any(self.data[name].chunks for name in self.roles.columns()):
+        if not self.spread:
             return super().stream()
         from asvgp.sources.dask import grid_stream
 
         return grid_stream(self)
+
+    def mapped(self, work, join):
+        """Read all rows once more, on Dask's workers where there are Dask arrays."""
+        if not self.spread:
+            return super().mapped(work, join)
+        from asvgp.sources.dask import grid_stream
+
+        return grid_stream(self).mapped(work, join)
 
     def ranges(self):
         """Return the ends of coordinates, and of variables that Dask can reduce."""

@@ -8,15 +8,20 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
+from numbers import Real
 from typing import Any
 
 from asvgp.kernels import Kernel, Linear
 from asvgp.times import as_duration
 
+BESIDE = ("exposure", "offset", "event", "trials")  # for likelihoods that are not Gaussian
+
 
 @dataclass(frozen=True)
 class Roles:
     """Names of columns by their use, as the user gave them.
+
+    The `BESIDE` may also be numbers, which then are those of all rows.
 
     Examples
     --------
@@ -31,6 +36,16 @@ class Roles:
     weight: Any = None
     noise_variance: Any = None
     width: Any = None
+    exposure: Any = None
+    offset: Any = None
+    event: Any = None
+    trials: Any = None
+
+    @property
+    def beside(self) -> dict[str, Any]:
+        """What is given of `BESIDE`, by its name."""
+        given = {name: getattr(self, name) for name in BESIDE}
+        return {name: value for name, value in given.items() if value is not None}
 
     @property
     def targets(self) -> tuple:
@@ -48,7 +63,9 @@ class Roles:
 
     def columns(self, inputs_only: bool = False) -> tuple:
         """Return all columns that must be read, each once, in the order of the roles."""
-        beside = () if inputs_only else (*self.targets, self.weight, self.noise_variance)
+        further = [value for value in self.beside.values() if isinstance(value, str)]
+        beside = (*self.targets, self.weight, self.noise_variance, *further)
+        beside = () if inputs_only else beside
         width = self.width if is_column(self.width) else None
         names = [*(self.inputs or ()), *beside, width]
         return tuple(dict.fromkeys(name for name in names if name is not None))
@@ -63,7 +80,8 @@ class Roles:
         visible, names = names, [*names, *hidden]
         there, wanted = {*names}, named_by(kernel)
         width = self.width if isinstance(self.width, str | int) else None
-        others = {*self.targets, self.weight, self.noise_variance, width}
+        further = [name for name in self.beside.values() if isinstance(name, str | int)]
+        others = {*self.targets, self.weight, self.noise_variance, width, *further}
         if self.inputs is not None:
             inputs = as_names(self.inputs)
         elif wanted is None:
@@ -77,7 +95,8 @@ class Roles:
         used = {*inputs, *others}
         check_distinct_names([name for name in names if name in used])
         roles = replace(self, inputs=inputs)
-        for name in roles.columns():
+        numbered = further if isinstance(visible, range) else []
+        for name in (*roles.columns(), *numbered):
             if name not in there:
                 raise ValueError(_no_column(name, names))
         if not inputs:
@@ -105,6 +124,20 @@ def check_distinct_names(names: Sequence, where: str = "") -> None:
     for name, count in Counter(names).most_common(1):
         if count > 1:
             raise ValueError(f"{where}There are {count} columns {name!r}: rename all but one.")
+
+
+def check_beside(name: str, value: Any) -> None:
+    """Check that what belongs to the rows of a source is a column, or one number for all."""
+    if value is None or isinstance(value, str) or _is_number(value):
+        return
+    raise TypeError(
+        f"{name} must be the name of a column, or one number for all rows, where X is a source, "
+        f"not {type(value).__name__}."
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def as_names(given) -> tuple:

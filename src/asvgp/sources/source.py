@@ -22,7 +22,7 @@ from asvgp.data.columns import Columns, Gridded
 from asvgp.data.inputs import as_rows
 from asvgp.kernels import Kernel
 from asvgp.sources.convert import library
-from asvgp.sources.roles import Roles
+from asvgp.sources.roles import BESIDE, Roles, check_beside
 from asvgp.statistics import Statistics
 from asvgp.times import Zoned
 
@@ -141,6 +141,7 @@ class Source(ABC):
     rows: int | None = None  # their number, where it is known without reading them
     again: bool = True  # True where they can be read more than once
     ahead: bool = False  # True where another thread may read the next block while one is in work
+    spread: bool = False  # True where blocks lie in several places, which work on them
     gridded: bool = False  # True where rows are points of a grid, on which gaps are nothing unusual
     watch: Callable[[Stream], Stream] | None = None  # changes every stream that is opened
 
@@ -192,6 +193,22 @@ class Source(ABC):
 
         return BlockStream(self)
 
+    def blocks(self) -> Iterator[Chunk]:
+        """Yield all rows from the first, in blocks that are read ahead where that is possible."""
+        from asvgp.sources.blocks import blocks_of
+
+        return blocks_of(self)
+
+    def mapped(
+        self, work: Callable[[Iterable[Chunk]], Any], join: Callable[[Any, Any], Any]
+    ) -> Any:
+        """Read all rows once more; return what work on their blocks gives.
+
+        Where the data are ``spread``, every place works on its blocks, and the results of two are
+        joined to one. None stands for no rows.
+        """
+        return work(self.blocks())
+
     def survey(
         self, progress: Callable[[int], None] | None = None, along: int | None = 0
     ) -> tuple[Any, int | None]:
@@ -228,7 +245,19 @@ def open_source(data, roles: Roles | None = None) -> Source:
     )
 
 
-def scan(data, target=None, inputs=None, *, weight=None, noise_variance=None, width=None) -> Source:
+def scan(
+    data,
+    target=None,
+    inputs=None,
+    *,
+    weight=None,
+    noise_variance=None,
+    width=None,
+    exposure=None,
+    offset=None,
+    event=None,
+    trials=None,
+) -> Source:
     """Open data of any size to be fitted or predicted, read in chunks.
 
     Nothing is read before it is needed, and never more than a block of a few million rows is
@@ -251,6 +280,9 @@ def scan(data, target=None, inputs=None, *, weight=None, noise_variance=None, wi
     weight, noise_variance, width : str, optional
         Columns of what `GPRegressor.fit` calls ``sample_weight``, ``noise_variance`` and
         ``width``. The width may be one number or duration.
+    exposure, offset, event, trials : str or number, optional
+        Columns of what `GPRegressor.fit` calls so, or one number for all rows; of an array,
+        whose columns have numbers, an int is a column.
 
     Returns
     -------
@@ -266,14 +298,19 @@ def scan(data, target=None, inputs=None, *, weight=None, noise_variance=None, wi
     >>> gp.stats_.count
     1000
     """
-    return open_source(data, Roles(target, inputs, weight, noise_variance, width))
+    beside = dict(zip(BESIDE, (exposure, offset, event, trials), strict=True))
+    for name, value in beside.items():
+        check_beside(name, value)
+    return open_source(data, Roles(target, inputs, weight, noise_variance, width, **beside))
 
 
 def source_for(X, y=None, sample_weight=None, noise_variance=None, width=None, *beside) -> Source:
     """Return the source that arguments of `GPRegressor.fit` stand for.
 
-    Arrays are a source of one block; see `is_source` for what else there is.
+    ``beside`` are exposure, offset, event and trials, as far as they are given. Arrays are a source
+    of one block; see `is_source` for what else there is.
     """
+    further = dict(zip(BESIDE, beside, strict=False))
     if isinstance(X, Source):
         names = {"target": y, "weight": sample_weight, "noise_variance": noise_variance}
         for name, value in names.items():
@@ -282,13 +319,17 @@ def source_for(X, y=None, sample_weight=None, noise_variance=None, width=None, *
                     f"{name} must be the name of a column where X is a source, not "
                     f"{type(value).__name__}."
                 )
-        return X.with_roles(X.roles.with_(**names, width=width))
+        for name, value in further.items():
+            check_beside(name, value)
+        return X.with_roles(X.roles.with_(**names, width=width, **further))
     if _has_columns(X, y):
-        return scan(X, y, weight=sample_weight, noise_variance=noise_variance, width=width)
+        return scan(
+            X, y, weight=sample_weight, noise_variance=noise_variance, width=width, **further
+        )
     if library(X) == "dask":
         from asvgp.sources.dask import dask_source
 
-        return dask_source(X, Roles(width=width), y, sample_weight, noise_variance)
+        return dask_source(X, Roles(width=width), y, sample_weight, noise_variance, **further)
     from asvgp.sources.arrays import RowsSource
 
     X, y, sample_weight, noise_variance, *beside = as_rows(

@@ -66,4 +66,8 @@ def chunk_of(batch: Mapping[str, Any], roles: Roles, start: int, inputs_only: bo
         y = numbers(roles.target)
     elif roles.targets:
         y = np.stack([as_numbers(batch[name], name, start) for name in roles.targets], axis=1)
-    return Chunk(X, y, numbers(roles.weight), numbers(roles.noise_variance), width)
+    beside = {
+        name: numbers(value) if isinstance(value, str) else value
+        for name, value in roles.beside.items()
+    }
+    return Chunk(X, y, numbers(roles.weight), numbers(roles.noise_variance), width, **beside)

@@ -263,6 +263,11 @@ class FitData:
             )
         if self.family is None:
             self.check_convention(sample_weight, noise_variance)
+        elif self.summed and not rows.summed:
+            raise ValueError(
+                f"The rows so far had sums that are all that {self.family!r} needs, and with the "
+                "offset of these they would have to be read again: call fit with all of them."
+            )
         return rows
 
     @property

@@ -1,0 +1,159 @@
+"""Rows that are read again, for likelihoods of which sums do not tell enough.
+
+Arrays are kept, and gone through once more. Files and frames are opened anew, block by block. What
+is of Dask is read where it is: the posterior travels to the workers, and sums come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from asvgp.likelihoods.family import Family
+from asvgp.runtime.progress import Progress
+from asvgp.sites.readings import Found, Reading, RowReading
+from asvgp.sources.source import Chunk, Source
+from asvgp.statistics import Statistics
+from asvgp.statistics.combining import SUMS
+from asvgp.structures.fit_data import Rows
+from asvgp.structures.observed import Observed
+
+
+class RowsAgain:
+    """All rows with targets, to be read as often as steps need them.
+
+    Attributes
+    ----------
+    family : Family
+        The likelihood, with parameters that the first rows suggest.
+    reads : int
+        Number of times that all rows were read, the pass in which they were summed included.
+    """
+
+    def __init__(self, reader: Any, first: Rows, source: Source | None, before: object = None):
+        family, rows = reader.data.family, observed_of(first)
+        self.family: Family = family.begin(*rows[1:]) if len(rows.y) else family
+        self.reader, self.source, self.before = replace(reader, first=None), source, before
+        self.kept = rows if source is None else None  # blocks of sources lie in memory used again
+        self.reads, self.progress = 1, Progress(False)
+
+    def reading(self, count: int) -> Reading:
+        """Return what turns posteriors into sites; ``count`` is the number of rows."""
+        structure, source = self.reader.data.structure, self.source
+        if source is not None and source.spread:
+            return SpreadReading(self, source, count)
+        return RowReading(structure, partial(self._all, count), count)
+
+    def _all(self, count: int) -> Iterator[Observed]:
+        """Yield all rows, block by block, and count the reads that are complete."""
+        if self.source is None:
+            assert self.kept is not None
+            yield self.kept
+            self.reads += 1
+            return
+        advance, found = self._passing(count), 0
+        for block in self.source.blocks():
+            rows = observed_of(self.reader.read(block))
+            yield rows
+            found += len(rows.y)
+            advance(len(rows.y))
+        self.check(found, count)
+
+    def _passing(self, count: int):
+        return self.progress.passing(count, f"read {self.reads + 1}")
+
+    def check(self, found: int, count: int) -> None:
+        """Count a read, and check that the data are those that were read first."""
+        self.reads += 1
+        if found != count:
+            raise ValueError(
+                f"The data have changed between two reads: {count:,} rows with targets in the "
+                f"first, {found:,} in read {self.reads}. A function given as source must bring the "
+                "same rows each time."
+            )
+        if self.source is not None and self.source.fingerprint() != self.before:
+            raise ValueError(
+                "The data have changed while they were read: fit again when they rest."
+            )
+
+
+def observed_of(rows: Rows) -> Observed:
+    """Return the rows with targets, of a likelihood that is not Gaussian."""
+    assert rows.observed is not None
+    return rows.observed
+
+
+@dataclass(frozen=True, eq=False)
+class SpreadReading:
+    """Rows that are read anew for every posterior, where they are."""
+
+    rows: RowsAgain
+    source: Source
+    count: int
+
+    def found(
+        self, family: Family, posterior: Any, like: Statistics, robust: bool = False
+    ) -> Found:
+        """Return what the data say; see `Reading`."""
+        sent = PortablePosterior(posterior)
+        return self._summed(partial(_found, self.rows.reader, family, sent, like, robust))
+
+    def begin(self, family: Family, like: Statistics) -> Statistics:
+        """Return sites to begin with, before there is a posterior."""
+        return self._summed(partial(_begun, self.rows.reader, family, like)).sites
+
+    def _summed(self, work: Any) -> Found:
+        advance = self.rows._passing(self.count)
+        found = self.source.mapped(work, _joined)
+        if found is None:
+            raise ValueError("There are no data: 0 rows.")
+        advance(found.sites.count)
+        self.rows.check(found.sites.count, self.count)
+        return found
+
+
+class PortablePosterior:
+    """A posterior to be sent: what predictions read of it, so that nothing is factored there."""
+
+    def __init__(self, posterior: Any):
+        self.posterior = posterior
+
+    def __reduce__(self):
+        return _received, (type(self.posterior), self.posterior.parts)
+
+
+def _received(kind: Any, parts: tuple) -> PortablePosterior:
+    return PortablePosterior(kind.restored(*parts))
+
+
+def _local(reader: Any, blocks: Iterable[Chunk]) -> RowReading:
+    """Return the reading of blocks that are here."""
+    rows = [observed_of(reader.read(block)) for block in blocks]
+    return RowReading(reader.data.structure, lambda: rows, sum(len(each.y) for each in rows))
+
+
+def _found(
+    reader: Any,
+    family: Family,
+    sent: PortablePosterior,
+    like: Statistics,
+    robust: bool,
+    blocks: Iterable[Chunk],
+) -> Found:
+    return _local(reader, blocks).found(family, sent.posterior, like, robust)
+
+
+def _begun(reader: Any, family: Family, like: Statistics, blocks: Iterable[Chunk]) -> Found:
+    return Found(0.0, np.zeros(0), _local(reader, blocks).begin(family, like))
+
+
+def _joined(one: Found, other: Found) -> Found:
+    """Return what two parts of the data say together."""
+    mine, theirs = one.sites, other.sites
+    sums = {name: getattr(mine, name) + getattr(theirs, name) for name in (*SUMS, "count")}
+    sites = replace(mine, **sums)
+    return Found(one.value + other.value, one.slopes + other.slopes, sites)
