@@ -514,9 +514,11 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         """Warn about how training went."""
         report = fitted.report
         if not report.converged:
+            gaussian = isinstance(fitted.likelihood, Gaussian)
+            noise = f"noise variance {fitted.noise:.4g}" if gaussian else f"{fitted.likelihood!r}"
             warnings.warn(
                 f"Training did not converge: {report.message}. The best state found is used: "
-                f"{self.kernel_!r}, noise variance {fitted.noise:.4g}.",
+                f"{self.kernel_!r}, {noise}.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
