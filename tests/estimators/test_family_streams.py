@@ -1,5 +1,7 @@
 """Likelihoods and data that come in pieces: one read where sums suffice, several where not."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -63,6 +65,10 @@ ONE_READ = {
     "exponential": (Exponential(), "time", {"event": "seen"}),
 }
 each_case = pytest.mark.parametrize("case", list(ONE_READ))
+
+
+def chunks(table, length=N):
+    return (table[i : min(i + 400, length)] for i in range(0, length, 400))
 
 
 def arrays(table, target, names):
@@ -237,10 +243,7 @@ def test_rows_are_read_again(kind, table, tmp_path, short_blocks):
         data = tmp_path / "rows.csv"
         table.to_csv(data, index=False, float_format="%.17g")
     elif kind == "function":
-
-        def data():
-            return (table[i : i + 400] for i in range(0, N, 400))
-
+        data = partial(chunks, table)
     for family, target, names in (
         (StudentT(scale=0.1), "value", {}),
         (NegativeBinomial(2.0), "count", {"exposure": "effort"}),
@@ -257,7 +260,7 @@ def test_every_read_is_counted(table, short_blocks):
 
     def data():
         opened.append(1)
-        return (table[i : i + 400] for i in range(0, N, 400))
+        return chunks(table)
 
     gp = regressor(StudentT(scale=0.1)).fit(scan(data, "value", "x"))
     assert gp.optimization_.reads == len(opened)
@@ -269,7 +272,7 @@ def test_every_read_is_counted(table, short_blocks):
 def test_progress_says_which_read(table, short_blocks, capsys, monkeypatch):
     monkeypatch.setattr("asvgp.runtime.progress.time.perf_counter", iter(range(10**9)).__next__)
     gp = regressor(StudentT(scale=0.1), progress=True)
-    gp.fit(scan(lambda: (table[i : i + 400] for i in range(0, N, 400)), "value", "x"))
+    gp.fit(scan(partial(chunks, table), "value", "x"))
     assert f"read 3: 256 of {N:,}" in capsys.readouterr().err
 
 
@@ -303,8 +306,7 @@ def test_a_source_that_changes_between_reads_is_noticed(table, short_blocks):
     lengths = iter([N, N, N, N - 1])
 
     def data():
-        length = next(lengths)
-        return (table[i : min(i + 400, length)] for i in range(0, length, 400))
+        return chunks(table, next(lengths))
 
     with pytest.raises(ValueError, match=r"1,500 rows .* in the first, 1,499 in read 4"):
         regressor(StudentT(scale=0.1)).fit(scan(data, "value", "x"))

@@ -6,14 +6,14 @@ import os
 import pickle
 import signal
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from asvgp import Constant, GPRegressor, Linear, Matern32, scan
+from asvgp import Constant, GPRegressor, Linear, Matern32, StudentT, scan
 from asvgp.basis import Grid
 from asvgp.estimators.ingest import Reader
 from asvgp.estimators.portable import Predictor
@@ -453,6 +453,15 @@ class TestProcesses:
         assert_same(gp, expected)
         found = gp.predict(grid.chunk(lat=5)).compute()
         xr.testing.assert_allclose(found, expected.predict(grid), atol=1e-12)
+
+    def test_rows_that_are_read_again(self, client, table, monkeypatch):
+        monkeypatch.setattr("asvgp.sources.dask.DATA", replace(DATA, many_rows=300))
+        kernel = Matern32(dim="x") + Constant(variance=9.0)
+        settings = {"num_basis": 40, "optimizer": None, "likelihood": StudentT(scale=0.1)}
+        expected = GPRegressor(kernel, **settings).fit(table, "y", sample_weight="w")
+        gp = GPRegressor(kernel, **settings).fit(partitions(table, 4), "y", sample_weight="w")
+        assert gp.elbo_ == pytest.approx(expected.elbo_, rel=1e-11)
+        assert gp.optimization_.reads == expected.optimization_.reads > 2
 
     def test_a_large_model_is_no_part_of_the_graph(self, client):
         x, y = wave()

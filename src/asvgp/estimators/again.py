@@ -58,7 +58,8 @@ class RowsAgain:
         advance, found = self._passing(count), 0
         for block in self.source.blocks():
             rows = observed_of(self.reader.read(block))
-            yield rows
+            if len(rows.y):
+                yield rows
             found += len(rows.y)
             advance(len(rows.y))
         self.check(found, count)
@@ -130,9 +131,12 @@ def _received(kind: Any, parts: tuple) -> PortablePosterior:
     return PortablePosterior(kind.restored(*parts))
 
 
-def _local(reader: Any, blocks: Iterable[Chunk]) -> RowReading:
-    """Return the reading of blocks that are here."""
+def _local(reader: Any, blocks: Iterable[Chunk]) -> RowReading | None:
+    """Return the reading of blocks that are here; None where no row has a target."""
     rows = [observed_of(reader.read(block)) for block in blocks]
+    rows = [each for each in rows if len(each.y)]
+    if not rows:
+        return None
     return RowReading(reader.data.structure, lambda: rows, sum(len(each.y) for each in rows))
 
 
@@ -143,12 +147,14 @@ def _found(
     like: Statistics,
     robust: bool,
     blocks: Iterable[Chunk],
-) -> Found:
-    return _local(reader, blocks).found(family, sent.posterior, like, robust)
+) -> Found | None:
+    here = _local(reader, blocks)
+    return None if here is None else here.found(family, sent.posterior, like, robust)
 
 
-def _begun(reader: Any, family: Family, like: Statistics, blocks: Iterable[Chunk]) -> Found:
-    return Found(0.0, np.zeros(0), _local(reader, blocks).begin(family, like))
+def _begun(reader: Any, family: Family, like: Statistics, blocks: Iterable[Chunk]) -> Found | None:
+    here = _local(reader, blocks)
+    return None if here is None else Found(0.0, np.zeros(0), here.begin(family, like))
 
 
 def _joined(one: Found, other: Found) -> Found:
