@@ -63,11 +63,11 @@ def test_a_resumed_pass_can_be_interrupted_again(files, tmp_path, monkeypatch):
         call(*arguments, code=130)
     honest, done = GPRegressor.partial_fit, []
 
-    def partial_fit(self, *rows):
+    def partial_fit(self, *rows, **beside):
         done.append(1)
         if len(done) > 2:
             raise KeyboardInterrupt
-        return honest(self, *rows)
+        return honest(self, *rows, **beside)
 
     with monkeypatch.context() as patch:
         patch.setattr(GPRegressor, "partial_fit", partial_fit)

@@ -90,9 +90,11 @@ def plot(
     options |= {"output": output_number, "forecast": options["forecast"] or 0.0}
     rows = 0
     if data:
-        source = source_of(data, target, (), weight, noise_variance, width, gp)
-        names = ("X", "y", "sample_weight", "noise_variance", "width")
-        options |= zip(names, gp._rows_in_memory(source), strict=True)
+        from asvgp.sources.roles import BESIDE
+
+        beside = {name: options.pop(name) for name in BESIDE}
+        source = source_of(data, target, (), weight, noise_variance, width, gp, **beside)
+        options |= gp._rows_in_memory(source)._asdict()
         rows = len(options["X"])
     chosen = {name: value for name, value in options.items() if name in accepted}
     draw(partial(function, gp, **chosen), output, dpi)

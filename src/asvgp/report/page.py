@@ -36,6 +36,7 @@ from asvgp.report.pictures import can_draw, pictures
 from asvgp.report.text import Html, joined, listed, safe, tag
 from asvgp.report.usage import usage
 from asvgp.saving.atomic import replacing
+from asvgp.sources.roles import BESIDE
 
 _KINDS = {PROBLEM: "problem", LOOK: "look", FINE: "fine", NONE: "none"}
 _SIZE = (4.2, 3.1)  # inches, of small pictures
@@ -112,9 +113,10 @@ def compose(
     left = data = None
     if X is not None:
         # A source is read whole: residuals say nothing about structure without their places.
-        *rows, width = gp._rows_in_memory(X, y, sample_weight, noise_variance, width)
-        X, y, *weights = as_rows(*rows)
-        left = gp.leave_one_out(X, y, *weights, width)
+        chunk = gp._rows_in_memory(X, y, sample_weight, noise_variance, width)
+        X, y, weight, noise, *beside = as_rows(*tuple(chunk)[:4], *tuple(chunk)[5:])
+        width, further = chunk.width, dict(zip(BESIDE, beside, strict=True))
+        left = gp.leave_one_out(X, y, weight, noise, width, **further)
         data = _observations(view, X, y, width)
     elif y is not None:
         raise ValueError("y is given without X: give both, or neither.")
