@@ -10,7 +10,7 @@ from os.path import exists
 
 import click
 
-from asvgp.cli.values import ColumnName, OutputFile, number_or_duration
+from asvgp.cli.values import ColumnName, OutputFile, number_or_column, number_or_duration
 
 
 def data_argument(required: bool) -> Callable:
@@ -18,7 +18,19 @@ def data_argument(required: bool) -> Callable:
     return click.argument("data", nargs=-1, required=required, type=click.Path())
 
 
+def _beside(name: str, help: str) -> Callable:
+    return click.option(f"--{name}", type=ColumnName(), help=help)
+
+
+# Of likelihoods that are not Gaussian, for `fit` and, but for the last, `predict`.
+exposure_options = (
+    _beside("trials", "Trials of every row of a binomial likelihood: a column or a number."),
+    _beside("offset", "What is added to f: a column or a number."),
+    _beside("exposure", "What rates are multiplied by: a column or a number."),
+)
 _COLUMNS = (
+    _beside("event", "Column that is 1 where a time was seen to end, 0 where it was censored."),
+    *exposure_options,
     click.option(
         "--width", help="Rows are averages over [x, x + width]: a column, a number or a duration."
     ),
@@ -30,7 +42,7 @@ _COLUMNS = (
 
 
 def column_options(function: Callable) -> Callable:
-    """Give a command the options --weight, --noise-variance and --width of `source_of`."""
+    """Give a command the options of `source_of`: --weight, --exposure and the others."""
     return reduce(lambda command, option: option(command), _COLUMNS, function)
 
 
@@ -57,6 +69,7 @@ def source_of(
     noise_variance: str | None = None,
     width: str | None = None,
     gp=None,
+    **beside: str | None,
 ):
     """Return the source for the arguments of a command; targets are by default those of ``gp``."""
     from asvgp.sources.arrays import ArraySource
@@ -81,6 +94,10 @@ def source_of(
             length = number_or_duration(width)
         except ValueError:
             length = column(width)
+
+    def column_or_number(given: str | None):
+        return column(given) if given is None or numbered else number_or_column(given)
+
     return source.with_roles(
         Roles(
             targets[0] if len(targets) == 1 else targets or None,
@@ -88,6 +105,7 @@ def source_of(
             column(weight),
             column(noise_variance),
             length,
+            **{name: column_or_number(value) for name, value in beside.items()},
         )
     )
 
@@ -99,7 +117,7 @@ def with_lines(source) -> Iterator[None]:
         yield
     except ValueError as error:
         text = str(error)
-        found = re.search(r"(?:in \d+ of \d+ rows \(|First rows: )(\d+)", text)
+        found = re.search(r"(?:in \d+ of \d+ rows \(|First rows: |: [^ ]+ in row )(\d+)", text)
         if found is None or type(error) is not ValueError or not hasattr(source, "line_of"):
             raise
         before = re.match(r"From row (\d+) of the data on", text)

@@ -17,7 +17,29 @@ from asvgp.cli.data import (
     with_lines,
 )
 from asvgp.cli.session import Session, common, examples
-from asvgp.cli.values import AUTO_OR_NUMBER, KERNEL, NUM_BASIS, SPAN, TRANSFORM, ColumnName
+from asvgp.cli.values import (
+    AUTO_OR_NUMBER,
+    KERNEL,
+    LIKELIHOOD,
+    NUM_BASIS,
+    SPAN,
+    TRANSFORM,
+    ColumnName,
+)
+
+
+class LikelihoodOption(click.Option):
+    """An option whose help lists all likelihoods, which are imported only when it is shown."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the option as written, and its help."""
+        from asvgp.likelihoods.names import FAMILIES
+
+        self.help = (
+            f"How y scatters: gaussian, the default, {', '.join(FAMILIES)}; with numbers that are "
+            "known, such as student-t(df=4)."
+        )
+        return super().get_help_record(ctx)
 
 
 class KernelOption(click.Option):
@@ -42,6 +64,8 @@ class KernelOption(click.Option):
         "-o power.asvgp",
         'asvgp fit "tiles/*.parquet" --target height --input lon --input lat --num-basis 300,200 '
         "-o map.asvgp",
+        "asvgp fit trips.csv --target trips --input time --likelihood negative-binomial "
+        "--exposure hours -o trips.asvgp",
         "asvgp fit a.csv b.csv --target y --input x --domain 0,100 --json -o y.asvgp",
     ),
 )
@@ -66,6 +90,7 @@ class KernelOption(click.Option):
     cls=KernelOption,
     type=KERNEL,
 )
+@click.option("--likelihood", cls=LikelihoodOption, type=LIKELIHOOD)
 @click.option("--num-basis", type=NUM_BASIS, default="auto", show_default=True)
 @click.option(
     "--domain",
@@ -122,6 +147,10 @@ def fit(
     weight,
     noise_variance,
     width,
+    exposure,
+    offset,
+    event,
+    trials,
     domain,
     noise,
     fixed,
@@ -145,7 +174,8 @@ def fit(
     from asvgp.runtime.interrupts import plain_interrupts
 
     spare_inputs(output, data)
-    source = source_of(data, target, inputs, weight, noise_variance, width)
+    beside = {"exposure": exposure, "offset": offset, "event": event, "trials": trials}
+    source = source_of(data, target, inputs, weight, noise_variance, width, **beside)
     gp = GPRegressor(
         noise_variance="auto" if noise is None else noise,
         domain=None if not domain else domain[0] if len(domain) == 1 else domain,
@@ -164,23 +194,24 @@ def fit(
             else:
                 gp.fit(watched(source, checkpoint, gp))
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(what_is_left(checkpoint, output, source)) from None
+        left = what_is_left(checkpoint, output, source, gp.likelihood)
+        raise KeyboardInterrupt(left) from None
     session.save(gp, output, full)
     remove(output)
     tell_trained(session, gp, output)
 
 
-def what_is_left(checkpoint: list, output: str, source) -> str:
+def what_is_left(checkpoint: list, output: str, source, likelihood=None) -> str:
     """Save what an interrupted pass has summed; return what was saved and how to continue."""
     from asvgp.cli.checkpoint import keep, path_of
 
     untouched = f"{output} is as it was" if os.path.exists(output) else f"there is no {output}"
     if not checkpoint:
         older = f"; {path_of(output)} is as it was" if os.path.exists(path_of(output)) else ""
-        return (
-            "no rows had been summed yet, so nothing was saved and the same command starts "
-            f"again; {untouched}{older}"
-        )
+        why = "no rows had been summed yet"
+        if likelihood is not None and not likelihood.one_read:
+            why = f"{likelihood!r} reads all rows several times"
+        return f"{why}, so nothing was saved and the same command starts again; {untouched}{older}"
     rows = keep(checkpoint[0], output, source)
     total = "" if source.rows is None else f" of {source.rows:,}"
     return (

@@ -35,7 +35,15 @@ def tell(session: Session, gp, path: str, **further) -> None:
         f"Model             {path} ({in_words(facts['bytes'])})",
         f"Predicts          {', '.join(facts['targets'] or ['y'])} from {', '.join(inputs_of(gp))}",
     ]
-    if facts["trained"]:
+    family = gp._fit_data().family
+    if family is not None:
+        likelihood = gp._fit_now.likelihood if facts["trained"] else family
+        named.append(f"Likelihood        {likelihood!r}")
+        facts |= likelihood_facts(likelihood)
+    if facts["trained"] and family is not None:
+        facts |= family_facts(gp)
+        text = "\n".join([*named, *family_lines(gp)])
+    elif facts["trained"]:
         found = summary(gp)
         facts |= found.as_dict()
         for row in facts["hyperparameters"]:
@@ -49,6 +57,44 @@ def tell(session: Session, gp, path: str, **further) -> None:
         rows = f"Observations      {gp.stats_.count:,}, not trained yet"
         text = "\n".join([*named, f"Kernel            {kernel}", rows])
     session.answer(facts, text)
+
+
+def likelihood_facts(likelihood) -> dict[str, Any]:
+    """Return a likelihood and its numbers."""
+    from asvgp.likelihoods.names import family_to_dict
+
+    numbers = family_to_dict(likelihood)
+    return {"likelihood": numbers.pop("name"), "likelihood_numbers": numbers}
+
+
+def family_facts(gp) -> dict[str, Any]:
+    """Return the facts about a model whose likelihood is not Gaussian."""
+    report = gp.optimization_
+    return {
+        "kernel": repr(gp.kernel_),
+        "observations": gp.stats_.count,
+        "missing": gp.stats_.missing,
+        "domain": gp.domain_,
+        "num_basis": gp.num_basis_,
+        "elbo": gp.elbo_,
+        "converged": report.converged,
+        "reads": report.reads,
+        "notes": list(report.notes),
+    }
+
+
+def family_lines(gp) -> list[str]:
+    """Return these facts in words."""
+    facts, report = family_facts(gp), gp.optimization_
+    missing = f", {facts['missing']:,} missing" if facts["missing"] else ""
+    times = "read once" if facts["reads"] == 1 else f"read {facts['reads']} times"
+    return [
+        f"Kernel            {facts['kernel']}",
+        f"Observations      {facts['observations']:,}{missing}, {times}",
+        f"Basis functions   {facts['num_basis']}",
+        f"ELBO              {facts['elbo']:.6g} (no upper bound is known)",
+        f"Training          {report}",
+    ]
 
 
 def facts_of(gp, path: str) -> dict[str, Any]:

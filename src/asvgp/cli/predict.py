@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from math import prod
 from typing import Any, NamedTuple
 
 import click
 
-from asvgp.cli.data import data_argument, output_option, source_of, spare_inputs
+from asvgp.cli.data import (
+    data_argument,
+    exposure_options,
+    output_option,
+    source_of,
+    spare_inputs,
+)
 from asvgp.cli.info import inputs_of
 from asvgp.cli.session import Session, common, examples
-from asvgp.cli.values import LEVEL, ColumnName
+from asvgp.cli.values import LEVEL, ColumnName, number_or_column
 
 TABLES = ("-", ".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".feather", ".arrow")
 
 
 class Portion(NamedTuple):
-    """A portion of rows: inputs of the model, columns to write before the answers, known noise."""
+    """A portion of rows: inputs of the model, columns to write before the answers, and options.
+
+    Options are known noise variances, exposures and the like.
+    """
 
     X: Any
     columns: Mapping[str, Any]
-    noise: Any = None
+    options: Mapping[str, Any] = {}
+
+
+def exposures(function: Callable) -> Callable:
+    """Give the command the options --exposure, --offset and --trials."""
+    return reduce(lambda command, option: option(command), exposure_options, function)
 
 
 @click.command(
@@ -70,6 +85,15 @@ class Portion(NamedTuple):
     type=ColumnName(),
     help="With --include-noise: column of noise variances of the new observations.",
 )
+@exposures
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(["response", "link"]),
+    default="response",
+    show_default=True,
+    help="Of a likelihood that is not Gaussian: the mean of y, or f itself.",
+)
 @click.option("--components", is_flag=True, help="Also every component's mean and std.")
 @output_option(
     "A table (.parquet, .csv, .csv.gz, .tsv, .feather), replaced when the new one is complete; - "
@@ -87,6 +111,10 @@ def predict(
     level,
     include_noise,
     noise_variance,
+    exposure,
+    offset,
+    trials,
+    kind,
     components,
     output,
 ) -> None:
@@ -106,13 +134,23 @@ def predict(
         raise click.UsageError("--noise-variance is for --include-noise.")
     if places and (keep or inputs or noise_variance):
         raise click.UsageError("--keep, --input and --noise-variance are columns of DATA.")
+    beside = {"exposure": exposure, "offset": offset, "trials": trials}
+    beside = {name: number_or_column(given) for name, given in beside.items() if given is not None}
+    if places and any(isinstance(given, str) for given in beside.values()):
+        raise click.UsageError(
+            "With --at, --exposure, --offset and --trials are numbers: there are no columns."
+        )
     spare_inputs(output, data, model)
     begin = time.perf_counter()
     gp = session.load(model)
     if places:
         total, rows = rows_at(gp, places)
     else:
-        total, rows = rows_of_data(gp, data, inputs, keep, noise_variance)
+        named = {name: given for name, given in beside.items() if isinstance(given, str)}
+        if noise_variance:
+            named["noise_variance"] = noise_variance
+        total, rows = rows_of_data(gp, data, inputs, keep, named)
+    given = {"include_noise": include_noise, "type": kind} | beside
     with (
         Progress(session.progress) as progress,
         written(output) as stream,
@@ -120,7 +158,7 @@ def predict(
     ):
         advance = progress.passing(total, "prediction")
         for portion in rows:
-            predicted = answers(gp, portion, components, include_noise, level)
+            predicted = answers(gp, portion, components, level, given)
             if both := [name for name in portion.columns if name in predicted]:
                 raise ValueError(
                     f"The data have a column {both[0]!r}, which is also the name of a prediction: "
@@ -159,8 +197,13 @@ def in_zone(axis):
     return times.cast(pa.timestamp(times.type.unit, axis.tz))
 
 
-def rows_of_data(gp, data, inputs, keep, noise_variance) -> tuple[int | None, Iterator[Portion]]:
-    """Return the number of rows of files, if known, and the rows."""
+def rows_of_data(
+    gp, data, inputs, keep, named: Mapping[str, str]
+) -> tuple[int | None, Iterator[Portion]]:
+    """Return the number of rows of files, if known, and the rows.
+
+    Options of predictions are columns that are ``named`` for them.
+    """
     from asvgp.sources.convert import as_numbers
     from asvgp.sources.table import TableSource, chunk_of
 
@@ -173,25 +216,25 @@ def rows_of_data(gp, data, inputs, keep, noise_variance) -> tuple[int | None, It
     wanted = list(inputs) or (known if hasattr(gp, "feature_names_in_") else None)
     source = source_of(data, inputs=wanted or ()).inputs_only(wanted)
     if not isinstance(source, TableSource):
-        if keep or noise_variance:
-            raise ValueError("From arrays and grids only the inputs can be kept.")
+        if keep or named:
+            raise ValueError("From arrays and grids only the inputs can be kept or used.")
         return source.rows, (_whole(gp, c.X, known) for c in source.chunks(inputs_only=True))
     names = list(source.names())
     chosen: tuple[str, ...] = source.roles.inputs
     further = [name for name in names if name not in chosen] if "*" in keep else list(keep)
-    for name in [*further, *filter(None, [noise_variance])]:
+    for name in [*further, *named.values()]:
         if names.count(name) != 1:
             many = "There is no column" if name not in names else "There are several columns"
             raise ValueError(f"{many} {name!r}; there are {', '.join(map(repr, names))}.")
     before = list(dict.fromkeys([*chosen, *further]))
-    beside = [noise_variance] if noise_variance and noise_variance not in before else []
+    beside = [name for name in dict.fromkeys(named.values()) if name not in before]
 
     def portions() -> Iterator[Portion]:
         start = 0
         for batch in source.batches([*before, *beside]):
             X = chunk_of(batch, source.roles, start, inputs_only=True).X
-            noise = noise_variance and as_numbers(batch[noise_variance], noise_variance, start)
-            yield Portion(for_model(gp, X), {name: batch[name] for name in before}, noise)
+            options = {key: as_numbers(batch[name], name, start) for key, name in named.items()}
+            yield Portion(for_model(gp, X), {name: batch[name] for name in before}, options)
             start += len(X)
 
     return source.rows, portions()
@@ -225,9 +268,8 @@ def for_model(gp, X):
     return np.column_stack(X.arrays)
 
 
-def answers(gp, portion: Portion, components, include_noise, level) -> dict[str, Any]:
+def answers(gp, portion: Portion, components, level, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return columns of means, standard deviations and the ends of bands."""
     from asvgp.estimators.portable import Predictor
 
-    options = {"include_noise": include_noise, "noise_variance": portion.noise}
-    return Predictor(gp, components, level, **options)(portion.X)
+    return Predictor(gp, components, level, **{**options, **portion.options})(portion.X)

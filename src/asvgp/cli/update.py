@@ -39,8 +39,8 @@ def update(session: Session, model, data, target, full, output, **columns) -> No
     The statistics are those of all data at once; so is the model, where no new input lies outside
     the domain. Elsewhere the domain grows. A model that was saved with --full may become finer;
     any other keeps the cells that it has. Target and inputs are the columns of the first data;
-    weights, noise variances and widths are named again. Ctrl-C while data are read
-    leaves MODEL as it was.
+    weights, noise variances, widths, exposures and the like are named again. Ctrl-C while data are
+    read leaves MODEL as it was.
     """
     from asvgp.cli.checkpoint import added
     from asvgp.cli.fit import tell_trained

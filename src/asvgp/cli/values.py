@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
@@ -65,6 +66,57 @@ def transform(text: str) -> Any:
         given = float(text)
     parse_transform(given)
     return given
+
+
+class LikelihoodText(Parsed):
+    """A likelihood as text: ``student-t(df=4)``."""
+
+    def shell_complete(self, ctx, param, incomplete):
+        """Return the names of likelihoods."""
+        from click.shell_completion import CompletionItem
+
+        from asvgp.likelihoods.names import FAMILIES
+
+        names = ("gaussian", *FAMILIES)
+        return [CompletionItem(name) for name in names if name.startswith(incomplete.lower())]
+
+
+def likelihood(text: str) -> Any:
+    """Return the likelihood that a text stands for; None for Gaussian noise.
+
+    Examples
+    --------
+    >>> likelihood("student-t(df=3)")
+    StudentT(df=3.0, scale="auto")
+    """
+    from asvgp.likelihoods.names import family_named
+
+    found = re.fullmatch(r"\s*([\w-]+)\s*(?:\(([^()]*)\))?\s*", text)
+    if found is None:
+        raise ValueError(f"{text!r} is no likelihood: write poisson, or student-t(df=4).")
+    name, inside = found[1], (found[2] or "").strip()
+    pairs = [part.partition("=") for part in inside.split(",")] if inside else []
+    for key, sign, _ in pairs:
+        if not sign or not key.strip():
+            raise ValueError(f"{text!r} is no likelihood: write its numbers as {name}(name=value).")
+    if name.lower() == "gaussian" and not pairs:
+        return None
+    return family_named(name, **{key.strip(): _number_or_word(value) for key, _, value in pairs})
+
+
+def _number_or_word(text: str) -> Any:
+    for read in (int, float):
+        with suppress(ValueError):
+            return read(text)
+    return text.strip()
+
+
+def number_or_column(text: str) -> float | str:
+    """Return a number, or else the name of a column."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def num_basis(text: str) -> Any:
@@ -193,6 +245,7 @@ def number_or_duration(text: str) -> Any:
 
 
 KERNEL = KernelText("kernel", kernel)
+LIKELIHOOD = LikelihoodText("likelihood", likelihood)
 AUTO_OR_NUMBER = Parsed("auto|number", auto_or_number)
 NUM_BASIS = Parsed("auto|N|N,N", num_basis)
 SPAN = Parsed("A,B", span)
