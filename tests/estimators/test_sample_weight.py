@@ -5,7 +5,26 @@ import pandas as pd
 import pytest
 
 import asvgp
-from asvgp import SHO, Constant, GPRegressor, Matern, Matern32, Matern52
+from asvgp import (
+    SHO,
+    Bernoulli,
+    Beta,
+    Binomial,
+    Constant,
+    Exponential,
+    Gamma,
+    GPRegressor,
+    Matern,
+    Matern32,
+    Matern52,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+    StudentT,
+    Weibull,
+    ZeroInflatedPoisson,
+)
+from asvgp.likelihoods.names import FAMILIES
 
 RNG = np.random.default_rng(0)
 X = np.sort(RNG.uniform(0.0, 10.0, 80))
@@ -36,6 +55,51 @@ def test_weights_count_rows(name):
     other, other_std = written.predict(x, return_std=True)
     np.testing.assert_allclose(mean, other, atol=2e-3)
     np.testing.assert_allclose(std, other_std, rtol=2e-3)
+
+
+RATE = np.exp(np.sin(X))
+SHARE = RATE / (1.0 + RATE)
+SEEN = (RNG.uniform(size=80) < 0.8) * 1.0
+OTHERS = {  # likelihoods, their targets, and what belongs to them
+    "poisson": (Poisson(), RNG.poisson(RATE), {"exposure": 1.0 + X}),
+    "negative-binomial": (NegativeBinomial(2.0), RNG.poisson(RATE), {}),
+    "zero-inflated-poisson": (ZeroInflatedPoisson(0.2), RNG.poisson(RATE), {}),
+    "bernoulli": (Bernoulli(), (RNG.uniform(size=80) < SHARE) * 1.0, {}),
+    "binomial": (Binomial(), RNG.binomial(5, SHARE), {"trials": np.full(80, 5.0)}),
+    "ordinal": (Ordinal(levels=3, gaps=(1.0,)), np.digitize(Y, [-0.5, 0.5]), {}),
+    "gamma": (Gamma(2.0), RNG.gamma(2.0, RATE), {}),
+    "exponential": (Exponential(), RNG.exponential(RATE), {"event": SEEN}),
+    "weibull": (Weibull(1.5), RNG.exponential(RATE), {"event": SEEN}),
+    "beta": (Beta(5.0), np.clip(RNG.beta(5.0 * SHARE, 5.0 - 5.0 * SHARE), 0.01, 0.99), {}),
+    "student-t": (StudentT(scale=0.2), Y, {"offset": 0.1 * X}),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_weights_count_rows_of_every_likelihood(name):
+    family, y, beside = OTHERS[name]
+    settings = {"num_basis": 20, "domain": (0.0, 10.0), "optimizer": None, "likelihood": family}
+    kernel = Matern32(2.0) + Constant(variance=9.0)
+    weighted = GPRegressor(kernel, **settings).fit(X, y, sample_weight=COUNTS, **beside)
+    again = RNG.permutation(np.repeat(np.arange(80), COUNTS))
+    rows = {key: values[again] for key, values in beside.items()}
+    written = GPRegressor(kernel, **settings).fit(X[again], y[again], **rows)
+    assert weighted.elbo_ == pytest.approx(written.elbo_, rel=1e-8)
+    options = {"return_std": True, "type": "link"}
+    mine, other = (model.predict(X, **options) for model in (weighted, written))
+    np.testing.assert_allclose(mine, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["poisson", "bernoulli"])
+def test_trained_on_weights_and_on_rows_written_out(name):
+    family, y, beside = OTHERS[name]
+    kernel = Matern32(2.0) + Constant(variance=9.0)
+    weighted = GPRegressor(kernel, num_basis=20, likelihood=family)
+    weighted.fit(X, y, sample_weight=COUNTS, **beside)
+    again = np.repeat(np.arange(80), COUNTS)
+    written = GPRegressor(kernel, num_basis=20, likelihood=family)
+    written.fit(X[again], y[again], **{key: values[again] for key, values in beside.items()})
+    assert weighted.elbo_ == pytest.approx(written.elbo_, rel=1e-6)
 
 
 def test_half_a_row_counts_half():
