@@ -239,6 +239,15 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             Observation i is the average of f over ``[X[i], X[i] + width[i]]``; where the width
             is zero, f itself. A duration ("1 hour", a timedelta) where X holds times. Every
             interval must lie between two knots, which ``num_basis="auto"`` takes care of.
+        exposure : number or array-like of shape (n,), optional
+            For counts and times: what the rate is multiplied by, such as the time that was watched.
+            If X is a source, this and those below are names of columns, or one number for all.
+        offset : number or array-like of shape (n,), optional
+            What is added to f, for any likelihood that is not Gaussian.
+        event : array-like of shape (n,), optional
+            For times until an event: 1 where it was seen, 0 where the time was censored.
+        trials : number or array-like of shape (n,), optional
+            For binomial counts: the number of trials.
 
         Returns
         -------
