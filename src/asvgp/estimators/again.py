@@ -15,6 +15,7 @@ import numpy as np
 
 from asvgp.likelihoods.family import Family
 from asvgp.runtime.progress import Progress
+from asvgp.saving.encoding import bytes_of
 from asvgp.sites.readings import Found, Reading, RowReading
 from asvgp.sources.source import Chunk, Source
 from asvgp.statistics import Statistics
@@ -101,13 +102,13 @@ class SpreadReading:
     ) -> Found:
         """Return what the data say; see `Reading`."""
         sent = PortablePosterior(posterior)
-        return self._summed(partial(_found, self.rows.reader, family, sent, like, robust))
+        return self._summed(SiteWork(self.rows.reader, family, like, sent, robust))
 
     def begin(self, family: Family, like: Statistics) -> Statistics:
         """Return sites to begin with, before there is a posterior."""
-        return self._summed(partial(_begun, self.rows.reader, family, like)).sites
+        return self._summed(SiteWork(self.rows.reader, family, like)).sites
 
-    def _summed(self, work: Any) -> Found:
+    def _summed(self, work: SiteWork) -> Found:
         advance = self.rows._passing(self.count)
         found = self.source.mapped(work, _joined)
         if found is None:
@@ -131,30 +132,33 @@ def _received(kind: Any, parts: tuple) -> PortablePosterior:
     return PortablePosterior(kind.restored(*parts))
 
 
-def _local(reader: Any, blocks: Iterable[Chunk]) -> RowReading | None:
-    """Return the reading of blocks that are here; None where no row has a target."""
-    rows = [observed_of(reader.read(block)) for block in blocks]
-    rows = [each for each in rows if len(each.y)]
-    if not rows:
-        return None
-    return RowReading(reader.data.structure, lambda: rows, sum(len(each.y) for each in rows))
+@dataclass(frozen=True, eq=False)
+class SiteWork:
+    """What is done with the blocks of one place: their sites for a posterior, or to begin with."""
 
+    reader: Any
+    family: Family
+    like: Statistics
+    sent: PortablePosterior | None = None
+    robust: bool = False
 
-def _found(
-    reader: Any,
-    family: Family,
-    sent: PortablePosterior,
-    like: Statistics,
-    robust: bool,
-    blocks: Iterable[Chunk],
-) -> Found | None:
-    here = _local(reader, blocks)
-    return None if here is None else here.found(family, sent.posterior, like, robust)
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, about what has to be sent."""
+        sent = 0 if self.sent is None else bytes_of(self.sent.posterior.parts[-1])
+        return self.reader.nbytes + self.like.nbytes + sent
 
-
-def _begun(reader: Any, family: Family, like: Statistics, blocks: Iterable[Chunk]) -> Found | None:
-    here = _local(reader, blocks)
-    return None if here is None else Found(0.0, np.zeros(0), here.begin(family, like))
+    def __call__(self, blocks: Iterable[Chunk]) -> Found | None:
+        """Return what blocks say; None where no row has a target."""
+        rows = [observed_of(self.reader.read(block)) for block in blocks]
+        rows = [each for each in rows if len(each.y)]
+        if not rows:
+            return None
+        count = sum(len(each.y) for each in rows)
+        here = RowReading(self.reader.data.structure, lambda: rows, count)
+        if self.sent is None:
+            return Found(0.0, np.zeros(0), here.begin(self.family, self.like))
+        return here.found(self.family, self.sent.posterior, self.like, self.robust)
 
 
 def _joined(one: Found, other: Found) -> Found:

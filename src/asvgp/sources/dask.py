@@ -157,8 +157,8 @@ def _join(join: Callable, parts: Sequence):
     return join(some) if some else None
 
 
-def delayed_once(predict):
-    """Return a predictor that a graph holds once, by its key.
+def delayed_once(work):
+    """Return a predictor, or other work, that a graph holds once, by its key.
 
     Clusters warn of large graphs, so all workers of one receive a large model beforehand. They
     keep it as long as the answer exists, and the loss of a worker loses nothing.
@@ -167,9 +167,9 @@ def delayed_once(predict):
     from dask.delayed import delayed
 
     client: Any = getattr(get_scheduler(), "__self__", None)  # None without a cluster
-    if predict.nbytes <= LARGE or not hasattr(client, "scatter"):
-        return delayed(predict, traverse=False, pure=False)
-    return delayed(client.scatter(predict, broadcast=True, hash=False))
+    if work.nbytes <= LARGE or not hasattr(client, "scatter"):
+        return delayed(work, traverse=False, pure=False)
+    return delayed(client.scatter(work, broadcast=True, hash=False))
 
 
 class DaskStream(Stream):
@@ -195,9 +195,7 @@ class DaskStream(Stream):
 
     def mapped(self, work, join):
         """Return what work gives, on the blocks of every partition, joined on the workers."""
-        from dask.delayed import delayed
-
-        once = delayed(work, traverse=False, pure=False)
+        once = delayed_once(work)
         found = [part.task(worked, once, i) for i, part in enumerate(self.parts)]
         return computed(tree(found, partial(reduce, join)))[0]
 

@@ -134,6 +134,19 @@ class Predict(Protocol):
         ...
 
 
+class Work(Protocol):
+    """What is done with blocks of rows, here or on a worker."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that have to be sent to a worker."""
+        ...
+
+    def __call__(self, blocks: Iterable[Chunk], /) -> Any:
+        """Return what blocks give; None where that is nothing."""
+        ...
+
+
 class Source(ABC):
     """Rows that can be read in chunks."""
 
@@ -199,9 +212,7 @@ class Source(ABC):
 
         return blocks_of(self)
 
-    def mapped(
-        self, work: Callable[[Iterable[Chunk]], Any], join: Callable[[Any, Any], Any]
-    ) -> Any:
+    def mapped(self, work: Work, join: Callable[[Any, Any], Any]) -> Any:
         """Read all rows once more; return what work on their blocks gives.
 
         Where the data are ``spread``, every place works on its blocks, and the results of two are
