@@ -1,0 +1,310 @@
+"""Classification: labels in, probabilities out, by regressors with a Bernoulli likelihood."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy.special import logit, ndtri
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.multiclass import check_classification_targets
+
+from asvgp.basis import Array
+from asvgp.data.settings import Domain, NumBasis
+from asvgp.diagnostics.summary import Summary
+from asvgp.estimators.regressor import GPRegressor
+from asvgp.kernels import Kernel
+from asvgp.likelihoods import Bernoulli
+from asvgp.sources.source import is_source
+from asvgp.training.optimise import LBFGS
+
+
+class GPClassifier(ClassifierMixin, BaseEstimator):
+    """Gaussian process classification by actually sparse B-splines.
+
+    The probability of a class is a function of f, a Gaussian process: 1 / (1 + exp(-f)) with the
+    logit. With two classes there is one process. With more there is one for every class against
+    the rest, each with hyperparameters of its own, and their probabilities are divided by their
+    sum.
+
+    Parameters
+    ----------
+    kernel : Kernel or None, default=None
+        As in `GPRegressor`: None chooses a kernel from the data. A kernel should have a
+        `Constant`, as the default has; without, probabilities far from the data return to one half.
+    link : {"logit", "probit"}
+        1 / (1 + exp(-f)), or the distribution function of a standard Gaussian at f. With the
+        former the data are read once, unless the kernel has effects or smooths of further columns,
+        and data can be added by `partial_fit`.
+    num_basis, domain, degree, optimizer, device, progress, memory_limit
+        As in `GPRegressor`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (classes,)
+        The labels, sorted.
+    regressors_ : list of GPRegressor
+        The model of f for every class against the rest; with two classes one model, of the second.
+    regressor_ : GPRegressor
+        The only one, with two classes. It has bands of the probability
+        (``regressor_.predict_quantiles``), draws, leave-one-out predictions, the bound
+        ``elbo_`` and the trained ``kernel_``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from asvgp import GPClassifier, Matern52
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(0, 10, 5_000)
+    >>> rain = np.where(rng.random(5_000) < 1 / (1 + np.exp(-3 * np.sin(x))), "wet", "dry")
+    >>> gp = GPClassifier(Matern52(), num_basis=30).fit(x, rain)
+    >>> gp.classes_.tolist(), gp.predict([1.6, 4.7]).tolist()
+    (['dry', 'wet'], ['wet', 'dry'])
+    >>> gp.predict_proba([1.6]).round(1).tolist()
+    [[0.0, 1.0]]
+    """
+
+    classes_: Array
+    regressors_: list[GPRegressor]
+
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        *,
+        link: Literal["logit", "probit"] = "logit",
+        num_basis: NumBasis = "auto",
+        domain: Domain = None,
+        degree: int | None = None,
+        optimizer: Literal["lbfgs"] | LBFGS | None = "lbfgs",
+        device: str = "cpu",
+        progress: Literal["auto"] | bool = "auto",
+        memory_limit: float | str | None = None,
+    ):
+        self.kernel = kernel
+        self.link = link
+        self.num_basis = num_basis
+        self.domain = domain
+        self.degree = degree
+        self.optimizer = optimizer
+        self.device = device
+        self.progress = progress
+        self.memory_limit = memory_limit
+
+    def fit(self, X, y=None, sample_weight=None, *, offset=None) -> Self:
+        """Fit to labelled data, forgetting what was fitted before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n,) or (n, columns), axes of a grid, or source
+            As in `GPRegressor.fit`.
+        y : array-like of shape (n,), or name of a column
+            Labels: numbers, booleans or strings. NaN and None mean missing, with a warning unless
+            X is a grid. On a grid, labels have its shape. If X is a source, the name of a column of
+            zeros and ones, which are then the classes.
+        sample_weight : array-like of shape (n,), optional
+            How often each row is there.
+        offset : array-like of shape (n,), optional
+            What is added to f, with two classes.
+
+        Returns
+        -------
+        GPClassifier
+            Itself.
+        """
+        classes, targets = self._read(X, y, sample_weight)
+        if len(targets) > 1:
+            _refuse_offset(offset)
+        regressors = [self._regressor() for _ in targets]
+        for regressor, target in zip(regressors, targets, strict=True):
+            regressor.fit(X, target, sample_weight, offset=offset)
+        return self._take(classes, regressors)
+
+    def partial_fit(self, X, y=None, classes=None, sample_weight=None) -> Self:
+        """Add data to those before; training waits until a result is needed.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        classes : array-like of shape (classes,)
+            All labels that there are, in the first call.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from asvgp import GPClassifier
+        >>> x = np.linspace(0, 10, 1000)
+        >>> gp = GPClassifier(num_basis=20)
+        >>> for part in np.split(x, 4):
+        ...     _ = gp.partial_fit(part, np.sin(part) > 0, classes=[False, True])
+        >>> gp.predict([1.6, 4.7]).tolist()
+        [True, False]
+        """
+        known = vars(self).get("classes_")
+        if known is None and classes is None:
+            raise ValueError("classes must be given in the first call of partial_fit: all labels.")
+        if classes is not None:
+            given = np.unique(np.asarray(classes))
+            if known is not None and not np.array_equal(given, known):
+                raise ValueError(
+                    f"classes={given.tolist()} are not those of the data so far, {known.tolist()}."
+                )
+            known = given
+        assert known is not None
+        _, targets = self._read(X, y, sample_weight, known)
+        regressors = vars(self).get("regressors_") or [self._regressor() for _ in targets]
+        for regressor, target in zip(regressors, targets, strict=True):
+            regressor.partial_fit(X, target, sample_weight)
+        return self._take(known, regressors)
+
+    def _regressor(self) -> GPRegressor:
+        """Return a regressor with the settings of this estimator, without data."""
+        settings = self.get_params(deep=False)
+        link = settings.pop("link")
+        return GPRegressor(**settings, likelihood=Bernoulli(link=link))
+
+    def _take(self, classes: Array, regressors: list[GPRegressor]) -> Self:
+        """Keep what was fitted."""
+        self.classes_, self.regressors_ = classes, regressors
+        self.n_features_in_ = regressors[0].n_features_in_
+        vars(self).pop("feature_names_in_", None)
+        if hasattr(regressors[0], "feature_names_in_"):
+            self.feature_names_in_ = regressors[0].feature_names_in_
+        return self
+
+    def _read(self, X, y, sample_weight, known: Array | None = None) -> tuple[Array, list[Any]]:
+        """Return the classes, and zeros and ones for each of them but one of two."""
+        if isinstance(y, str) or (y is None and is_source(X, y)):
+            if known is not None and known.tolist() != [0, 1]:
+                raise ValueError(
+                    f"Labels of a source are zeros and ones, not {known.tolist()}. Give "
+                    "X and y as arrays, or write such a column for every class."
+                )
+            return np.array([0, 1]), [y]
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        labels, there = _labels(y)
+        if known is None:
+            counted = there
+            if sample_weight is not None and np.shape(sample_weight) == labels.shape:
+                counted = there & (np.asarray(sample_weight, dtype=float) != 0.0)
+            known = np.unique(labels[counted])
+            if len(known) < 2:
+                raise ValueError(
+                    f"{type(self).__name__} needs at least two classes, and y has "
+                    + (f"one class only: {known[0]!r}." if len(known) else "no class at all.")
+                )
+        else:
+            strange = np.setdiff1d(labels[there], known)
+            if len(strange):
+                raise ValueError(f"y has {strange.tolist()[:5]}, which are not among the classes.")
+        codes = np.full(labels.shape, -1)
+        codes[there] = np.searchsorted(known, labels[there])
+        wanted = range(1, 2) if len(known) == 2 else range(len(known))
+        return known, [np.where(codes < 0, np.nan, codes == each) for each in wanted]
+
+    def _models(self) -> list[GPRegressor]:
+        if "regressors_" not in vars(self):
+            raise NotFittedError(
+                f"This {type(self).__name__} has no data yet. Call fit or partial_fit first."
+            )
+        return self.regressors_
+
+    @property
+    def regressor_(self) -> GPRegressor:
+        """The model of f, with two classes."""
+        models = self._models()
+        if len(models) > 1:
+            raise AttributeError(
+                f"There are {len(models)} classes, each with a model of its own: see regressors_."
+            )
+        return models[0]
+
+    def decision_function(self, X, *, offset=None) -> Array:
+        """Return what classes are decided by, in the units of f.
+
+        With two classes, of shape (n,), it is the posterior mean of f, positive for the second
+        class. With more, of shape (n, classes), it is the logit (or probit) of the probability of
+        every class against the rest, so that the largest is that of the predicted class.
+        """
+        models = self._models()
+        if len(models) == 1:
+            return models[0].predict(self._rows(X), type="link", offset=offset)
+        _refuse_offset(offset)
+        shares = np.clip(self._shares(X), 1e-300, 1.0 - 1e-16)
+        return logit(shares) if self.link == "logit" else ndtri(shares)
+
+    def predict_proba(self, X, *, offset=None) -> Array:
+        """Return probabilities of the classes, averaged over the posterior of f.
+
+        Of shape (n, classes); for the axes of a grid, the grid's shape is in place of n.
+        """
+        if len(self._models()) == 1:
+            second = self._models()[0].predict(self._rows(X), offset=offset)
+            return np.stack([1.0 - second, second], axis=-1)
+        _refuse_offset(offset)
+        shares = np.maximum(self._shares(X), 1e-300)
+        return shares / shares.sum(axis=-1, keepdims=True)
+
+    def predict_log_proba(self, X, *, offset=None) -> Array:
+        """Return the logarithms of the probabilities of the classes."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X, offset=offset))
+
+    def predict(self, X, *, offset=None) -> Array:
+        """Return the most probable class of every row."""
+        if len(self._models()) == 1:
+            return self.classes_[(self.decision_function(X, offset=offset) > 0.0).astype(int)]
+        _refuse_offset(offset)
+        return self.classes_[np.argmax(self._shares(X), axis=-1)]
+
+    def summary(self) -> Summary | dict[Any, Summary]:
+        """Return a summary of the model; with more than two classes one for each, in a dict."""
+        models = self._models()
+        if len(models) == 1:
+            return models[0].summary()
+        return {label: each.summary() for label, each in zip(self.classes_, models, strict=True)}
+
+    def _rows(self, X) -> Any:
+        """Return X in memory: a source is read."""
+        return self._models()[0]._rows_in_memory(X).X
+
+    def _shares(self, X) -> Array:
+        """Return the probability of every class against the rest, along a last axis."""
+        X = self._rows(X)
+        return np.stack([model.predict(X) for model in self._models()], axis=-1)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "regressors_" in vars(self)
+
+
+def _labels(y) -> tuple[Array, Array]:
+    """Return labels as an array, and where they are not missing."""
+    labels = np.asarray(y)
+    if labels.dtype.kind in "fc":
+        there = ~np.isnan(labels)
+        if np.any(np.isinf(labels)):
+            raise ValueError(
+                "Input y contains infinity or a value too large for dtype('float64'): labels must "
+                "be finite."
+            )
+    elif labels.dtype.kind == "O":
+        there = np.array([label is not None and label == label for label in labels.ravel()])
+        there = there.reshape(labels.shape)
+        whole = np.array(labels[there].tolist()) if there.any() else np.empty(0)
+        labels = np.zeros(labels.shape, dtype=whole.dtype)
+        labels[there] = whole
+    else:
+        there = np.ones(labels.shape, dtype=bool)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels, there = labels[:, 0], there[:, 0]
+    check_classification_targets(labels[there])
+    return labels, there
+
+
+def _refuse_offset(offset) -> None:
+    if offset is not None:
+        raise ValueError("offset is for two classes: there is one f that it could be added to.")
