@@ -9,7 +9,7 @@ from asvgp.estimators.again import RowsAgain
 from asvgp.likelihoods import Likelihood
 from asvgp.policies import SITES
 from asvgp.runtime.progress import Progress
-from asvgp.sites.readings import NodeReading, Reading
+from asvgp.sites.readings import NodeReading, Reading, number_of_rows
 from asvgp.sites.train import SiteReport, family_of, fit_sites
 from asvgp.statistics import Statistics
 from asvgp.structures.fit_data import FitData
@@ -35,7 +35,7 @@ def fit_family(
     assert family is not None
     if again is not None:
         again.progress = progress
-        family, reading = again.family, again.reading(stats.count)
+        family, reading = again.family, again.reading(number_of_rows(stats))
     else:
         stats = _workable(structure, stats)
         reading: Reading = NodeReading(structure, stats)

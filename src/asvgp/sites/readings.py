@@ -45,7 +45,7 @@ class Reading(Protocol):
 
     @property
     def count(self) -> int:
-        """Number of rows."""
+        """Number of rows, each as often as its weight says."""
         ...
 
     @property
@@ -65,6 +65,11 @@ class Reading(Protocol):
     def begin(self, family: Family, like: Statistics) -> Statistics:
         """Return sites to begin with, before there is a posterior."""
         ...
+
+
+def number_of_rows(stats: Statistics) -> int:
+    """Return the number of rows with targets, each as often as its weight says."""
+    return max(1, round(float(stats.constants[-1])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +182,7 @@ class NodeReading:
     def __init__(self, structure: Structure[Any], stats: Statistics):
         self.structure = structure
         self.stats = stats.recentred(np.zeros(stats.outputs), stats.column_centre)
-        self.count = stats.count
+        self.count = number_of_rows(stats)
         inputs, self.masses, cells = nodes_of(self.stats)
         self.points = self._points(inputs)
         self.shares = self._cell_means()[cells]  # of T / B, about every node
@@ -236,7 +241,7 @@ class NodeReading:
         """Return what the data say; see `Reading`."""
         mean, v = self.structure.predict(posterior, self.points)
         linear, _ = self.structure.predict(posterior, self._linear, variance=False)
-        factor, (constant, slopes) = family.factor, family.constant(self.stats.constants)
+        factor, (constant, slopes) = family.factor, family.constant(self.stats.constants[:-1])
         curve, slope, bend = family.curve(mean[0], v)
         value = factor * float(self._tau @ linear[0] - self.masses @ curve)
         sites = self._sites(family, like, mean[0], slope, bend)

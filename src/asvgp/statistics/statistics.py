@@ -102,7 +102,8 @@ class Statistics:
         Where y was transformed before it was summed, the sum of the logarithms of the
         derivatives, by which densities of what was summed become those of y. Else zeros.
     constants : ndarray of shape (constants,)
-        Of a likelihood that is not Gaussian, further sums over y that its densities need.
+        Of a likelihood that is not Gaussian, further sums over y that its densities need, and at
+        last the number of rows, each as often as its weight says.
 
     Examples
     --------

@@ -40,7 +40,7 @@ class Rows:
     log_jacobian: Array  # sums of the log derivatives of the transform, one per output
     single: bool  # True where y came as a vector
     # Where the likelihood is not Gaussian: y as grids and kernels are chosen by, the rows with
-    # targets, and sums of theirs.
+    # targets, and sums of theirs, of which the last is their number.
     working: Array | None = None
     observed: Observed | None = None
     constants: Array = field(default_factory=partial(np.empty, 0))
@@ -132,6 +132,8 @@ class Rows:
             masses, linear = family.measure(*observed[1:])
             seen = linear / masses
             constants = family.constants(*observed[1:]).sum(axis=1)
+        number = float(len(kept)) if observed.weight is None else float(observed.weight.sum())
+        constants = np.append(constants, number)
         values, working = np.full((2, rows), np.nan)
         weights = np.ones(rows)
         values[kept], working[kept], weights[kept] = seen, z, masses
