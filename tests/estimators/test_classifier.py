@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -24,13 +24,12 @@ def test_it_is_a_regressor_with_a_bernoulli_likelihood():
     new = np.linspace(-1.0, 11.0, 30)
     assert gp.regressor_.elbo_ == inner.elbo_
     np.testing.assert_array_equal(gp.predict_proba(new)[:, 1], inner.predict(new))
-    np.testing.assert_array_equal(gp.decision_function(new), inner.predict(new, type="link"))
+    np.testing.assert_allclose(gp.decision_function(new), logit(inner.predict(new)))
     np.testing.assert_array_equal(gp.predict(new), np.where(inner.predict(new) > 0.5, "wet", "dry"))
     np.testing.assert_allclose(np.exp(gp.predict_log_proba(new)).sum(axis=1), 1.0)
     truth = np.where(np.sin(X) > 0, "wet", "dry")
     assert gp.score(X, truth) > 0.95
     assert gp.score(X, LABELS) == np.mean(gp.predict(X) == LABELS)
-    assert "Bernoulli" in str(gp.summary())
 
 
 @pytest.mark.parametrize("link", ["logit", "probit"])
@@ -44,8 +43,8 @@ def test_exchanging_the_classes_exchanges_the_probabilities(link):
 
 @pytest.mark.parametrize(
     "labels",
-    [CODES.astype(bool), CODES * 7 - 3, LABELS.astype(object), CODES + 1.0, LABELS[:, None]],
-    ids=["bool", "int", "object", "float", "column"],
+    [CODES.astype(bool), CODES * 7 - 3, LABELS.astype(object), CODES + 1.0],
+    ids=["bool", "int", "object", "float"],
 )
 def test_labels_of_all_kinds(labels):
     gp = GPClassifier(KERNEL, **FIXED).fit(X, labels)
@@ -64,6 +63,13 @@ def test_weights_say_how_often_a_row_is_there():
         np.repeat(X, weight), np.repeat(LABELS, weight)
     )
     np.testing.assert_allclose(weighed.predict_proba(X), repeated.predict_proba(X), atol=1e-7)
+
+
+def test_a_column_of_labels_is_a_vector_with_a_warning():
+    ours = GPClassifier(KERNEL, **FIXED).fit(X, LABELS)
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        gp = GPClassifier(KERNEL, **FIXED).fit(X, LABELS[:, None])
+    np.testing.assert_array_equal(gp.predict_proba(X), ours.predict_proba(X))
 
 
 def test_missing_labels_are_left_out():
@@ -99,7 +105,6 @@ def test_several_classes_are_each_against_the_rest():
     np.testing.assert_array_equal(gp.predict(X), np.array(["a", "b", "c"])[best])
     np.testing.assert_array_equal(np.argmax(gp.decision_function(X), axis=1), best)
     assert np.mean(np.abs(found - p[:, [1, 2, 0]])) < 0.05
-    assert set(gp.summary()) == {"a", "b", "c"}
     with pytest.raises(AttributeError, match="3 classes"):
         _ = gp.regressor_
 
@@ -124,7 +129,7 @@ def test_two_inputs_and_grids():
     axes = np.linspace(0, 1, 20), np.linspace(0, 1, 15)
     land = np.hypot(axes[0][:, None] - 0.5, axes[1] - 0.5) < 0.3
     rows = np.stack([x.ravel() for x in np.meshgrid(*axes, indexing="ij")], axis=1)
-    kernel = Matern32(0.3, 20.0) * Matern32(0.3) + Constant()
+    kernel = Matern32(0.3, 20.0, dim=0) * Matern32(0.3, dim=1) + Constant()
     on_grid = GPClassifier(kernel, num_basis=10, optimizer=None).fit(axes, land)
     by_rows = GPClassifier(kernel, num_basis=10, optimizer=None).fit(rows, land.ravel())
     assert on_grid.predict(axes).shape == land.shape
@@ -163,7 +168,7 @@ def test_it_works_in_a_pipeline_and_is_cloned():
 
 
 def test_what_is_wrong_is_said():
-    with pytest.raises(ValueError, match=r"one class only: .*'dry'"):
+    with pytest.raises(ValueError, match=r"one class only, 'dry'"):
         GPClassifier().fit(X[:3], ["dry"] * 3)
     with pytest.raises(ValueError, match="one class only"):
         GPClassifier().fit(X[:3], [0, 1, 1], sample_weight=[0, 1, 1])
@@ -171,6 +176,8 @@ def test_what_is_wrong_is_said():
         GPClassifier().fit(X[:3], [None] * 3)
     with pytest.raises(ValueError, match=r"[Uu]nknown label type"):
         GPClassifier().fit(X, X)
+    with pytest.raises(ValueError, match="weight is not zero"):
+        GPClassifier().fit(X, LABELS, np.zeros(len(X)))
     with pytest.raises(ValueError, match="infinity"):
         GPClassifier().fit(X[:3], [0.0, 1.0, np.inf])
     with pytest.raises(ValueError, match="link must be"):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.special import logit, ndtri
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.utils.multiclass import check_classification_targets
 
 from asvgp.basis import Array
+from asvgp.data.inputs import read_weights
 from asvgp.data.settings import Domain, NumBasis
 from asvgp.diagnostics.summary import Summary
 from asvgp.estimators.regressor import GPRegressor
@@ -188,14 +190,15 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
             )
         labels, there = _labels(y)
         if known is None:
-            counted = there
-            if sample_weight is not None and np.shape(sample_weight) == labels.shape:
-                counted = there & (np.asarray(sample_weight, dtype=float) != 0.0)
-            known = np.unique(labels[counted])
+            weights = read_weights(sample_weight, None, labels.size)
+            if weights is not None and weights.size == labels.size:
+                there = there & (np.reshape(weights, labels.shape) > 0.0)
+            known = np.unique(labels[there])
             if len(known) < 2:
+                only = f"one class only, {known[0].item()!r}" if len(known) else "no class at all"
+                without = " in rows whose weight is not zero" if weights is not None else ""
                 raise ValueError(
-                    f"{type(self).__name__} needs at least two classes, and y has "
-                    + (f"one class only: {known[0]!r}." if len(known) else "no class at all.")
+                    f"{type(self).__name__} needs at least two classes, and y has {only}{without}."
                 )
         else:
             strange = np.setdiff1d(labels[there], known)
@@ -224,17 +227,15 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
         return models[0]
 
     def decision_function(self, X, *, offset=None) -> Array:
-        """Return what classes are decided by, in the units of f.
+        """Return what classes are decided by: links of the probabilities of `predict_proba`.
 
-        With two classes, of shape (n,), it is the posterior mean of f, positive for the second
-        class. With more, of shape (n, classes), it is the logit (or probit) of the probability of
-        every class against the rest, so that the largest is that of the predicted class.
+        With two classes, of shape (n,), it is the logit (or probit) of the probability of the
+        second: f drawn towards zero as far as it is uncertain, and positive where the second is
+        predicted. With more, of shape (n, classes), it is that of every class against the rest.
+        The posterior mean of f itself is ``regressor_.predict(X, type="link")``.
         """
-        models = self._models()
-        if len(models) == 1:
-            return models[0].predict(self._rows(X), type="link", offset=offset)
-        _refuse_offset(offset)
-        shares = np.clip(self._shares(X), 1e-300, 1.0 - 1e-16)
+        shares = self._shares(X, offset)
+        shares = np.clip(shares, 1e-300, 1.0 - 1e-16)
         return logit(shares) if self.link == "logit" else ndtri(shares)
 
     def predict_proba(self, X, *, offset=None) -> Array:
@@ -242,11 +243,10 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
 
         Of shape (n, classes); for the axes of a grid, the grid's shape is in place of n.
         """
+        shares = self._shares(X, offset)
         if len(self._models()) == 1:
-            second = self._models()[0].predict(self._rows(X), offset=offset)
-            return np.stack([1.0 - second, second], axis=-1)
-        _refuse_offset(offset)
-        shares = np.maximum(self._shares(X), 1e-300)
+            return np.stack([1.0 - shares, shares], axis=-1)
+        shares = np.maximum(shares, 1e-300)
         return shares / shares.sum(axis=-1, keepdims=True)
 
     def predict_log_proba(self, X, *, offset=None) -> Array:
@@ -256,10 +256,10 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X, *, offset=None) -> Array:
         """Return the most probable class of every row."""
+        shares = self._shares(X, offset)
         if len(self._models()) == 1:
-            return self.classes_[(self.decision_function(X, offset=offset) > 0.0).astype(int)]
-        _refuse_offset(offset)
-        return self.classes_[np.argmax(self._shares(X), axis=-1)]
+            return self.classes_[(shares > 0.5).astype(int)]
+        return self.classes_[np.argmax(shares, axis=-1)]
 
     def summary(self) -> Summary | dict[Any, Summary]:
         """Return a summary of the model; with more than two classes one for each, in a dict."""
@@ -268,14 +268,14 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
             return models[0].summary()
         return {label: each.summary() for label, each in zip(self.classes_, models, strict=True)}
 
-    def _rows(self, X) -> Any:
-        """Return X in memory: a source is read."""
-        return self._models()[0]._rows_in_memory(X).X
-
-    def _shares(self, X) -> Array:
-        """Return the probability of every class against the rest, along a last axis."""
-        X = self._rows(X)
-        return np.stack([model.predict(X) for model in self._models()], axis=-1)
+    def _shares(self, X, offset=None) -> Array:
+        """Return the probability of the second class, or of each along a last axis."""
+        models = self._models()
+        X = models[0]._rows_in_memory(X).X
+        if len(models) == 1:
+            return models[0].predict(X, offset=offset)
+        _refuse_offset(offset)
+        return np.stack([model.predict(X) for model in models], axis=-1)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "regressors_" in vars(self)
@@ -300,6 +300,12 @@ def _labels(y) -> tuple[Array, Array]:
     else:
         there = np.ones(labels.shape, dtype=bool)
     if labels.ndim == 2 and labels.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected: give y of shape (n,), for "
+            "example by ravel().",
+            DataConversionWarning,
+            stacklevel=4,
+        )
         labels, there = labels[:, 0], there[:, 0]
     check_classification_targets(labels[there])
     return labels, there
