@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from asvgp import plot
     from asvgp.estimators.classifier import GPClassifier
+    from asvgp.estimators.cox import CoxProcess
     from asvgp.estimators.persistence import load
     from asvgp.estimators.regressor import GPRegressor
     from asvgp.kernels import (
@@ -58,6 +59,7 @@ __all__ = [
     "Beta",
     "Binomial",
     "Constant",
+    "CoxProcess",
     "Exponential",
     "GPClassifier",
     "GPRegressor",
@@ -85,6 +87,7 @@ __all__ = [
 # Names are imported on first use, so that `import asvgp` costs nothing.
 _HOMES = {
     "Constant": "asvgp.kernels",
+    "CoxProcess": "asvgp.estimators.cox",
     "GPClassifier": "asvgp.estimators.classifier",
     "GPRegressor": "asvgp.estimators.regressor",
     "LBFGS": "asvgp.training.optimise",

@@ -550,6 +550,21 @@ class SavingPolicy:
     largest_number: float = 1e200  # [any unit] Greater ones in a file are no sums or coefficients.
 
 
+@dataclass(frozen=True)
+class EventsPolicy:
+    """Point processes."""
+
+    # [bins] In which events are counted to choose the finest cells and, of several inputs, the
+    # kernel: so many per event, at least and at most. Training does not see them.
+    bins_per_event: int = 4
+    least_bins: int = 256
+    most_bins: int = 1 << 14
+    # [nodes] Along every part of a cell, beyond the degree of the splines: the error of the bound
+    # is then 0.006 nats for 23,232 earthquakes, with one less 0.1 nats.
+    further_nodes: int = 2
+    most_pieces: int = 1 << 14  # [pieces] On which a drawn intensity is constant.
+
+
 DATA = DataPolicy()
 START = StartPolicy()
 LINE = LinePolicy()
@@ -563,6 +578,7 @@ SAMPLE = SamplePolicy()
 TRANSFORM = TransformPolicy()
 SAVING = SavingPolicy()
 SITES = SitesPolicy()
+EVENTS = EventsPolicy()
 
 
 def halvings(cells: int) -> int:

@@ -7,7 +7,9 @@ from typing import Any, cast
 from asvgp.data.settings import Settings
 from asvgp.estimators.again import RowsAgain
 from asvgp.likelihoods import Likelihood
+from asvgp.likelihoods.family import Family
 from asvgp.policies import SITES
+from asvgp.runtime.interrupts import Deadline
 from asvgp.runtime.progress import Progress
 from asvgp.sites.readings import NodeReading, Reading, number_of_rows
 from asvgp.sites.train import SiteReport, family_of, fit_sites
@@ -15,9 +17,10 @@ from asvgp.statistics import Statistics
 from asvgp.structures.fit_data import FitData
 from asvgp.structures.line import Line
 from asvgp.structures.series import Series
+from asvgp.structures.structure import Structure
 from asvgp.training.fit import Fit
 from asvgp.training.optimise import LBFGS
-from asvgp.training.problem import Problem, State
+from asvgp.training.problem import Problem, State, Watch
 
 
 def fit_family(
@@ -26,6 +29,7 @@ def fit_family(
     again: RowsAgain | None,
     warm: State | None,
     progress: Progress,
+    deadline: Deadline | None = None,
 ) -> Fit[Any]:
     """Fit a model with a likelihood that is not Gaussian.
 
@@ -37,25 +41,41 @@ def fit_family(
         again.progress = progress
         family, reading = again.family, again.reading(number_of_rows(stats))
     else:
-        stats = _workable(structure, stats)
+        stats = workable(structure, stats)
         reading: Reading = NodeReading(structure, stats)
     if warm is not None:
         family = family_of(warm)
-    problem = Problem(
-        data.layout.kernel,
-        cast(Likelihood, family),
-        structure.degrees(settings, stats),
-        "elbo",
-        settings.optimizer or LBFGS(),
-        progress.training,
-    )
-    fitted = fit_sites(structure, settings, problem, stats, reading, warm)
+    watch = progress.training
+    fitted = fit_reading(settings, structure, family, stats, reading, warm, watch, deadline)
     if again is not None and isinstance(fitted.report, SiteReport):
         fitted.report.reads = again.reads
     return fitted
 
 
-def _workable(structure: Any, stats: Statistics) -> Statistics:
+def fit_reading(
+    settings: Settings,
+    structure: Structure[Any],
+    family: Family,
+    stats: Statistics,
+    reading: Reading,
+    warm: State | None = None,
+    watch: Watch | None = None,
+    deadline: Deadline | None = None,
+) -> Fit[Any]:
+    """Fit a model to a reading of data, on cells no finer than those of ``stats``."""
+    problem = Problem(
+        structure.layout.kernel,
+        cast(Likelihood, family),
+        structure.degrees(settings, stats),
+        "elbo",
+        settings.optimizer or LBFGS(),
+        watch,
+        deadline=deadline,
+    )
+    return fit_sites(structure, settings, problem, stats, reading, warm)
+
+
+def workable(structure: Any, stats: Statistics) -> Statistics:
     """Return the statistics on cells that are not more than training can use.
 
     Nodes on a cell are as many as a quadrature needs, so that more cells than that cost time only.

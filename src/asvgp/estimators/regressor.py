@@ -472,7 +472,8 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             settings = settings.with_kernel(data.layout.given)
         if data.family is not None:
             with Progress(settings.progress) as progress, one_blas_thread:
-                return data, fit_family(settings, data, again, warm, progress)
+                deadline = _deadline(settings.max_time, begin)
+                return data, fit_family(settings, data, again, warm, progress, deadline)
         checked = data if len(data.transforms) == 1 else data.chosen(0, "")
         check_variation(settings, checked.stats, sample, first, stacklevel=4)
         self._check_extremes(settings, checked)

@@ -27,7 +27,7 @@ from asvgp.runtime.parallel import each_share
 from asvgp.statistics import Statistics
 from asvgp.statistics.accumulator import Accumulator
 from asvgp.statistics.combining import SUMS
-from asvgp.statistics.nodes import lebesgue_nodes, nodes_of
+from asvgp.statistics.nodes import Nodes, lebesgue_nodes, nodes_of
 from asvgp.structures.observed import Observed, positive_sites
 from asvgp.structures.structure import Points, Structure
 
@@ -176,14 +176,15 @@ class NodeReading:
     """A quadrature rule of the inputs and exact sums of the targets, in place of rows.
 
     ``stats`` are sums of T / B with weights B. Their cells must be at least as fine as those of the
-    posterior, so that its mean is one polynomial on each.
+    posterior, so that its mean is one polynomial on each. The rule is that of their moments, or
+    given: of events of a point process, B is a density and T the events, none of which has a mass.
     """
 
-    def __init__(self, structure: Structure[Any], stats: Statistics):
+    def __init__(self, structure: Structure[Any], stats: Statistics, nodes: Nodes | None = None):
         self.structure = structure
         self.stats = stats.recentred(np.zeros(stats.outputs), stats.column_centre)
         self.count = number_of_rows(stats)
-        inputs, self.masses, cells = nodes_of(self.stats)
+        inputs, self.masses, cells = nodes_of(self.stats) if nodes is None else nodes
         self.points = self._points(inputs)
         self.shares = self._cell_means()[cells]  # of T / B, about every node
         self._linear, self._tau = self._exact_targets()
