@@ -6,7 +6,7 @@ is of Dask is read where it is: the posterior travels to the workers, and sums c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -56,7 +56,7 @@ class RowsAgain:
             yield self.kept
             self.reads += 1
             return
-        advance, found = self._passing(count), 0
+        advance, found = self.passing(count), 0
         for block in self.source.blocks():
             rows = observed_of(self.reader.read(block))
             if len(rows.y):
@@ -65,7 +65,8 @@ class RowsAgain:
             advance(len(rows.y))
         self.check(found, count)
 
-    def _passing(self, count: int):
+    def passing(self, count: int) -> Callable[[int], None]:
+        """Return what shows the progress of the next read."""
         return self.progress.passing(count, f"read {self.reads + 1}")
 
     def check(self, found: int, count: int) -> None:
@@ -109,7 +110,7 @@ class SpreadReading:
         return self._summed(SiteWork(self.rows.reader, family, like)).sites
 
     def _summed(self, work: SiteWork) -> Found:
-        advance = self.rows._passing(self.count)
+        advance = self.rows.passing(self.count)
         found = self.source.mapped(work, _joined)
         if found is None:
             raise ValueError("There are no data: 0 rows.")
