@@ -441,8 +441,8 @@ class SamplePolicy:
     prices: tuple[float, float] = (0.5, 1.0)
     # Holes that tell how wide bands must be
     fewest_around: int = 2_500  # [rows] With fewer, holes would overlap.
-    # [holes] Measured: sea level, 30,000 rows: 100 holes want 1.8 times the variance, and hidden
-    # clouds 2.1 times; on fields where bands hold, 40 holes want 0.7 to 1.0 times, +- 0.1
+    # [holes] Enough to see liveliness that differs. Measured: sea level, 30,000 rows: these want 1.8
+    # times the variance, and hidden clouds 2.1 times; where bands hold, 40 want 0.7 to 1.0, +- 0.1
     holes: int = 100
     around_rows: int = 220  # [rows] Around a place,
     hidden_rows: int = 50  # [rows] of which the nearest are hidden.
@@ -471,17 +471,16 @@ class SamplePolicy:
     # [functions, by inputs] For a bound of at most a few seconds of one core. Measured: two inputs,
     # 33,000 functions: 1.2 s; three, 25,000: 17 s
     most_functions: tuple[int, ...] = (0, 0, 50_000, 8_000)
-    # [functions, functions per row] Few rows have no use for more than these together.
-    fewest_functions: int = 1_500
-    functions_per_row: float = 10.0
+    fewest_functions: int = 1_500  # [functions] Few rows have no use for more than these,
+    functions_per_row: float = 10.0  # [functions per row] taken together with these.
     # [nats per datum] A model over three inputs whose cells need not be widened may be so much
     # worse. Measured: temperature at 900 places and hours drawn at random: MSE 0.40 with a joint
     # kernel on cells twice a length wide
     tolerated_judgement: float = 0.15
     # [limits of `FIELD`] Cells are kept below their numbers per place and per datum.
     places_share: float = 0.95
-    # [nats per datum] The lower bound is trained on if it loses no more than the last of these,
-    # and the first if possible,
+    # [nats per datum] The lower bound is trained on if it loses no more than the last of these, and
+    # the first if possible,
     elbo_losses: tuple[float, ...] = (0.002, 0.005, 0.01)
     # [functions, by inputs] with so many functions: more take too long.
     elbo_functions: tuple[int, ...] = (0, 0, 3_000, 2_000)
