@@ -17,6 +17,7 @@ from asvgp.data.settings import Domain, NumBasis
 from asvgp.diagnostics.summary import Summary
 from asvgp.estimators.default_kernel import PLAIN
 from asvgp.estimators.families import fit_reading, workable
+from asvgp.estimators.in_units import corner
 from asvgp.estimators.ingest import absorb
 from asvgp.estimators.regressor import GPRegressor
 from asvgp.kernels import Kernel
@@ -227,10 +228,36 @@ class CoxProcess(BaseEstimator):
         include_noise : bool
             The standard deviation is that of the number of events itself.
         """
-        found = self._model().integrate(a, b, return_std=return_std)
-        if not (return_std and include_noise):
-            return found
-        return found[0], np.sqrt(found[1] ** 2 + found[0])
+        model = self._model()
+        found = model.integrate(a, b, return_std=return_std)
+        mean = self._counted(a, b, found[0] if return_std else found)
+        if not return_std:
+            return mean
+        return mean, np.sqrt(found[1] ** 2 + mean) if include_noise else found[1]
+
+    def _counted(self, a, b, mean):
+        """Return expected counts: cell by cell in boxes inside the domain, as given in others."""
+        model = self._model()
+        structure, grids = model._fit_data().structure, model.posterior_.stats.grids
+        lower, upper, _ = structure.corners(a, b)
+        low, high = np.broadcast_arrays(corner(structure, lower), corner(structure, upper))
+        number = [degree + EVENTS.further_nodes for degree in model.posterior_.stats.degrees]
+        out = np.array(mean, dtype=float, ndmin=1)
+        for i, ends in enumerate(zip(low, high, strict=True)):
+            box = tuple(zip(*ends, strict=True))
+            pairs = zip(grids, box, strict=True)
+            if all(grid.lower <= x < y <= grid.upper for grid, (x, y) in pairs):
+                nodes = window_nodes(grids, [box], number)
+                out[i] = nodes.masses @ self._rates(nodes.inputs)
+        return out.reshape(np.shape(mean))[()]
+
+    def _rates(self, columns: Sequence[Array]) -> Array:
+        """Return mean intensities at places, as numbers."""
+        model = self._model()
+        structure = model._fit_data().structure
+        points = structure.points_at(dict(zip(structure.layout.used, columns, strict=True)))
+        mean, variance = structure.predict(model.posterior_, points)
+        return Poisson().response_moments(mean[0], variance)[0]
 
     def sample(self, n_samples=1, random_state=None) -> list[Array]:
         """Draw sets of events as they would be observed: in the windows, with the exposure.
@@ -258,6 +285,11 @@ class CoxProcess(BaseEstimator):
         pieces = window_pieces(_halved(model.posterior_.stats.grids), seen.boxes)
         middle = pieces.at(*[np.full(len(pieces.cells), 0.5)] * len(pieces.low))
         sizes = pieces.sizes * seen.exposed(middle)
+        points = structure.points_at(dict(zip(structure.layout.used, middle, strict=True)))
+        # what the splines miss of the variance of f is in no path, but in the mean of exp(f)
+        values = model.posterior_.fitted_values(structure.places(points))
+        missed = np.maximum(np.ravel(values.variance - values.quadratic), 0.0)
+        sizes = sizes * np.exp(0.5 * missed)
         paths = structure.paths(model.posterior_, n_samples, rng, None)
         # a path of one input takes numbers, one of several takes rows
         places = middle[0] if len(middle) == 1 else seen.given(middle)

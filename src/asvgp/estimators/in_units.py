@@ -73,7 +73,7 @@ class Integrals:
             )
         self.structure, self.posterior, self.transform = structure, posterior, transform
         self.low, self.high = np.broadcast_arrays(
-            _corner(structure, lower), _corner(structure, upper)
+            corner(structure, lower), corner(structure, upper)
         )
         self.volumes = np.ones(len(self.low))
         if not average:
@@ -145,7 +145,7 @@ class Integrals:
         return self.structure.points_at(columns)
 
 
-def _corner(structure: Structure[Any], places: Any) -> Array:
+def corner(structure: Structure[Any], places: Any) -> Array:
     """Return corners as numbers, (boxes, inputs)."""
     if isinstance(places, LinePoints):
         return np.asarray(places.x, dtype=float)[:, None]
