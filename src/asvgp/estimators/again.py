@@ -98,6 +98,11 @@ class SpreadReading:
     source: Source
     count: int
 
+    @property
+    def alike(self) -> bool:
+        """False: whether all targets are the same would take a read to know."""
+        return False
+
     def found(
         self, family: Family, posterior: Any, like: Statistics, robust: bool = False
     ) -> Found:

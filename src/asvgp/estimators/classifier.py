@@ -273,7 +273,7 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
         models = self._models()
         X = models[0]._rows_in_memory(X).X
         if len(models) == 1:
-            return models[0].predict(X, offset=offset)
+            return np.asarray(models[0].predict(X, offset=offset))
         _refuse_offset(offset)
         return np.stack([model.predict(X) for model in models], axis=-1)
 
@@ -295,7 +295,7 @@ def _labels(y) -> tuple[Array, Array]:
         there = np.array([label is not None and label == label for label in labels.ravel()])
         there = there.reshape(labels.shape)
         whole = np.array(labels[there].tolist()) if there.any() else np.empty(0)
-        labels = np.zeros(labels.shape, dtype=whole.dtype)
+        labels = np.zeros(np.shape(y), dtype=whole.dtype)
         labels[there] = whole
     else:
         there = np.ones(labels.shape, dtype=bool)

@@ -187,9 +187,11 @@ class CoxProcess(BaseEstimator):
         >>> cox.intensity(np.array(["2024-02-10"], "datetime64[D]"), per="1 day").round(1).tolist()
         [4.8]
         """
-        found = self._model().predict(X, return_std=return_std)
-        unit = self._unit(per)
-        return (found[0] * unit, found[1] * unit) if return_std else found * unit
+        unit, model = self._unit(per), self._model()
+        if not return_std:
+            return unit * np.asarray(model.predict(X))
+        mean, std = model.predict(X, return_std=True)
+        return unit * mean, unit * std
 
     def intensity_quantiles(self, X, quantiles=(0.025, 0.5, 0.975), *, per=None) -> Array:
         """Return quantiles of the intensity at X, of shape (n, quantiles), for bands.

@@ -61,6 +61,7 @@ class SiteObjective(Objective):
 
     def _computed(self, state: State, derivatives: bool) -> Bound:
         nothing = np.empty(0)
+        self._check_time()
         with plain_interrupts():
             try:
                 now = settle(
@@ -252,6 +253,7 @@ def _climbed(
     if not limits:
         return state, now
     objective = SiteObjective(problem, now, reading, limits)
+    objective.timed = True
     climbed = maximise(objective, state, problem.settings)
     report.evaluations += climbed.evaluations
     report.seconds += climbed.seconds
