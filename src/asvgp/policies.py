@@ -441,7 +441,7 @@ class SamplePolicy:
     prices: tuple[float, float] = (0.5, 1.0)
     # Holes that tell how wide bands must be
     fewest_around: int = 2_500  # [rows] With fewer, holes would overlap.
-    # [holes] Enough to see liveliness that differs. Measured: sea level, 30,000 rows: these want 1.8
+    # [holes] Enough to see how liveliness differs. Measured: sea level, 30,000 rows: they want 1.8
     # times the variance, and hidden clouds 2.1 times; where bands hold, 40 want 0.7 to 1.0, +- 0.1
     holes: int = 100
     around_rows: int = 220  # [rows] Around a place,
