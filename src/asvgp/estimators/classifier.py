@@ -299,7 +299,7 @@ def _labels(y) -> tuple[Array, Array]:
         labels[there] = whole
     else:
         there = np.ones(labels.shape, dtype=bool)
-    if labels.ndim == 2 and labels.shape[1] == 1:
+    if labels.ndim == 2 and np.size(labels, 1) == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected: give y of shape (n,), for "
             "example by ravel().",
