@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from dataclasses import asdict, dataclass, replace
+from math import nan
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,6 +15,7 @@ from asvgp.diagnostics.curvature import StandardErrors, standard_errors
 from asvgp.diagnostics.facts import Facts
 from asvgp.diagnostics.verdict import BasisVerdict
 from asvgp.kernels import SHO, Effect, Linear, Periodic, period_in_words, season_names
+from asvgp.likelihoods import Family
 from asvgp.policies import VERDICT
 from asvgp.times import Duration, in_short
 
@@ -37,11 +40,11 @@ class Summary:
     domain: tuple
     hyperparameters: tuple[dict, ...]
     effects: tuple[dict, ...]
-    noise_variance: float
+    noise_variance: float  # NaN where the likelihood is not Gaussian
     degrees_of_freedom: float
     component_degrees_of_freedom: tuple[float, ...]
     elbo: float
-    evidence_upper_bound: float
+    evidence_upper_bound: float  # NaN where none is known
     basis: BasisVerdict
     converged: bool
     convergence: str
@@ -49,6 +52,15 @@ class Summary:
     transform: str = "y"  # what the model is of, and why where it was chosen
     effect_kinds: tuple[str, ...] = ()
     kernel_choice: str = ""  # how the kernel was chosen, where the user gave none
+    likelihood: str = "Gaussian"  # with its trained parameters, where it is another
+    steps: int = 0  # to the sites of a likelihood that is not Gaussian, and
+    reads: int = 1  # how often its rows were read
+    # Share of the deviance that is explained, and multiple of the scatter that the likelihood says,
+    # of so many rows; NaN where no rows were at hand
+    deviance_explained: float = nan
+    scatter: float = nan
+    looked_at: int = 0
+    findings: tuple[str, ...] = ()  # about the likelihood
 
     def as_dict(self) -> dict:
         """Return everything as plain numbers, strings, tuples and dicts."""
@@ -90,6 +102,7 @@ class Summary:
             ),
             *_wrapped("Domain", "; ".join(spans)),
             *([] if self.transform == "y" else _wrapped("Model of", self.transform)),
+            *([] if self.likelihood == "Gaussian" else _wrapped("Likelihood", self.likelihood)),
         ]
         return "\n".join(rows)
 
@@ -162,7 +175,9 @@ class Summary:
             freedom += f" = {' + '.join(parts)}"
         basis = self.basis
         upper = f"{self.evidence_upper_bound:.6g}, {gap / each:.3g} per datum above the ELBO"
-        if gap / each >= VERDICT.enough:  # or it reads as what finer splines would gain
+        if np.isnan(gap):
+            upper = "none is known for this likelihood"
+        elif gap / each >= VERDICT.enough:  # or it reads as what finer splines would gain
             upper += "; a cautious bound: what the splines cost is said next"
         rows = [
             *_wrapped("Effective d.f.", freedom),
@@ -174,10 +189,27 @@ class Summary:
                 f"{basis.missed_share:.2g} of the prior variance missed, {basis.penalty:.2g} "
                 f"nats per datum; doubling would regain {basis.gain:.2g}",
             ),
+            *self._deviance(),
             *_wrapped("Training", f"{self.objective}: {self.convergence}"),
             *_wrapped("Time", ", ".join(f"{k} {v:.2f} s" for k, v in self.timings.items())),
         ]
         return "\n".join(rows)
+
+    def _deviance(self) -> list[str]:
+        """Return lines on how the likelihood suits the data; none for Gaussian noise."""
+        if self.likelihood == "Gaussian":
+            return []
+        read = "once" if self.reads == 1 else f"{self.reads:,} times"
+        rows = _wrapped("Sites", f"{self.steps:,} steps, the data read {read}")
+        if self.looked_at:
+            of = "" if self.looked_at >= self.observations else f" (of {self.looked_at:,} rows)"
+            text = f"{100.0 * self.deviance_explained:.1f} % of the deviance explained{of}"
+            if np.isfinite(self.scatter):
+                text += f"; y scatters {self.scatter:.2f} times as much as the likelihood says"
+            rows += _wrapped("Fit", text)
+        for finding in self.findings:
+            rows += _wrapped("Look at this", finding)
+        return rows
 
 
 _NAME = "Gaussian process regression, actually sparse B-splines"
@@ -201,7 +233,8 @@ def summary(gp) -> Summary:
     ============...
     """
     check_is_fitted(gp)
-    kernel, noise, report = gp.kernel_, gp.noise_variance_, gp.optimization_
+    kernel, likelihood, report = gp.kernel_, gp.likelihood_, gp.optimization_
+    family = likelihood if isinstance(likelihood, Family) else None
     stats = gp.posterior_.stats  # on the resolution chosen
     given, known = gp.optimizer is None, gp._fit_data().known_noise
     facts, errors = _diagnosis(gp, given, known)
@@ -214,7 +247,7 @@ def summary(gp) -> Summary:
         for name, value in zip(part.parameters, part.listed, strict=True)
     ]
     rows, count = [], len(named)
-    for parameter in gp.posterior_.likelihood.parameters:  # noise variance
+    for parameter in () if family else gp.posterior_.likelihood.parameters:  # noise variance
         owner, _, name = parameter.partition(" ")
         named.append((owner, name, float))
     for i, (owner, name, kind) in enumerate(named):
@@ -231,6 +264,7 @@ def summary(gp) -> Summary:
                 ),
             }
         )
+    rows += [] if family is None else _parameter_rows(family, given, report.at_bounds)
     convergence = str(report)
     if lost := [f"{r['component']} {r['name']}" for r in rows if r["note"] == "no maximum"]:
         convergence += f"; ended where the objective does not curve downwards in {', '.join(lost)}"
@@ -240,7 +274,7 @@ def summary(gp) -> Summary:
         seasons=tuple(season_names(kernel)),
         objective=gp.objective_,
         observations=stats.count,
-        missing=stats.missing,
+        missing=gp.stats_.missing,
         outputs=len(stats.squares),
         num_basis=gp.num_basis_,
         degrees=facts.degrees,
@@ -248,7 +282,7 @@ def summary(gp) -> Summary:
         domain=tuple(gp.domain_),
         hyperparameters=tuple(rows),
         effects=tuple(_effect_rows(gp)),
-        noise_variance=noise,
+        noise_variance=nan if family else gp.noise_variance_,
         degrees_of_freedom=facts.freedom,
         component_degrees_of_freedom=facts.component_freedom,
         elbo=gp.elbo_,
@@ -257,10 +291,52 @@ def summary(gp) -> Summary:
         converged=report.converged,
         convergence=convergence,
         timings=dict(gp.timings_),
-        transform=gp._fit_data().choice or str(gp.transform_),
+        transform="y" if family else gp._fit_data().choice or str(gp.transform_),
         effect_kinds=tuple(_effect_kind(effect) for effect in kernel.effects),
         kernel_choice=_kernel_choice(gp),
+        **({} if family is None else _of_family(family, report)),
     )
+
+
+def _of_family(family: Family, report) -> dict:
+    """Return what a summary says of a likelihood that is not Gaussian."""
+    known = {name: getattr(report, name, None) for name in ("steps", "reads", "looked_at")}
+    found = {
+        "likelihood": in_few_digits(family),
+        "deviance_explained": getattr(report, "explained", nan),
+        "scatter": getattr(report, "scatter", nan),
+        "findings": tuple(getattr(report, "findings", ())),
+    }
+    return found | {name: value for name, value in known.items() if value is not None}
+
+
+def in_few_digits(family: Family) -> str:
+    """Return a likelihood as it prints, its numbers in few digits.
+
+    Examples
+    --------
+    >>> from asvgp.likelihoods import NegativeBinomial
+    >>> in_few_digits(NegativeBinomial(dispersion=8.123456789))
+    'NegativeBinomial(dispersion=8.12346)'
+    """
+    return re.sub(r"\d+\.\d+(e[+-]?\d+)?", lambda found: f"{float(found[0]):.6g}", repr(family))
+
+
+def _parameter_rows(family: Family, given: bool, at_bounds):
+    """Yield the parameters of a likelihood, trained or given; their errors are not computed."""
+    pairs = zip(family.parameters, family.values, strict=True)
+    every = {name: family.number(name) for name in family.starts} or dict(pairs)
+    for name, value in every.items():
+        note = "at bound" if name in at_bounds else ""
+        yield {
+            "component": type(family).__name__,
+            "name": name,
+            "estimate": float(value),
+            "log_error": nan,
+            "lower": nan,
+            "upper": nan,
+            "note": note if name in family.parameters and not given else "as given",
+        }
 
 
 def _kernel_choice(gp) -> str:
@@ -311,7 +387,9 @@ def _diagnosis(gp, given: bool, known: bool) -> _Diagnosis:
     if settings not in diagnoses:
         facts = gp._fit_data().structure.facts(posterior, gp.objective_, gp.stats_)
         free = [name not in kernel.fixed and not given for name in kernel.parameters]
-        free += [not given and not known] * len(posterior.likelihood.parameters)
+        # The noise of sites is one. The errors of a kernel are those with the sites held.
+        trained = not given and not known and not isinstance(gp.likelihood_, Family)
+        free += [trained] * len(posterior.likelihood.parameters)
         inside = dict(zip(kernel.parameters, posterior.kernel.parameters, strict=True))
         errors = standard_errors(
             posterior.kernel,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from asvgp.basis import Array
 from asvgp.data.transforms import Transform
 from asvgp.kernels import Kernel
+from asvgp.likelihoods import Family, Gaussian
 from asvgp.posterior.posterior import Posterior
 from asvgp.statistics import Statistics
 from asvgp.structures.fit_data import FitData
@@ -47,6 +48,8 @@ class AttributesMixin(ABC):
     def objective_(self) -> str:
         """The objective of training, "elbo" or "evidence": as given, or as it was chosen."""
         given: str = self.objective  # pyright: ignore[reportAttributeAccessIssue]
+        if self._fit_data().family is not None:
+            return "elbo"
         return self._fit_data().objective if given == "auto" else given
 
     @property
@@ -67,8 +70,19 @@ class AttributesMixin(ABC):
 
     @property
     def noise_variance_(self) -> float:
-        """Noise variance of an observation of weight one."""
-        return self._fitted().noise
+        """Noise variance of an observation of weight one, where the noise is Gaussian."""
+        likelihood = self._fitted().likelihood
+        if isinstance(likelihood, Family):
+            raise AttributeError(
+                f"The likelihood is {likelihood!r}, which has no noise variance; likelihood_ has "
+                "its parameters."
+            )
+        return likelihood.noise
+
+    @property
+    def likelihood_(self) -> Gaussian | Family:
+        """The likelihood with trained parameters; ``Gaussian(noise=...)`` for Gaussian noise."""
+        return cast(Gaussian | Family, self._fitted().likelihood)
 
     @property
     def transform_(self) -> Transform:
@@ -94,7 +108,7 @@ class AttributesMixin(ABC):
 
     @property
     def evidence_upper_bound_(self) -> float:
-        """Upper bound on the log evidence."""
+        """Upper bound on the log evidence; NaN where the likelihood is not Gaussian."""
         return self._fitted().upper
 
     @property

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 from asvgp.data.settings import Settings
 from asvgp.estimators.again import RowsAgain
-from asvgp.likelihoods import Likelihood
-from asvgp.likelihoods.family import Family
+from asvgp.estimators.quality import judged, quality
+from asvgp.likelihoods import Family, Likelihood
 from asvgp.policies import SITES
 from asvgp.runtime.interrupts import Deadline
 from asvgp.runtime.progress import Progress
@@ -16,6 +17,7 @@ from asvgp.sites.train import SiteReport, family_of, fit_sites
 from asvgp.statistics import Statistics
 from asvgp.structures.fit_data import FitData
 from asvgp.structures.line import Line
+from asvgp.structures.observed import Observed
 from asvgp.structures.series import Series
 from asvgp.structures.structure import Structure
 from asvgp.training.fit import Fit
@@ -30,10 +32,12 @@ def fit_family(
     warm: State | None,
     progress: Progress,
     deadline: Deadline | None = None,
+    first: Observed | None = None,
 ) -> Fit[Any]:
     """Fit a model with a likelihood that is not Gaussian.
 
-    The rows are read ``again`` at every step, unless sums are enough.
+    The rows are read ``again`` at every step, unless sums are enough. The ``first`` of them are
+    those that the likelihood is judged by.
     """
     family, structure, stats = data.family, data.structure, data.stats
     assert family is not None
@@ -49,7 +53,11 @@ def fit_family(
     fitted = fit_reading(settings, structure, family, stats, reading, warm, watch, deadline)
     if again is not None and isinstance(fitted.report, SiteReport):
         fitted.report.reads = again.reads
-    return fitted
+    if first is None or len(first.y) == 0:
+        return fitted
+    freedom = fitted.posterior.factored.forms().freedom / reading.count
+    found = quality(cast(Family, fitted.likelihood), structure, fitted.posterior, first, freedom)
+    return replace(fitted, report=judged(fitted.report, found))
 
 
 def fit_reading(

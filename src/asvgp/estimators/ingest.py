@@ -30,7 +30,7 @@ from asvgp.sources.source import Chunk, Source, Stream, len_of
 from asvgp.statistics import Statistics
 from asvgp.statistics.accumulator import Accumulator
 from asvgp.structures.fit_data import FitData, Rows, structure_of
-from asvgp.structures.observed import ONE_READ, sums_suffice
+from asvgp.structures.observed import ONE_READ, Observed, sums_suffice
 from asvgp.structures.structure import Points
 from asvgp.training.starts import mean_weight
 
@@ -47,6 +47,7 @@ class Addition:
     gridded: bool  # True where the rows are the points of a grid
     sample: Array | None = None  # targets that were looked at, for checks that sums cannot decide
     again: RowsAgain | None = None  # reads the rows again, for likelihoods that need it
+    first: Observed | None = None  # rows of a likelihood that is not Gaussian, to judge it by
 
 
 @dataclass(eq=False)
@@ -172,7 +173,7 @@ def _absorb_whole(
     assert reader.first is not None
     rows = reader.first[1]
     points, y = rows.points, rows.y
-    again = None
+    again, first = None, rows.observed
     if not rows.summed:
         if growing:
             check_sums(reader.data, "partial_fit")
@@ -188,7 +189,7 @@ def _absorb_whole(
     if not stream.whole:
         check_unchanged(source, before, counted, new)
     data = reader.data.with_statistics(new)
-    return Addition(data, new.count, new.missing, source.gridded, sample, again)
+    return Addition(data, new.count, new.missing, source.gridded, sample, again, first)
 
 
 def _check_one_read(settings: Settings, head: Chunk) -> None:

@@ -26,6 +26,7 @@ from asvgp.estimators.observations import (
     Observations,
 )
 from asvgp.estimators.portable import Predictor, without_beside
+from asvgp.estimators.quality import deviance_explained
 from asvgp.kernels import Effect, Kernel
 from asvgp.likelihoods import Gaussian, Likelihood
 from asvgp.likelihoods.family import Family
@@ -636,16 +637,7 @@ class PredictMixin(AttributesMixin):
         new, family = replace(new, extra=observed.extra, offset=observed.offset), new.family
         structure, posterior = self._fit_data().structure, self._fitted().posterior
         mean, _ = new.moments(*structure.predict(posterior, observed.points))
-        y, extra, weight = observed.y, observed.extra, observed.weight
-        size = family.response(np.zeros(len(y)), extra)  # of counts, as exposures and trials are
-        if observed.offset is not None and family.inverse_link == "exp":
-            size = size * np.exp(observed.offset)
-        share = np.ones(len(y)) if weight is None else weight
-        null = np.full(len(y), share @ y / share.sum())
-        if family.inverse_link != "identity":
-            null = size * (share @ y / (share @ size))
-        missed, whole = (share @ family.deviance(y, each, extra) for each in (mean[0], null))
-        return float(1.0 - missed / whole) if whole > 0.0 else 0.0
+        return deviance_explained(family, observed, mean[0])
 
     def _means(self, X) -> Any:
         """Return the means of new observations; without a transform the noise does not matter."""

@@ -28,6 +28,7 @@ from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
 from asvgp.sources.source import source_for
 from asvgp.structures.fit_data import FitData
+from asvgp.structures.observed import Observed
 from asvgp.training.fit import Fit, first_bound
 from asvgp.training.optimise import LBFGS
 from asvgp.training.problem import Problem, State
@@ -119,7 +120,12 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
     noise_scale : "auto" or float
         Factor of the noise variances that `fit` is given for every observation. "auto" estimates
         it, for variances of which only the ratios are known; ``noise_variance_`` tells it.
-
+    likelihood : None or a likelihood
+        How y scatters about f: `Poisson`, `NegativeBinomial`, `Bernoulli`, `StudentT` and others
+        (see docs/likelihoods.md); None is Gaussian noise. The process is then on the scale of the
+        likelihood's link, the logarithm of a rate or the logit of a probability, where its prior
+        mean of zero is: add ``Constant()`` to a kernel that has none. All answers are in the units
+        of y.
     max_time : None, float or str
         Seconds, or a duration such as "10 minutes", that `fit` may take, about: when they are
         over, training ends with the best state so far, and a warning says how far it had come. The
@@ -131,11 +137,15 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
     kernel_ : Kernel
         With trained hyperparameters.
     noise_variance_ : float
+        Of Gaussian noise; other likelihoods have none.
+    likelihood_ : Gaussian or another likelihood
+        With trained parameters.
     transform_ : Transform
         Of y: ``transform_.power`` is one for y itself, zero for log y.
     elbo_, evidence_upper_bound_ : float
         The log evidence of the exact Gaussian process lies between the two. It is that of y
-        itself, so that models with different transforms compare.
+        itself, so that models with different transforms compare. Of likelihoods that are not
+        Gaussian no upper bound is known: it is NaN.
     num_basis_ : int, or tuple of int
         With several inputs one per input; where several terms are over one, of the finest.
     domain_ : tuple of float, or tuple of such pairs
@@ -265,7 +275,13 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         beside = exposure, offset, event, trials
         added = self._add(settings, None, X, y, sample_weight, noise_variance, width, *beside)
         data, fitted = self._trained(
-            settings, added.data, added.sample, first=True, begin=begin, again=added.again
+            settings,
+            added.data,
+            added.sample,
+            first=True,
+            begin=begin,
+            again=added.again,
+            seen=added.first,
         )
         for name in ("_fit_now", "_warm"):  # nothing is kept of an earlier fit
             vars(self).pop(name, None)
@@ -464,6 +480,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         warm=None,
         again: RowsAgain | None = None,
         begin: float | None = None,
+        seen: Observed | None = None,
     ) -> tuple[FitData, Fit]:
         """Choose the transform and train; see `check_variation` for ``sample`` and ``first``."""
         if data.stats.count == 0:
@@ -473,7 +490,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         if data.family is not None:
             with Progress(settings.progress) as progress, one_blas_thread:
                 deadline = _deadline(settings.max_time, begin)
-                return data, fit_family(settings, data, again, warm, progress, deadline)
+                return data, fit_family(settings, data, again, warm, progress, deadline, seen)
         checked = data if len(data.transforms) == 1 else data.chosen(0, "")
         check_variation(settings, checked.stats, sample, first, stacklevel=4)
         self._check_extremes(settings, checked)

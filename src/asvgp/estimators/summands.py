@@ -38,7 +38,8 @@ def summands(gp) -> list[Summand]:
     [Summand(name='', shown=(0,), hidden=()), Summand(name='season of 4', shown=(1, 2), hidden=())]
     """
     kernel: Kernel = gp.kernel_
-    least = SERIES.unused_variance * gp.noise_variance_ / mean_weight(gp.stats_)
+    posterior = gp.posterior_  # of sites, where the likelihood is not Gaussian
+    least = SERIES.unused_variance * posterior.noise / mean_weight(posterior.stats)
     groups: dict[str | int, list[int]] = {}  # by the name of the season, or by the component
     for number, name in enumerate(season_names(kernel)):
         groups.setdefault(name or number, []).append(number)

@@ -9,7 +9,7 @@ are chosen anew, and where those do better the climb goes on.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import nan
 from typing import Any, cast
 
@@ -102,10 +102,22 @@ class SiteReport(Report):
         Number of times that sites were computed.
     reads : int
         Number of times that the rows were read; one where their sums were enough.
+    looked_at : int
+        Number of rows that the following are of; none where no rows were at hand.
+    explained : float
+        Share of the deviance that the model explains.
+    scatter : float
+        Variance of y about its mean, as a multiple of what the likelihood says.
+    findings : list of str
+        What there is to say about the likelihood.
     """
 
     steps: int = 0
     reads: int = 1
+    looked_at: int = 0
+    explained: float = nan
+    scatter: float = nan
+    findings: list[str] = field(default_factory=list)
 
 
 def fit_sites(
