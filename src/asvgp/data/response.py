@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from scipy.special import ndtr
+
 from asvgp.basis import Array
 from asvgp.data.transforms import Transform
 from asvgp.likelihoods.family import Family
@@ -58,3 +61,14 @@ class Response(Transform):
         """Return mean and variance of the mean of y, given those of f."""
         first, second = self.likelihood.response_moments(mean.ravel(), variance.ravel())
         return first.reshape(mean.shape), second.reshape(mean.shape)
+
+
+@dataclass(frozen=True)
+class NewResponse(Response):
+    """New observations of y, of exposure and trials one: their bands are quantiles of y."""
+
+    def band(self, mean: Array, std: Array, factor: float) -> tuple[Array, Array, Array]:
+        """Return the mean of y, and the quantiles that hold what so many deviations do."""
+        shares, family = ndtr(np.array([-factor, factor])), self.likelihood
+        low, high = family.quantiles(shares, mean.ravel(), std.ravel() ** 2).T
+        return self.moments(mean, std**2)[0], low.reshape(mean.shape), high.reshape(mean.shape)

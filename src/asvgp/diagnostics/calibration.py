@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erf, kolmogorov, ndtr, ndtri
 
+from asvgp.likelihoods import Exponential, Family, Poisson, ZeroInflatedPoisson
 from asvgp.policies import VERDICT
 
 _LEVELS = (0.50, 0.80, 0.95, 0.99)
@@ -72,7 +73,7 @@ class Calibration:
         return "\n".join(rows)
 
 
-def calibration(z, x=None) -> Calibration:
+def calibration(z, x=None, family: Family | None = None) -> Calibration:
     """Compare standardised residuals with the standard normal distribution.
 
     Parameters
@@ -81,6 +82,8 @@ def calibration(z, x=None) -> Calibration:
         Standardised residuals; NaN is left out.
     x : array-like of shape (n,), optional
         Inputs, in whose order neighbours are taken; by default the order given.
+    family : Family, optional
+        The likelihood, where it is not Gaussian: the notes are in its words.
 
     Examples
     --------
@@ -131,9 +134,8 @@ def calibration(z, x=None) -> Calibration:
             "deviations: outliers, or noise that is not normal or not the same everywhere"
         )
     elif abs(variance - 1.0) > max(VERDICT.clear_moment, VERDICT.clear_errors * (2.0 / n) ** 0.5):
-        larger, why = "smaller", "noise too large"
-        if variance > 1.0:
-            larger, why = "larger", "noise too small or kernel too smooth"
+        less, more = _reasons(family)
+        larger, why = ("larger", more) if variance > 1.0 else ("smaller", less)
         notes.append(f"residuals are {larger} than predicted (variance {variance:.2f}): {why}")
     if abs(mean) > max(VERDICT.clear_moment, VERDICT.clear_errors * n**-0.5):
         notes.append(f"predictions are off by {mean:+.2f} standard deviations on average")
@@ -170,3 +172,16 @@ def calibration(z, x=None) -> Calibration:
         p_value,
         tuple(notes),
     )
+
+
+def _reasons(family: Family | None) -> tuple[str, str]:
+    """Return why residuals may be smaller, and why larger, than a likelihood says."""
+    if family is None:
+        return "noise too large", "noise too small or kernel too smooth"
+    name = type(family).__name__
+    more = f"y scatters more than {name} says, or the kernel is too smooth"
+    if isinstance(family, Poisson | ZeroInflatedPoisson):
+        more += ": try NegativeBinomial()"
+    if isinstance(family, Exponential):
+        more += ": try Gamma() or Weibull()"
+    return f"y scatters less than {name} says", more

@@ -21,6 +21,7 @@ from asvgp.estimators.summands import summands
 from asvgp.likelihoods.gaussian import band_factor, probability
 from asvgp.statistics.ending import Ending, ending_of
 from asvgp.structures.fit_data import FitData
+from asvgp.structures.observed import Beside
 from asvgp.times import Duration, TimeAxis, Zoned
 
 _MOST = 10**7  # further inputs at once
@@ -72,6 +73,9 @@ class ForecastMixin(PredictMixin):
         noise_variance=None,
         n_samples=0,
         random_state=None,
+        exposure=None,
+        offset=None,
+        trials=None,
     ):
         """Forecast a series: what follows the last input, with prediction intervals.
 
@@ -110,6 +114,9 @@ class ForecastMixin(PredictMixin):
             Also so many joint samples, of what the intervals are of.
         random_state : int, RandomState instance or None
             Of the samples.
+        exposure, offset, trials : number or array-like, optional
+            As in `predict`, of the observations to come: one for all, or one for every row. With a
+            likelihood that is not Gaussian, intervals are quantiles: of counts, whole numbers.
 
         Returns
         -------
@@ -153,6 +160,7 @@ class ForecastMixin(PredictMixin):
             noise_variance,
             n_samples,
             random_state,
+            {"exposure": exposure, "offset": offset, "trials": trials},
         )
         tables = {output: found.table(output) for output in found.outputs}
         return next(iter(tables.values())) if self._fit_data().single else tables
@@ -168,8 +176,10 @@ class ForecastMixin(PredictMixin):
         noise_variance=None,
         n_samples=0,
         random_state=None,
+        beside: dict[str, Any] | None = None,
     ) -> Forecast:
         """Return a forecast as columns of numbers."""
+        beside = {} if beside is None else beside
         data, factors = self._fit_data(), band_factors(level)
         rows = self._rows_to_come(data, steps, until, X)
         mean, std, *rest = self._predict(
@@ -178,15 +188,17 @@ class ForecastMixin(PredictMixin):
             include_noise=include_noise,
             components=components,
             noise_variance=noise_variance,
+            **beside,
         )
         columns = {"mean": mean, "std": std}
         for name, factor in factors.items():
-            low, high = self._ends(rows, factor, mean, std, include_noise, noise_variance)
+            low, high = self._ends(rows, factor, mean, std, include_noise, noise_variance, **beside)
             columns |= {f"lower_{name}": low, f"upper_{name}": high}
         taken = dict.fromkeys(columns, 1)
         columns |= self._summed(rest[0], taken, data) if rest else {}
         if n_samples:
-            draws = self._samples(rows, n_samples, random_state, include_noise, noise_variance)
+            drawn = rows, n_samples, random_state, include_noise, noise_variance, Beside(**beside)
+            draws = self._samples(*drawn)
             columns |= {f"sample_{number}": draws[..., number] for number in range(n_samples)}
         names = data.targets or range(data.outputs)
         wide = {name: np.reshape(values, (len(values), -1)) for name, values in columns.items()}
@@ -197,7 +209,8 @@ class ForecastMixin(PredictMixin):
         layout = data.layout
         name = None if layout.names is None else layout.names[layout.input]
         x = np.asarray(data.points(rows).x, dtype=float)
-        return Forecast(name, x, data.axis, outputs, str(self.transform_))
+        scale = str(self.transform_) if data.family is None else "the link"
+        return Forecast(name, x, data.axis, outputs, scale)
 
     def _summed(self, parts, taken: dict[str, int], data: FitData) -> dict[str, Array]:
         """Return the means of components, those that are shown as one added, and of effects."""

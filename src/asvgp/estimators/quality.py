@@ -96,8 +96,8 @@ def _fewer(rows: Observed, most: int) -> Observed:
     if step <= 1:
         return rows
     kept = np.arange(0, len(rows.y), step)
-    parts = (None if part is None else part[kept] for part in rows[1:])
-    return Observed(rows.points.rows(kept), *parts)
+    extra, weight, offset = (None if part is None else part[kept] for part in rows[2:])
+    return Observed(rows.points.rows(kept), rows.y[kept], extra, weight, offset)
 
 
 def _of_scatter(family: Family, rows: Observed, scatter: float, mean: Array) -> list[str]:

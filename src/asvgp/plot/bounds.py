@@ -87,7 +87,7 @@ def draw_bounds(ax, view: View) -> None:
     gp, each, colours = view.gp, view.observations, palette(ax)
     rows = [
         ("upper bound", gp.evidence_upper_bound_ / each),
-        ("evidence of\nthe splines", gp.evidence_ / each),
+        ("evidence of\nthe splines", gp.evidence_ / each if view.family is None else np.nan),
         ("lower bound", gp.elbo_ / each),
     ]
     rows = [row for row in rows if np.isfinite(row[1])]

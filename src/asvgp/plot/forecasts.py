@@ -17,6 +17,7 @@ from asvgp.plot.terms import intercept_text, together
 from asvgp.plot.traces import Cloud, Curve, follow
 from asvgp.plot.view import View, drawn, term_name
 from asvgp.statistics.ending import ending_of
+from asvgp.structures.observed import Beside
 
 _HISTORY = 3.0  # lengths of the forecast that are shown before it
 _SINGLE = 40  # steps up to which each is marked
@@ -37,6 +38,7 @@ def forecast(
     noise_variance=None,
     output=None,
     ax=None,
+    exposure=None,
 ):
     """Draw the end of a series and its forecast with prediction intervals.
 
@@ -65,6 +67,9 @@ def forecast(
     output : int, optional
         Which of several outputs.
     ax : Axes, or array of them with ``components``, optional
+    exposure : number or array-like, optional
+        Of the observations that are drawn, as it was given to `GPRegressor.fit`: counts are drawn
+        as rates, and the forecast is of counts of exposure one.
 
     Returns
     -------
@@ -91,6 +96,8 @@ def forecast(
     start = max(place.lower, end - length)
     start = start if start < stop else place.lower
     rows = None if X is None and y is None else view.data(X, y)
+    if rows is not None:
+        rows = rows[0], view.rates(rows[1], Beside(exposure))
     ahead = None if future is None else view.read(future)
     terms = _terms(view) if components else []
     count = 1 + len(terms)
@@ -106,7 +113,8 @@ def forecast(
         factor = factors.get(widest, 0.0)
         if not view.layout.linear:
             past = partial(_mean, view)
-            names = "fitted mean", None if rows else f"{widest} % band of f", view.transform
+            of = "f" if view.mean_name == "f" else f"the {view.mean_name}"
+            names = "fitted mean", None if rows else f"{widest} % band of {of}", view.transform
             half = 0.0 if rows else factor
             traces.append(Past(top, place, past, half, colours.ink, *names, end=end))
         follow(top, place, start, stop, traces)
@@ -126,7 +134,7 @@ def forecast(
                 follow(panel, place, start, stop, [Curve(panel, place, evaluate, factor, colour)])
             titled(panel, name)
         if terms and not view.transform.identity:
-            axes[1].set_ylabel(f"of {view.transform}")
+            axes[1].set_ylabel(f"of {view.scale}")
         if terms:
             axes[1].set_title(intercept_text(view), loc="right", fontsize="small")
         for panel in axes:

@@ -6,10 +6,16 @@ from functools import partial
 
 import numpy as np
 
+from asvgp.data.response import NewResponse
+from asvgp.likelihoods import Bernoulli
 from asvgp.likelihoods.gaussian import band_factor, probability
 from asvgp.plot.style import legend, palette, panels, percent, titled
 from asvgp.plot.traces import Cloud, Curve, follow
 from asvgp.plot.view import drawn, term_name
+from asvgp.structures.observed import Beside
+
+_CROWD = 200  # classes beyond which shares of them are drawn,
+_STRETCHES = 60  # as many
 
 
 def series(
@@ -26,6 +32,9 @@ def series(
     at=None,
     output=None,
     ax=None,
+    exposure=None,
+    offset=None,
+    trials=None,
 ):
     """Draw the posterior mean and band of a model of one input, with observations if given.
 
@@ -35,6 +44,9 @@ def series(
     shows their range, and the central 90 % of them darker: no outlier is lost, and none passes for
     the rule. All is done anew whenever the limits of the x axis change, by a zoom in a window or by
     ``ax.set_xlim``.
+
+    With a likelihood that is not Gaussian, the mean is that of y and bands are quantiles in its
+    units: of a rate, of a probability. Of many classes, shares of equal numbers of rows are drawn.
 
     Parameters
     ----------
@@ -47,7 +59,7 @@ def series(
     level : float
         Probability that the band holds at every place.
     include_noise : bool
-        Band of new observations rather than of f.
+        Band of new observations rather than of f; of counts, of exposure one.
     forecast : number or duration
         How far to go on beyond the end of the domain, also where an interval ends before; a
         duration ("7 days") where X holds times.
@@ -63,6 +75,9 @@ def series(
     output : int, optional
         Which of several outputs.
     ax : Axes, optional
+    exposure, offset, trials : optional
+        As they were given to `GPRegressor.fit`: counts are drawn as rates, per unit of exposure,
+        and successes as shares of the trials.
 
     Returns
     -------
@@ -85,17 +100,21 @@ def series(
             f"plot.series is for models of one input, this one has {len(view.inputs)} ({names}): "
             "use plot.map or plot.components."
         )
-    if components and not view.transform.identity:
+    if components and not (view.transform.identity or view.mean_name == "f"):
         raise ValueError(
             f"Components are on the scale of {view.transform}, the series is of y: draw them with "
             "plot.components."
         )
     place = view.line
     start, stop = place.interval(interval, forecast)
-    noise = view.noise if include_noise else 0.0
+    noise = view.noise if include_noise and view.family is None else 0.0
+    transform = view.transform
+    if include_noise and view.family is not None:
+        transform, place = NewResponse(family=view.family), place._replace(spacing=0.0)
     columns = values = None
     if X is not None or y is not None:
         columns, values = view.data(X, y, width)
+        values = view.rates(values, Beside(exposure, offset, None, trials))
     held = view.fixed_values((place.column,), at, columns)
 
     def evaluate(x, component=None):
@@ -107,23 +126,33 @@ def series(
         colours = palette(ax)
         traces = []
         if columns is not None and values is not None:
-            traces.append(
-                Cloud(ax, place, columns[place.column], view.moved(columns, values, held))
-            )
+            x, values = columns[place.column], view.moved(columns, values, held)
+            known = ~(np.isnan(x) | np.isnan(values))
+            if isinstance(view.family, Bernoulli) and np.count_nonzero(known) > _CROWD:
+                each = np.array_split(np.argsort(x[known], kind="stable"), _STRETCHES)
+                x, values = (
+                    np.array([part[known][i].mean() for i in each]) for part in (x, values)
+                )
+                traces.append(Cloud(ax, place, x, values, f"shares of {len(each[0]):,} rows"))
+            else:
+                traces.append(Cloud(ax, place, x, values))
         if components:
             for number, part in enumerate(gp.kernel_.components):
                 colour = colours.terms[1 + number % (len(colours.terms) - 1)]
                 mean = partial(evaluate, component=number)
                 traces.append(Curve(ax, place, mean, 0.0, colour, term_name(part)))
-        what = "new observations" if include_noise else "f"
+        what = "new observations" if include_noise else view.mean_name
+        what = what if what in ("f", "new observations") else f"the {what}"
         band = f"{percent(probability(level))} band of {what}"
-        named = colours.model, "posterior mean", band, view.transform
+        named = colours.model, "posterior mean", band, transform
         traces.append(Curve(ax, place, evaluate, factor, *named))
         follow(ax, place, start, stop, traces)
         if stop > place.upper:
             ax.axvline(place.shown(place.upper), color=colours.ink, lw=0.8, ls=":", zorder=2)
         if held:
             titled(ax, f"at {view.in_words(held)}")
-        ax.set_ylabel(view.target_label(y))
+        label = view.target_label(y)
+        label = f"{label} per unit of exposure" if exposure is not None else label
+        ax.set_ylabel(f"share of {label}" if trials is not None else label)
         legend(ax)
     return ax

@@ -11,6 +11,7 @@ from asvgp.data.columns import Gridded
 from asvgp.plot.inputs import Input
 from asvgp.plot.style import colour_bar, palette, panels, pixels, titled
 from asvgp.plot.view import View, drawn
+from asvgp.structures.observed import Beside
 
 _MOST = 400  # points of a map along either side
 _CROWD = 20_000  # observations beyond which their averages are drawn
@@ -29,6 +30,9 @@ def map(
     aspect=None,
     output=None,
     ax=None,
+    exposure=None,
+    offset=None,
+    trials=None,
 ):
     """Draw maps of the posterior mean and standard deviation over two inputs.
 
@@ -55,6 +59,8 @@ def map(
         Which of several outputs.
     ax : Axes or array of them, optional
         As many as there are panels.
+    exposure, offset, trials : optional
+        As they were given to `GPRegressor.fit`: counts are drawn as rates, successes as shares.
 
     Returns
     -------
@@ -78,6 +84,7 @@ def map(
     columns = values = None
     if X is not None or y is not None:
         columns, values = view.data(X, y)
+        values = view.rates(values, Beside(exposure, offset, None, trials))
     held = view.fixed_values((across.column, up.column), at, columns)
     wanted = ["mean", "std"] if what == "both" else [what]
     names = [*(["data"] if columns is not None else []), *wanted]
@@ -96,6 +103,7 @@ def map(
                 title = "observations"
             else:
                 title = {"mean": "posterior mean", "std": "standard deviation"}[name]
+                title = view.mean_name if name == "mean" and view.mean_name != "f" else title
                 image = draw_surface(panel, surface, name == "std", scale)
             panel.set_aspect(ratio)
             panel.set(
@@ -116,10 +124,13 @@ class Surface(NamedTuple):
     up: Input
     mean: Array
     std: Array
+    shares: bool = False  # True for probabilities: their colours are the same on all maps
 
     @property
     def limits(self) -> tuple[float, float]:
         """Limits of the colours of the mean."""
+        if self.shares:
+            return 0.0, 1.0
         return float(self.mean.min()), float(self.mean.max())
 
 
@@ -134,7 +145,8 @@ def evaluate(view: View, across: Input, up: Input, held, ax, component=None) -> 
     columns = {**held, across.column: a.ravel(), up.column: b.ravel()}
     moments = view.moments(columns) if component is None else view.predict(columns, component)
     mean, std = moments
-    return Surface(across, up, mean.reshape(a.shape), std.reshape(a.shape))
+    shares = component is None and view.family is not None and view.family.inverse_link == "share"
+    return Surface(across, up, mean.reshape(a.shape), std.reshape(a.shape), shares)
 
 
 def draw_surface(ax, surface: Surface, of_std: bool, limits) -> Any:

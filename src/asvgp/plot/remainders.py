@@ -10,12 +10,16 @@ from scipy.stats import beta, binom, norm
 
 from asvgp.basis import Array
 from asvgp.data.inputs import as_rows
+from asvgp.estimators.scores import normal_scores
+from asvgp.likelihoods import Bernoulli
 from asvgp.plot.neighbours import Correlations
 from asvgp.plot.style import legend, palette, panels, titled, written
 from asvgp.plot.traces import Cloud, follow
 from asvgp.plot.view import View, drawn
+from asvgp.structures.observed import NOTHING, Beside
 
 _BINS = 20  # of the histogram of probability integral transforms
+_GROUPS = 15  # of rows of like probability
 
 
 class Residuals(NamedTuple):
@@ -38,11 +42,17 @@ def residuals(
     width=None,
     output=None,
     ax=None,
+    exposure=None,
+    offset=None,
+    event=None,
+    trials=None,
 ):
     """Draw standardised residuals: over x, their histogram, quantiles, and correlation.
 
     A right model's are independent and standard normal. Every observation is predicted without
-    itself (`GPRegressor.leave_one_out`), so that none can have drawn the fit towards it.
+    itself (`GPRegressor.leave_one_out`), so that none can have drawn the fit towards it. With a
+    likelihood that is not Gaussian they are normal scores: of counts and classes, randomised
+    quantile residuals.
 
     Parameters
     ----------
@@ -52,7 +62,7 @@ def residuals(
         The data it was fitted to, or some of them; other data with ``held_out``.
     held_out : bool
         The data are new to the model: predict them as they are.
-    sample_weight, noise_variance, width : optional
+    sample_weight, noise_variance, width, exposure, offset, event, trials : optional
         As they were given to `GPRegressor.fit`.
     output : int, optional
         Which of several outputs.
@@ -73,7 +83,8 @@ def residuals(
     4
     """
     view = drawn(gp, output)
-    left = standardised(view, X, y, held_out, sample_weight, noise_variance, width)
+    beside = Beside(exposure, offset, event, trials)
+    left = standardised(view, X, y, held_out, sample_weight, noise_variance, width, beside)
     with panels(ax, *((1, 4) if ax is not None else (2, 2)), (9.0, 6.0)) as axes:
         axes = axes.reshape(-1)
         draw_residuals(axes[0], view, left)
@@ -94,6 +105,10 @@ def calibration(
     width=None,
     output=None,
     ax=None,
+    exposure=None,
+    offset=None,
+    event=None,
+    trials=None,
 ):
     """Draw the share of observations inside central bands, and where in their bands they lie.
 
@@ -101,12 +116,12 @@ def calibration(
     probability integral transforms, flat if the model is right; a hump in the middle means
     bands too wide, horns at the ends bands too narrow. Shaded is what chance allows so many
     independent observations. `asvgp.diagnostics.calibration.calibration` says the same in numbers
-    and words.
+    and words. Of classes, yes or no, the left panel is the share of yes against its probability.
 
     Parameters
     ----------
     gp, X, y, held_out, sample_weight, noise_variance, width, output
-        As in `asvgp.plot.residuals`.
+        As in `asvgp.plot.residuals`, and so are exposure, offset, event and trials.
     ax : array of two Axes, optional
 
     Returns
@@ -124,19 +139,33 @@ def calibration(
     'probability of the band'
     """
     view = drawn(gp, output)
-    z = standardised(view, X, y, held_out, sample_weight, noise_variance, width).z
+    beside = Beside(exposure, offset, event, trials)
+    left = standardised(view, X, y, held_out, sample_weight, noise_variance, width, beside)
     with panels(ax, 1, 2, (9.0, 3.8)) as axes:
-        draw_coverage(axes[0, 0], z)
-        draw_transforms(axes[0, 1], z)
+        draw_bands(axes[0, 0], view, left)
+        draw_transforms(axes[0, 1], left.z)
     return axes[0]
 
 
 def standardised(
-    view: View, X, y, held_out=False, sample_weight=None, noise_variance=None, width=None
+    view: View,
+    X,
+    y,
+    held_out=False,
+    sample_weight=None,
+    noise_variance=None,
+    width=None,
+    beside: Beside = NOTHING,
 ) -> Residuals:
     """Return residuals of the data of the fit, each predicted without itself, or of new data."""
     columns, observed = view.data(X, y)
-    if held_out:
+    if view.family is not None:
+        if noise_variance is not None or width is not None:
+            raise ValueError(
+                f"noise_variance and width belong to Gaussian noise, not to {view.family!r}."
+            )
+        z, mean = normal_scores(view.gp, X, y, sample_weight, beside, held_out)
+    elif held_out:
         if width is not None:
             raise ValueError("Averages over intervals (width) cannot be predicted as held out.")
         mean, std = view.predict(columns)
@@ -150,6 +179,7 @@ def standardised(
             z = (transform.forward(observed) - mean) / np.sqrt(spread)
         mean, _ = transform.moments(mean, spread)
     else:
+        beside.refuse()
         X, y, sample_weight, noise_variance = as_rows(X, y, sample_weight, noise_variance)
         found = view.gp.leave_one_out(X, y, sample_weight, noise_variance, width)
         z, mean = (np.atleast_2d(part)[view.output] for part in (found.z, found.mean))
@@ -171,7 +201,8 @@ def draw_residuals(ax, view: View, left: Residuals) -> None:
     for height, style in ((0.0, "-"), (-1.96, "--"), (1.96, "--")):
         ax.axhline(height, color=colour, lw=0.8, ls=style, zorder=3)
     most = 1.08 * max(4.0, float(np.abs(left.z).max()))
-    ax.set(ylabel="standardised residual", ylim=(-most, most))
+    name = "standardised residual" if view.family is None else "normal score"
+    ax.set(ylabel=name, ylim=(-most, most))
     titled(ax, "residuals, and where 95 % should be")
 
 
@@ -226,6 +257,31 @@ def draw_correlation(ax, correlations: Correlations, label: str) -> None:
     ax.set_xlabel(label)
     titled(ax, "correlation of residuals")
     legend(ax, loc="lower right")
+
+
+def draw_bands(ax, view: View, left: Residuals) -> None:
+    """Draw what bands hold; of classes, which have no bands, what probabilities are worth."""
+    if isinstance(view.family, Bernoulli):
+        draw_reliability(ax, left.mean, left.observed)
+    else:
+        draw_coverage(ax, left.z)
+
+
+def draw_reliability(ax, chance: Array, seen: Array) -> None:
+    """Draw the share of yes among rows of like probability against that probability."""
+    colours = palette(ax)
+    groups = np.array_split(np.argsort(chance, kind="stable"), min(_GROUPS, len(chance)))
+    middle = np.array([chance[group].mean() for group in groups])
+    share = np.array([seen[group].mean() for group in groups])
+    size = np.array([len(group) for group in groups])
+    low, high = (binom.ppf(p, size, np.clip(middle, 0.0, 1.0)) / size for p in (0.025, 0.975))
+    label = "95 % of right models"
+    ax.fill_between(middle, low, high, color=colours.expected, alpha=0.25, lw=0, label=label)
+    ax.plot([0.0, 1.0], [0.0, 1.0], color=colours.expected, lw=0.8)
+    ax.plot(middle, share, "o", ms=4, color=colours.model, zorder=3, label=f"{len(seen):,} rows")
+    ax.set(xlabel="predicted probability", ylabel="share of yes", xlim=(0, 1), ylim=(0, 1))
+    titled(ax, "probabilities")
+    legend(ax, loc="upper left")
 
 
 def draw_coverage(ax, z: Array) -> None:

@@ -79,7 +79,7 @@ def components(
         axes = axes[:count]
         for panel, (number, name, over) in zip(axes, parts, strict=True):
             where = ""
-            label = "contribution" if view.transform.identity else f"part of {view.transform}"
+            label = "contribution" if view.transform.identity else f"part of {view.scale}"
             if isinstance(over, Input):
                 held = view.typical((over.column,))
                 evaluated = partial(_of_term, view, number, over, held)

@@ -12,14 +12,17 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.data.columns import Gridded
 from asvgp.data.inputs import as_rows, read_targets
+from asvgp.data.response import Response
 from asvgp.diagnostics.summary import worded
 from asvgp.kernels import Constant, Linear
+from asvgp.likelihoods import Family
 from asvgp.model.levels import scale_of
 from asvgp.plot.inputs import Input
 from asvgp.plot.neighbours import Correlations, in_order, nearest
 from asvgp.plot.style import pyplot
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.grid import GridPosterior
+from asvgp.structures.observed import NOTHING, Beside
 
 AnyPosterior = TypeVar("AnyPosterior", ChainPosterior, GridPosterior)
 
@@ -39,7 +42,9 @@ class View(Generic[AnyPosterior]):
         self.known_noise: bool = data.known_noise
         self.target_names: tuple[str, ...] | None = data.targets
         self.posterior: AnyPosterior = gp.posterior_
-        self.transform = gp.transform_
+        likelihood = gp.likelihood_
+        self.family = likelihood if isinstance(likelihood, Family) else None
+        self.transform = gp.transform_ if self.family is None else Response(family=self.family)
         self.layout = self.structure.layout
         self.outputs = len(self.posterior.stats.squares)
         self.observations: int = self.posterior.stats.count * self.outputs
@@ -220,12 +225,46 @@ class View(Generic[AnyPosterior]):
         others = [column for column in held if column not in self.inputs]
         if not others:
             return y
-        beta, y = self.structure.effects(self.posterior, None, 0)[0], self.transform.forward(y)
+        beta, shift = self.structure.effects(self.posterior, None, 0)[0], np.zeros(len(y))
         for number, effect in enumerate(self.layout.kernel.effects):
             column = getattr(effect, "dim", -1)
             if column in others:
-                y = y + beta[number, self.output] * (held[column] - columns[column])
-        return self.transform.inverse(y)
+                shift = shift + beta[number, self.output] * (held[column] - columns[column])
+        if self.family is None:
+            return self.transform.inverse(self.transform.forward(y) + shift)
+        if self.family.inverse_link == "exp":
+            return y * np.exp(shift)
+        return y + shift if self.family.inverse_link == "identity" else y
+
+    def rates(self, y: Array, beside: Beside = NOTHING) -> Array:
+        """Return targets as they compare with the mean of y: rates, and shares of trials."""
+        if self.family is None:
+            beside.refuse()
+            return y
+        trials, offset = beside.read(self.family, len(y))
+        if trials is not None and "trials" in self.family.takes:
+            y = y / trials
+        if offset is None:
+            return y
+        if self.family.inverse_link == "exp":
+            return y * np.exp(-offset)
+        return y - offset if self.family.inverse_link == "identity" else y
+
+    @property
+    def mean_name(self) -> str:
+        """What the model predicts, in a word."""
+        if self.family is None or self.family.inverse_link == "identity":
+            return "f"
+        names = {"share": "probability" if self.family.whole else "share", "level": "mean level"}
+        return names.get(self.family.inverse_link, "rate" if self.family.whole else "mean")
+
+    @property
+    def scale(self) -> str:
+        """The scale on which components add up, in words."""
+        if self.family is None:
+            return str(self.transform)
+        names = {"exp": f"log {self.mean_name}", "share": getattr(self.family, "link", "logit")}
+        return names.get(self.family.inverse_link, "f")
 
     # ------------------------------------------------------------ what the model predicts
 
@@ -254,7 +293,7 @@ class View(Generic[AnyPosterior]):
 
     @property
     def noise(self) -> float:
-        """Noise variance of a new observation."""
+        """Noise variance of a new observation, where the noise is Gaussian."""
         if self.known_noise:
             raise ValueError(
                 "The data came with known noise variances, so the model cannot say that of a new "

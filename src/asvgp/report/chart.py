@@ -71,13 +71,15 @@ def _chart(
     count: int,
 ) -> Html:
     """Return the elements of one chart, with its numbers as JSON."""
-    key = "Blue: posterior mean and 95 % band."
+    of = "" if view.mean_name == "f" else f" of the {view.mean_name}"
+    key = f"Blue: posterior mean and 95 % band{of}."
+    symmetric = view.transform.identity and view.family is None
     content: dict[str, Any] = {
         "label": place.label,
         "target": target,
         "zone": str(place.zone or "Etc/UTC") if place.axis is not None else None,
         # The page widens bands by the noise as if they were symmetric.
-        "noise": view.noise if view.transform.identity and not view.known_noise else None,
+        "noise": view.noise if symmetric and not view.known_noise else None,
         "seen": None,
         **_curve(view, place, held, count),
     }

@@ -11,12 +11,13 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.diagnostics.calibration import Calibration, calibration
 from asvgp.diagnostics.summary import Summary
+from asvgp.likelihoods import Family
 from asvgp.plot.neighbours import Correlations, in_order
 from asvgp.plot.view import View
 from asvgp.policies import VERDICT
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.leave_one_out import LeaveOneOut
-from asvgp.report.sums import CellMeans, Remainder, cell_means, remainder
+from asvgp.report.sums import NOT_KNOWN, CellMeans, Remainder, cell_means, remainder
 from asvgp.report.text import at, counted, fixed, listed, share, shown
 
 PROBLEM, LOOK, FINE, NONE = 3, 2, 1, 0
@@ -25,6 +26,7 @@ _LOST = 0.9  # of the prior standard deviation, beyond which a prediction is but
 _SLACK = 0.2  # of a correlation
 _BANDS = "Are the bands as wide as they should be?"
 _STRUCTURE = "Is there structure left in the residuals?"
+_EXPLAINED = "How much does the model explain?"
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Neighbours(NamedTuple):
 class Evidence(NamedTuple):
     """Evidence to judge a fit by."""
 
+    family: Family | None  # the likelihood, where it is not Gaussian
     z: Array  # standardised residuals of observations or means of cells, (outputs, n), or none
     left: LeaveOneOut | None
     neighbours: list[Neighbours]  # of every output
@@ -70,19 +73,21 @@ def gather(
 
     Neighbours are those in ``columns``, the inputs of the data, whatever the order of the rows.
     """
-    rest = remainder(view.posterior, summary.degrees_of_freedom)
-    posterior = view.posterior
-    cells = cell_means(posterior) if isinstance(posterior, ChainPosterior) else None
+    posterior, family = view.posterior, view.family
+    rest, cells = NOT_KNOWN, None
+    if family is None:  # the sums of other likelihoods are not of y
+        rest = remainder(posterior, summary.degrees_of_freedom)
+        cells = cell_means(posterior) if isinstance(posterior, ChainPosterior) else None
     if left is not None:
         z = np.atleast_2d(left.z)
         found = [_near(view, row, columns) for row in z]
         each = summary.degrees_of_freedom / max(summary.observations, 1)
-        return Evidence(z, left, found, view.neighbour, each, cells, rest)
+        return Evidence(family, z, left, found, view.neighbour, each, cells, rest)
     if cells is None:
-        return Evidence(np.empty((0, 0)), None, [], "", 0.0, None, rest)
+        return Evidence(family, np.empty((0, 0)), None, [], "", 0.0, None, rest)
     found = [Neighbours(in_order(row[np.isfinite(row)])) for row in cells.z]
     each = summary.degrees_of_freedom / max(len(cells.x), 1)
-    return Evidence(cells.z, None, found, "lag (cells)", each, cells, rest)
+    return Evidence(family, cells.z, None, found, "lag (cells)", each, cells, rest)
 
 
 def _near(view: View, z: Array, columns: Mapping[int, Array]) -> Neighbours:
@@ -117,7 +122,7 @@ def findings(view: View, summary: Summary, evidence: Evidence) -> list[Finding]:
         _training(view, summary),
         _determined(summary),
         _resolved(view),
-        _explained(view, evidence),
+        *_explained(view, summary, evidence),
         _missing(summary),
         *_known(view),
     ]
@@ -156,8 +161,10 @@ def _residuals(evidence: Evidence) -> list[Finding]:
     if not rows or min(len(row) for row in rows) < 2:
         return [Finding(NONE, question, why) for question in (_BANDS, _STRUCTURE)]
     what = "cell means" if evidence.left is None else "observations"
+    scores = "standardised residuals" if evidence.family is None else "normal scores"
+    found = [calibration(row, None, evidence.family) for row in rows]
     return [
-        _worst([_of_bands(calibration(row), what, basis) for row in rows]),
+        _worst([_of_bands(one, what, basis, scores) for one in found]),
         _worst([_of_neighbours(near, evidence) for near in evidence.neighbours]),
     ]
 
@@ -169,7 +176,9 @@ def _worst(found: list[Finding]) -> Finding:
     return replace(found[worst], answer=found[worst].answer + where)
 
 
-def _of_bands(found: Calibration, what: str, basis: str) -> Finding:
+def _of_bands(
+    found: Calibration, what: str, basis: str, scores: str = "standardised residuals"
+) -> Finding:
     """Judge how far bands are from what they say, beyond chance."""
     n, inside = found.count, found.coverage[0.95]
     notes = [note for note in found.notes if not note.startswith("neighbours")]
@@ -181,7 +190,7 @@ def _of_bands(found: Calibration, what: str, basis: str) -> Finding:
     text = f"{notes[0][0].upper()}{notes[0][1:]}. " if notes else ""
     text += (
         f"The 95 % band holds {100 * inside:.1f} % of {n:,} {what}, the 50 % band "
-        f"{100 * found.coverage[0.5]:.1f} %; standardised residuals have variance "
+        f"{100 * found.coverage[0.5]:.1f} %; {scores} have variance "
         f"{fixed(found.variance)} (1 is right) and mean {fixed(found.mean)}."
     )
     return Finding(level, _BANDS, text + basis, inside)
@@ -231,8 +240,10 @@ def _of_neighbours(near: Neighbours, evidence: Evidence) -> Finding:
     return Finding(level, _STRUCTURE, text, first)
 
 
-def _explained(view: View, evidence: Evidence) -> Finding:
+def _explained(view: View, summary: Summary, evidence: Evidence) -> list[Finding]:
     """Judge how much of y the model accounts for, and whether the rest is noise."""
+    if view.family is not None:
+        return _of_likelihood(summary)
     explained, ratio = evidence.rest
     worst = int(np.nanargmin(explained)) if np.isfinite(explained).any() else 0
     part, left = float(explained[worst]), float(ratio[worst])
@@ -245,7 +256,32 @@ def _explained(view: View, evidence: Evidence) -> Finding:
     level = FINE if 0.8 < left < 1.25 else LOOK
     if part < 0.02:
         level, text = LOOK, text + " That is next to nothing: is there a signal at all?"
-    return Finding(level, "How much does the model explain?", text, part)
+    return [Finding(level, _EXPLAINED, text, part)]
+
+
+def _of_likelihood(summary: Summary) -> list[Finding]:
+    """Judge how a likelihood that is not Gaussian suits the data."""
+    suits = "Does the likelihood suit the data?"
+    if not summary.looked_at:
+        why = "The fit had no rows at hand to judge it by."
+        return [Finding(NONE, _EXPLAINED, why), Finding(NONE, suits, why)]
+    part, of = summary.deviance_explained, ""
+    if summary.looked_at < summary.observations:
+        of = f" of {summary.looked_at:,} rows"
+    text = f"The model accounts for {share(part)} of the deviance{of} under {summary.likelihood}."
+    level = LOOK if part < 0.02 else FINE
+    if level == LOOK:
+        text += " That is next to nothing: is there a signal at all?"
+    words = [f"{finding[0].upper()}{finding[1:]}." for finding in summary.findings]
+    scatter = ""
+    if np.isfinite(summary.scatter):
+        ratio = fixed(summary.scatter)
+        scatter = f"Observations scatter {ratio} times as much as it says (1 is right)."
+    answer = " ".join([*words, scatter]).strip()
+    return [
+        Finding(level, _EXPLAINED, text, part),
+        Finding(LOOK if words else FINE, suits, answer or "There is nothing against it."),
+    ]
 
 
 # ---------------------------------------------------------------- the model

@@ -34,6 +34,7 @@ def lead(view: View, summary: Summary, target: str) -> Html:
         "p",
         "A Gaussian process with kernel ",
         tag("b", " + ".join([*summary.components, *effects])),
+        *([] if view.family is None else [" and likelihood ", tag("b", summary.likelihood)]),
         f" was fitted to {counted(summary.observations, 'observation')}{missing} of ",
         tag("b", what),
         " over ",
@@ -61,16 +62,20 @@ def hyperparameters(view: View, summary: Summary) -> Html:
             owner = row["component"]
             if label and season:
                 label = f"{label}, {season}"
-            name = "variance" if owner == "noise" else row["name"]
+            name = "variance" if owner == "noise" and view.family is None else row["name"]
             rows.append((label, name, shown(row["estimate"], 5), interval, row["note"]))
-    deviation = shown(float(summary.noise_variance**0.5), 4)
-    units = "in the units of y" if view.transform.identity else f"on the scale of {view.transform}"
+    units = "in the units of y" if view.transform.identity else f"on the scale of {view.scale}"
     known = any(row["note"] == "known" for row in summary.hyperparameters)
-    noise = (
-        "The noise variances of the observations were given."
-        if known
-        else f"The noise has a standard deviation of {deviation}, {units}."
-    )
+    if view.family is not None:
+        noise = (
+            f"The likelihood is {summary.likelihood}. The kernel is on the scale of {view.scale}."
+        )
+        noise += " Its intervals are as if the likelihood's parameters were known."
+    elif known:
+        noise = "The noise variances of the observations were given."
+    else:
+        deviation = shown(float(summary.noise_variance**0.5), 4)
+        noise = f"The noise has a standard deviation of {deviation}, {units}."
     head = ("component", "parameter", "estimate", "95 % interval", "note")
     columns = [i for i in range(len(head)) if any(row[i] for row in rows)]
     rows = [[row[i] for i in columns] for row in rows]
@@ -121,6 +126,10 @@ def fit(view: View, summary: Summary) -> Html:
             f"{shown(summary.elbo, 7)} nats, {shown(summary.elbo / each, 5)} per observation",
         ),
     ]
+    if view.family is not None:
+        read = "once" if summary.reads == 1 else f"{summary.reads:,} times"
+        pairs.append(("Upper bound", "none is known for this likelihood"))
+        pairs.append(("Sites", f"{summary.steps:,} steps, the data read {read}"))
     if np.isfinite(gap):
         upper = f"{shown(summary.evidence_upper_bound, 7)} nats, {shown(gap / each, 3)} per "
         pairs.append(("Upper bound", f"{upper}observation above the lower"))

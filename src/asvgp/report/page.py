@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from dataclasses import replace
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
@@ -14,9 +15,16 @@ import numpy as np
 
 from asvgp import __version__, plot
 from asvgp.data.inputs import as_rows
+from asvgp.estimators.scores import normal_scores
+from asvgp.likelihoods import Bernoulli
 from asvgp.plot.bounds import draw_levels
 from asvgp.plot.maps import panel_size, sides
-from asvgp.plot.remainders import draw_correlation, draw_coverage, draw_quantiles
+from asvgp.plot.remainders import (
+    draw_correlation,
+    draw_coverage,
+    draw_quantiles,
+    draw_transforms,
+)
 from asvgp.plot.terms import terms
 from asvgp.plot.view import View, view_of
 from asvgp.report import facts
@@ -36,7 +44,7 @@ from asvgp.report.pictures import can_draw, pictures
 from asvgp.report.text import Html, joined, listed, safe, tag
 from asvgp.report.usage import usage
 from asvgp.saving.atomic import replacing
-from asvgp.sources.roles import BESIDE
+from asvgp.structures.observed import NOTHING, Beside
 
 _KINDS = {PROBLEM: "problem", LOOK: "look", FINE: "fine", NONE: "none"}
 _SIZE = (4.2, 3.1)  # inches, of small pictures
@@ -65,6 +73,10 @@ def write_report(
     sample_weight=None,
     noise_variance=None,
     width=None,
+    exposure=None,
+    offset=None,
+    event=None,
+    trials=None,
 ) -> Path:
     """Write a page about a fitted model: what it is, whether to believe it, and what it looks like.
 
@@ -82,7 +94,7 @@ def write_report(
         observation is then predicted without itself. Without them the fit is judged by the
         statistics in the model. For a source, y is None or names the target; it is read whole.
     title : str, optional
-    sample_weight, noise_variance, width : optional
+    sample_weight, noise_variance, width, exposure, offset, event, trials : optional
         As they were given to `GPRegressor.fit`.
 
     Returns
@@ -100,24 +112,29 @@ def write_report(
     ...     "<title>Four points</title>" in page.read_text(encoding="utf-8")
     True
     """
-    compose(gp, X, y, title, sample_weight, noise_variance, width).write(path)
+    beside = exposure, offset, event, trials
+    compose(gp, X, y, title, sample_weight, noise_variance, width, *beside).write(path)
     return Path(path)
 
 
 def compose(
-    gp, X=None, y=None, title=None, sample_weight=None, noise_variance=None, width=None
+    gp, X=None, y=None, title=None, sample_weight=None, noise_variance=None, width=None, *beside
 ) -> Report:
     """Return the page that `write_report` writes."""
     view = view_of(gp, 0)
     summary = gp.summary()
     left = data = None
+    given = NOTHING
     if X is not None:
         # A source is read whole: residuals say nothing about structure without their places.
-        chunk = gp._rows_in_memory(X, y, sample_weight, noise_variance, width)
-        X, y, weight, noise, *beside = as_rows(*tuple(chunk)[:4], *tuple(chunk)[5:])
-        width, further = chunk.width, dict(zip(BESIDE, beside, strict=True))
-        left = gp.leave_one_out(X, y, weight, noise, width, **further)
-        data = _observations(view, X, y, width)
+        chunk = gp._rows_in_memory(X, y, sample_weight, noise_variance, width, *beside)
+        width, others = chunk.width, tuple(chunk)[5:]
+        X, y, *weights = as_rows(*tuple(chunk)[:4], *others)
+        given = Beside(*weights[2:])
+        left = gp.leave_one_out(X, y, *weights[:2], width, **given._asdict())
+        if view.family is not None:  # of counts and classes, scores that are randomised
+            left = replace(left, z=normal_scores(gp, X, y, weights[0], given).z)
+        data = _observations(view, X, y, width, given)
     elif y is not None:
         raise ValueError("y is given without X: give both, or neither.")
     target = view.target_label(y) if data is None else data.names[0]
@@ -131,7 +148,7 @@ def compose(
     ]
     sections = [
         ("good", "Is it good?", [_verdicts(found), _residuals(view, evidence)]),
-        ("explore", "The posterior", [_posterior(view, data, evidence, X, y)]),
+        ("explore", "The posterior", [_posterior(view, data, evidence, X, y, given)]),
         ("fitted", "What was fitted", fitted),
         ("components", "Components", [_components(view, X)]),
         ("use", "How to use it", [usage(view)]),
@@ -181,8 +198,9 @@ def _digest(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _observations(view: View, X, y, width) -> Observations:
+def _observations(view: View, X, y, width, beside: Beside) -> Observations:
     columns, first = view.data(X, y, width)
+    first = view.rates(first, beside)
     views = [view_of(view.gp, output) for output in range(view.outputs)]
     values = [first, *(other.targets(y, len(first)) for other in views[1:])]
     return Observations(columns, np.column_stack(values), [v.target_label(y) for v in views])
@@ -205,7 +223,8 @@ def _residuals(view: View, evidence: Evidence) -> Html:
     draws = []
     z = evidence.z[0][np.isfinite(evidence.z[0])] if len(evidence.z) else np.empty(0)
     if len(z) >= 2:
-        draws += [lambda ax: draw_coverage(ax, z), lambda ax: draw_quantiles(ax, z)]
+        bands = draw_transforms if isinstance(view.family, Bernoulli) else draw_coverage
+        draws += [lambda ax: bands(ax, z), lambda ax: draw_quantiles(ax, z)]
     if evidence.neighbours and len(evidence.neighbours[0].correlations.values):
         correlations = evidence.neighbours[0].correlations
         draws.append(lambda ax: draw_correlation(ax, correlations, evidence.near))
@@ -221,7 +240,9 @@ def _residuals(view: View, evidence: Evidence) -> Html:
     return _grid(pictures("check", len(draws), _SIZE, draw))
 
 
-def _posterior(view: View, data: Observations | None, evidence: Evidence, X, y) -> Html:
+def _posterior(
+    view: View, data: Observations | None, evidence: Evidence, X, y, beside: Beside
+) -> Html:
     """Return the posterior of every output: charts over one input, maps over two."""
     if len(view.inputs) == 1:
         hint = (
@@ -242,7 +263,9 @@ def _posterior(view: View, data: Observations | None, evidence: Evidence, X, y) 
     held = view.typical((across.column, up.column))
     parts = []
     for output in range(min(view.outputs, OUTPUTS)):
-        options = {"at": held, "output": output}
+        exposure, offset, _, trials = beside
+        options = {"at": held, "output": output, "exposure": exposure}
+        options |= {"offset": offset, "trials": trials}
         panels = pictures(
             f"map-{output}",
             2 if data is None else 3,

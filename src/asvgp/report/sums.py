@@ -70,6 +70,9 @@ class Remainder(NamedTuple):
     noise_ratio: Array  # residual variance, allowing for degrees of freedom, over that of the noise
 
 
+NOT_KNOWN = Remainder(np.empty(0), np.empty(0))
+
+
 def remainder(posterior: AnyPosterior, freedom: float) -> Remainder:
     """Compute the sums of squares of the residuals from the statistics.
 

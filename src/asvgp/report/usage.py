@@ -50,10 +50,13 @@ def python(view: View) -> str:
             "answer = gp.predict(X, components=True)  # a frame, a pair for every component",
             'mean, std = answer["mean"], answer["std"]',
         ]
-    lines.append("draws = gp.sample_y(X, 10, random_state=0)  # joint samples of f")
+    what = "f" if view.mean_name == "f" else f"the {view.mean_name}"
+    if view.family is not None:
+        lines.append("bands = gp.predict_quantiles(X, (0.025, 0.975), include_noise=True)  # of y")
+    lines.append(f"draws = gp.sample_y(X, 10, random_state=0)  # joint samples of {what}")
     if view.gp.n_features_in_ == 1 and view.line.axis is None:
         low, high = view.line.lower, view.line.upper
-        lines.append(f"total = gp.integrate({low!r}, {high!r})  # of f, over an interval")
+        lines.append(f"total = gp.integrate({low!r}, {high!r})  # of {what}, over an interval")
     return "\n".join([*lines, "print(gp.summary())"])
 
 
