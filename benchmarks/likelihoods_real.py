@@ -75,6 +75,8 @@ def bike(rng: np.random.Generator) -> None:
         "NegativeBinomial": {"likelihood": NegativeBinomial()},
     }.items():
         gp, seconds = fitted(GPRegressor(kernel, **options), x[~hidden], y[~hidden])
+        if name == "Poisson":
+            kernel = gp.kernel_  # where the next begins
         low, high = gp.predict_quantiles(x[hidden], (0.025, 0.975), include_noise=True).T
         line(
             f"bike, {name}",
@@ -83,7 +85,7 @@ def bike(rng: np.random.Generator) -> None:
             covered=f"{np.mean((y[hidden] >= low) & (y[hidden] <= high)):.3f}",
             steps=steps(gp),
             cpu=f"{seconds:.1f}",
-            likelihood=f"{gp._fitted().likelihood!r}",
+            likelihood=f"{gp.likelihood_!r}",
         )
 
 
@@ -177,7 +179,7 @@ def power(rng: np.random.Generator, days: int) -> None:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("sets", nargs="*", default=["bike", "flights", "land", "power"])
     parser.add_argument("--flights", type=int, default=100_000, help="rows to train on")
     parser.add_argument("--basis", type=int, default=100, help="splines along each side of the map")
