@@ -558,11 +558,10 @@ class SavingPolicy:
 class EventsPolicy:
     """Point processes."""
 
-    # [bins] In which events are counted to choose the finest cells and, of several inputs, the
-    # kernel: so many per event, at least and at most. Training does not see them.
-    bins_per_event: int = 4
-    least_bins: int = 256
-    most_bins: int = 1 << 14
+    # Events are counted in bins to choose the finest cells and, of several inputs, the kernel.
+    bins_per_event: int = 4  # [bins] Training does not see them: they need not be fine,
+    least_bins: int = 256  # [bins] but fine enough for few events with a large gap,
+    most_bins: int = 1 << 14  # [bins] and not so many that counting takes longer than training.
     # [nodes] Along every part of a cell, beyond the degree of the splines: the error of the bound
     # is then 0.006 nats for 23,232 earthquakes, with one less 0.1 nats.
     further_nodes: int = 2
