@@ -85,6 +85,7 @@ def bike(rng: np.random.Generator) -> None:
             covered=f"{np.mean((y[hidden] >= low) & (y[hidden] <= high)):.3f}",
             steps=steps(gp),
             cpu=f"{seconds:.1f}",
+            bound=f"{gp.elbo_:.0f}",
             likelihood=f"{gp.likelihood_!r}",
         )
 
