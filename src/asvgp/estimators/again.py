@@ -42,12 +42,15 @@ class RowsAgain:
         self.kept = rows if source is None else None  # blocks of sources lie in memory used again
         self.reads, self.progress = 1, Progress(False)
 
-    def reading(self, count: int) -> Reading:
-        """Return what turns posteriors into sites; ``count`` is the number of rows."""
+    def reading(self, rows: int, count: int) -> Reading:
+        """Return what turns posteriors into sites.
+
+        There are so many ``rows`` with targets, and ``count`` with each as often as it is there.
+        """
         structure, source = self.reader.data.structure, self.source
         if source is not None and source.spread:
-            return SpreadReading(self, source, count)
-        return RowReading(structure, partial(self._all, count), count)
+            return SpreadReading(self, source, rows, count)
+        return RowReading(structure, partial(self._all, rows), count)
 
     def _all(self, count: int) -> Iterator[Observed]:
         """Yield all rows, block by block, and count the reads that are complete."""
@@ -96,6 +99,7 @@ class SpreadReading:
 
     rows: RowsAgain
     source: Source
+    number: int  # of rows with targets
     count: int
 
     @property
@@ -120,8 +124,8 @@ class SpreadReading:
         if found is None:
             raise ValueError("There are no data: 0 rows.")
         advance(found.sites.count)
-        self.rows.check(found.sites.count, self.count)
-        return found
+        self.rows.check(found.sites.count, self.number)
+        return found._replace(sites=replace(found.sites, count=self.count))
 
 
 class PortablePosterior:

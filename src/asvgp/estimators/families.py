@@ -43,7 +43,7 @@ def fit_family(
     assert family is not None
     if again is not None:
         again.progress = progress
-        family, reading = again.family, again.reading(number_of_rows(stats))
+        family, reading = again.family, again.reading(stats.count, number_of_rows(stats))
     else:
         stats = workable(structure, stats)
         reading: Reading = NodeReading(structure, stats)

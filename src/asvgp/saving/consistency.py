@@ -156,9 +156,9 @@ def _likelihood(data: FitData) -> None:
             raise ValueError(f"{data.outputs} outputs of {family!r}")
         if data.stats.convention != data.structure.convention("measures"):
             raise ValueError(f"sums of {family!r} are {data.stats.convention!r:.80}")
-        nothing = np.empty(0)
+        nothing, sums = np.empty(0), int(data.stats.count > 0)  # the number of rows is the last
         if data.summed and data.stats.count:
-            sums = len(family.constants(nothing, nothing, nothing, nothing))
+            sums += len(family.constants(nothing, nothing, nothing, nothing))
     elif not data.summed:
         raise ValueError("rows are to be read again, and the noise is Gaussian")
     _array("constants of the statistics", data.stats.constants, (sums,))
