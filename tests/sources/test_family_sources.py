@@ -110,7 +110,8 @@ def test_rows_on_dask_are_read_again_where_they_are(kind, table):
         else:
             gp.fit(*columns(table, "x", "value", "often"))
     assert_same(gp, expected, x)
-    assert gp.optimization_.reads == expected.optimization_.reads > 2
+    # workers begin with one read of their rows, arrays with two
+    assert 2 < gp.optimization_.reads <= expected.optimization_.reads
     assert len(sent) >= gp.optimization_.reads
     # After a first look, sums come back and never the rows.
     assert np.median(sent) < 0.25 * table[["x", "value"]].to_numpy().nbytes
@@ -173,7 +174,8 @@ def test_grids(lazy, grid):
     gp = GPRegressor(kernel, likelihood=family, **settings)
     gp.fit(scan(data, "count", exposure="effort"))
     assert gp.elbo_ == pytest.approx(expected.elbo_, rel=1e-9)
-    assert gp.optimization_.reads == expected.optimization_.reads > 2
+    # workers begin with one read of their rows, arrays with two
+    assert 2 < gp.optimization_.reads <= expected.optimization_.reads
     found = gp.predict(data, exposure="effort")["mean"].values
     wanted = expected.predict(X, exposure=effort)
     np.testing.assert_allclose(found.ravel(), wanted, rtol=1e-8)

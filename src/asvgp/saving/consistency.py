@@ -8,7 +8,7 @@ or TypeError.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from math import inf, isfinite, prod
 from types import UnionType
@@ -322,9 +322,17 @@ def _structure(structure: Any, width: int) -> None:
 
 
 def _trained(kernel: Any, given: Kernel) -> None:
-    """Check that trained hyperparameters are those of the given kernel."""
+    """Check that trained hyperparameters are those of the given kernel.
+
+    Effects without a prior may have got one: the sites of a likelihood need it.
+    """
     _is("trained kernel", kernel, Kernel)
-    if kernel.parameters != given.parameters or kernel.effects != given.effects:
+    pairs = list(zip(kernel.effects, given.effects, strict=False))
+    same = len(kernel.effects) == len(given.effects) and all(
+        one == other or (other.variance is None and replace(one, variance=None) == other)
+        for one, other in pairs
+    )
+    if kernel.parameters != given.parameters or not same:
         raise ValueError(f"{kernel!r} is not {given!r} with other hyperparameters")
 
 
