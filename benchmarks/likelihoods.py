@@ -1,0 +1,120 @@
+"""Counts and classes beside our own Gaussian fit, and beside GPBoost's Vecchia approximation.
+
+    python benchmarks/likelihoods.py [--quick] [--gpboost-python ENV/bin/python]
+
+One input, the same smooth function under Poisson, Bernoulli (logit) and Gaussian noise; all
+hyperparameters are trained, by default settings, in one process. Printed are CPU seconds, the ratio
+to the Gaussian fit of as many rows, the error of the latent function, and the coverage of its
+95 % band.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from asvgp import Bernoulli, Constant, GPRegressor, Matern32, Poisson
+
+GPBOOST = """
+import json, sys, time
+import gpboost, numpy as np
+data = np.load(sys.argv[1])
+model = gpboost.GPModel(
+    gp_coords=data["x"][:, None], cov_function="matern", cov_fct_shape=1.5,
+    likelihood=sys.argv[2], gp_approx="vecchia", num_neighbors=15,
+    matrix_inversion_method="cholesky",
+)
+begin = time.process_time()
+model.fit(y=data["y"], X=np.ones((len(data["x"]), 1)))
+seconds = time.process_time() - begin
+new = data["new"]
+found = model.predict(
+    gp_coords_pred=new[:, None], X_pred=np.ones((len(new), 1)), predict_var=True,
+    predict_response=False,
+)
+mean, var = found["mu"], found["var"]
+print(json.dumps({"seconds": seconds, "mean": mean.tolist(), "std": np.sqrt(var).tolist()}))
+"""
+
+
+def truth(x):
+    return 0.7 + np.sin(x) + 0.5 * np.sin(0.13 * x)
+
+
+def drawn(family, f, rng):
+    if family is None:
+        return f + rng.standard_normal(len(f))
+    return family.sample(f, rng)
+
+
+def fitted(family, x, y, repeats):
+    """Return the model and the least CPU seconds of a whole fit."""
+    best, gp = np.inf, None
+    for _ in range(repeats):
+        begin = time.process_time()
+        gp = GPRegressor(Matern32() + Constant(), likelihood=family).fit(x, y)
+        best = min(best, time.process_time() - begin)
+    return gp, best
+
+
+def errors(mean, std, f):
+    inside = np.mean(np.abs(mean - f) < 1.96 * std)
+    return f"RMSE {np.sqrt(np.mean((mean - f) ** 2)):.4f}  coverage {inside:.3f}"
+
+
+def beside_gpboost(python, family, x, y, new, seconds, folder):
+    path = f"{folder}/rows.npz"
+    np.savez(path, x=x, y=y, new=new)
+    name = {"poisson": "poisson", "bernoulli": "bernoulli_logit"}[family.name]
+    command = [python, "-c", GPBOOST, path, name]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
+    if done.returncode:
+        print("  GPBoost failed:", done.stderr.strip().splitlines()[-1])
+        return
+    found = json.loads(done.stdout.splitlines()[-1])
+    mean, std = np.array(found["mean"]), np.array(found["std"])
+    ratio = found["seconds"] / seconds
+    verdict = "ok" if ratio >= 100.0 else "MISSED"
+    print(
+        f"  GPBoost {found['seconds']:.1f} s, {ratio:.0f} times ours (limit 100: {verdict})  "
+        f"{errors(mean, std, truth(new))}"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="10,000 rows only")
+    parser.add_argument("--gpboost-python", help="interpreter of an environment with gpboost")
+    parser.add_argument("--folder", default="/tmp", help="for rows that GPBoost reads")
+    options = parser.parse_args()
+    rng = np.random.default_rng(0)
+    new = rng.uniform(0.0, 100.0, 5000)
+    sizes = [10_000] if options.quick else [100_000, 1_000_000, 10_000_000]
+    for family in (None, Poisson(), Bernoulli()):  # compile
+        x = rng.uniform(0.0, 100.0, 2000)
+        fitted(family, x, drawn(family, truth(x), rng), 1)
+    for rows in sizes:
+        x = rng.uniform(0.0, 100.0, rows)
+        base = None
+        for family in (None, Poisson(), Bernoulli()):
+            y = drawn(family, truth(x), rng)
+            gp, seconds = fitted(family, x, y, 1 if rows > 1_000_000 else 3)
+            kind = {} if family is None else {"type": "link"}
+            mean, std = gp.predict(new, return_std=True, **kind)
+            base = seconds if base is None else base
+            name = "Gaussian" if family is None else repr(family)
+            text = f"N = {rows:,}  {name:26} {seconds:.3f} CPU s"
+            if family is not None:
+                ratio = seconds / base
+                verdict = "ok" if ratio <= 2.0 else "MISSED"
+                text += f", {ratio:.2f} of the Gaussian (limit 2: {verdict})"
+            print(f"{text}  {errors(mean, std, truth(new))}", flush=True)
+            if family is not None and options.gpboost_python and rows <= 100_000:
+                beside_gpboost(options.gpboost_python, family, x, y, new, seconds, options.folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
