@@ -510,9 +510,10 @@ class SitesPolicy:
 
     most_steps: int = 100  # [steps] To the sites of one state of the hyperparameters.
     most_steps_in_training: int = 25  # [steps] The same, at states that training passes through.
-    # [variance of f] Prior of effects that have none, where the mean of y is not f itself: five
-    # e-folds each way. With a wider one, classes that are all alike go on towards infinity.
-    wide_prior: float = 25.0
+    # [variance of f] Prior of effects that have none, where the mean of y is not f itself: a
+    # hundred e-folds each way, whatever the units. With a wider one, classes that are all alike go
+    # on towards infinity.
+    wide_prior: float = 1e4
     # [variance of f] Of a component, likewise: classes that can be separated would want more.
     most_variance: float = 400.0
     plain_steps: int = 5  # [steps] Before what the last steps had in common is taken further,

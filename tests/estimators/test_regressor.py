@@ -419,5 +419,5 @@ def test_the_package_imports_lazily():
     for name in asvgp.__all__:
         assert getattr(asvgp, name).__name__ in (name, f"asvgp.{name}")
         assert name in dir(asvgp)
-    with pytest.raises(AttributeError, match="no attribute 'GPClassifier'"):
-        _ = asvgp.GPClassifier
+    with pytest.raises(AttributeError, match="no attribute 'GPGuesser'"):
+        _ = asvgp.GPGuesser

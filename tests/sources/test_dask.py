@@ -461,7 +461,7 @@ class TestProcesses:
         expected = GPRegressor(kernel, **settings).fit(table, "y", sample_weight="w")
         gp = GPRegressor(kernel, **settings).fit(partitions(table, 4), "y", sample_weight="w")
         assert gp.elbo_ == pytest.approx(expected.elbo_, rel=1e-11)
-        assert gp.optimization_.reads == expected.optimization_.reads > 2
+        assert 2 < gp.optimization_.reads <= expected.optimization_.reads
 
     def test_a_large_model_is_no_part_of_the_graph(self, client):
         x, y = wave()

@@ -131,8 +131,8 @@ def hilly():
 def test_a_failed_search_at_the_end_is_not_hidden(monkeypatch):
     monkeypatch.setattr(schedule_field, "FIELD", replace(FIELD, dear_functions=1))
 
-    def failing(objective, start, settings):
-        report = maximise(objective, start, settings)
+    def failing(*arguments):
+        report = maximise(*arguments)
         report.converged, report.message = False, "stopped early, because"
         return report
 

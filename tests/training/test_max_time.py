@@ -65,7 +65,7 @@ def test_it_ends_with_the_best_state(name, limit, slow):
         assert report.interrupted
         assert not report.converged
     else:
-        assert limit == 30.0
+        assert limit >= 5.0
     if limit < 30.0 and name != "transform":  # whose choice among models is not cut short
         assert len(slow) < limit + 12  # stages of training, each of which has one evaluation
     mean, std = gp.predict(x, return_std=True)

@@ -80,4 +80,4 @@ def test_more_starts_are_never_worse(kernel, x, y, objective):
         settings = replace(LBFGS(max_iterations=40), restarts=restarts)
         fitted = GPRegressor(kernel, objective=objective, optimizer=settings).fit(x, y)._fitted()
         reached.append(fitted.elbo if objective == "elbo" else fitted.evidence)
-    assert reached[1] >= reached[0] - 1e-9 * abs(reached[0])
+    assert reached[1] >= reached[0] - 1e-6

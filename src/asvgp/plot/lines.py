@@ -100,7 +100,7 @@ def series(
             f"plot.series is for models of one input, this one has {len(view.inputs)} ({names}): "
             "use plot.map or plot.components."
         )
-    if components and not (view.transform.identity or view.mean_name == "f"):
+    if components and not view.transform.identity:
         raise ValueError(
             f"Components are on the scale of {view.transform}, the series is of y: draw them with "
             "plot.components."

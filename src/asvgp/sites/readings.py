@@ -181,6 +181,7 @@ class NodeReading:
     """
 
     def __init__(self, structure: Structure[Any], stats: Statistics, nodes: Nodes | None = None):
+        self.events = nodes is not None
         self.structure = structure
         self.stats = stats.recentred(np.zeros(stats.outputs), stats.column_centre)
         self.count = number_of_rows(stats)
@@ -194,6 +195,8 @@ class NodeReading:
     def alike(self) -> bool:
         """True where all targets are the same, relative to their masses."""
         stats = self.stats
+        if self.events:  # whose masses are not those of rows
+            return False
         mean = float(stats.sums[0]) / stats.weight
         spread = float(stats.squares[0]) / stats.weight - mean**2
         return spread <= 1e-12 * max(mean**2, 1e-300)

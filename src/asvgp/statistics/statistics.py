@@ -215,6 +215,8 @@ class Statistics:
         n, outputs = y.shape
         linear = columns_of("covariates", covariates, n)
         empty = cls.empty(grid, degree, outputs, smooths=smooths, linear=len(linear))
+        if min(empty.degrees, default=1) < 1:
+            raise ValueError(f"Degrees must be at least one, got {empty.degrees}.")
         if like is not None:
             names = "centre", "column_centre", "convention"
             empty = replace(empty, **{name: getattr(like, name) for name in names})
@@ -281,8 +283,6 @@ class Statistics:
         degrees = (int(degree),) if isinstance(degree, int | np.integer) else tuple(degree)
         if len(grids) != len(degrees):
             raise ValueError(f"{len(grids)} grids but {len(degrees)} degrees: give one each.")
-        if min(degrees, default=1) < 1:
-            raise ValueError(f"Degrees must be at least one, got {degrees}.")
         columns = sum(grid.splines(degree) for grid, degree in smooths) + linear
         shapes = shapes_of_sums(grids, degrees, columns, outputs)
         sums: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
