@@ -12,6 +12,7 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -88,7 +89,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="10,000 rows only")
     parser.add_argument("--gpboost-python", help="interpreter of an environment with gpboost")
-    parser.add_argument("--folder", default="/tmp", help="for rows that GPBoost reads")
+    parser.add_argument("--folder", default=tempfile.gettempdir(), help="for rows of GPBoost")
     options = parser.parse_args()
     rng = np.random.default_rng(0)
     new = rng.uniform(0.0, 100.0, 5000)
