@@ -52,7 +52,7 @@ lint: $(TOOLS) ## formatting, lint and types
 	$(BIN)/pyright
 
 docs: $(TOOLS) ## the documentation, into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean: ## remove what the other targets wrote, except .venv
 	rm -rf site htmlcov dist demo.png .coverage .pytest_cache .ruff_cache .hypothesis

@@ -7,11 +7,12 @@ with ``lambda = sqrt(2 nu) / lengthscale``.
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import lru_cache
 from math import comb, factorial, gamma, log, pi, sqrt
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -118,6 +119,21 @@ class Matern(Component, metaclass=MaternFamily):
     scales: ClassVar[tuple[str, ...]] = ("lengthscale",)
     nu: ClassVar[float]
 
+    if TYPE_CHECKING:  # the metaclass takes these; checkers and the documentation look here
+
+        def __init__(
+            self,
+            nu: float,
+            lengthscale: float | str | timedelta | Sequence[float] = 1.0,
+            variance: float = 1.0,
+            dim: int | str | tuple[int | str, ...] | None = None,
+            rotation: float | None = None,
+            coordinates: str | None = None,
+            *,
+            fixed: str | tuple[str, ...] = (),
+            bounds: Mapping[str, tuple[float, float]] = {},
+        ) -> None: ...
+
     @property
     def order(self) -> int:
         """The number of derivatives: nu - 1/2."""
@@ -188,7 +204,23 @@ class Matern(Component, metaclass=MaternFamily):
         return [self.replace_free({"lengthscale": x, "variance": variance}) for x in lengths]
 
 
-class Matern12(Matern):
+class _OneInput(Matern):
+    """A Matérn kernel over one input, whose class says how smooth it is."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            lengthscale: float | str | timedelta = 1.0,
+            variance: float = 1.0,
+            dim: int | str | None = None,
+            *,
+            fixed: str | tuple[str, ...] = (),
+            bounds: Mapping[str, tuple[float, float]] = {},
+        ) -> None: ...
+
+
+class Matern12(_OneInput):
     """Matérn-1/2 (exponential): continuous, nowhere differentiable.
 
     Parameters
@@ -212,7 +244,7 @@ class Matern12(Matern):
     nu: ClassVar[float] = 0.5
 
 
-class Matern32(Matern):
+class Matern32(_OneInput):
     """Matérn-3/2: once differentiable. Parameters as in `Matern12`.
 
     Examples
@@ -225,7 +257,7 @@ class Matern32(Matern):
     nu: ClassVar[float] = 1.5
 
 
-class Matern52(Matern):
+class Matern52(_OneInput):
     """Matérn-5/2: twice differentiable. Parameters as in `Matern12`.
 
     Examples
@@ -238,7 +270,7 @@ class Matern52(Matern):
     nu: ClassVar[float] = 2.5
 
 
-class Matern72(Matern):
+class Matern72(_OneInput):
     """Matérn-7/2: three times differentiable. Parameters as in `Matern12`.
 
     Examples
