@@ -14,9 +14,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.estimators.held_out import HeldOutMixin
 from asvgp.estimators.months import months_of
 from asvgp.estimators.portable import label_of
-from asvgp.estimators.predict import PredictMixin
 from asvgp.estimators.summands import summands
 from asvgp.likelihoods.gaussian import band_factor, probability
 from asvgp.statistics.ending import Ending, ending_of
@@ -58,7 +58,7 @@ class Forecast:
         return frame
 
 
-class ForecastMixin(PredictMixin):
+class ForecastMixin(HeldOutMixin):
     """The part of `GPRegressor` that goes on where the data end."""
 
     def forecast(

@@ -19,6 +19,7 @@ from asvgp.estimators.choice import chosen_transform
 from asvgp.estimators.families import fit_family
 from asvgp.estimators.forecast import ForecastMixin
 from asvgp.estimators.ingest import Addition, Forgetter, absorb, check_sums, check_variation
+from asvgp.estimators.merging import check_mergeable, check_same_choice
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
 from asvgp.likelihoods.family import Family
@@ -378,9 +379,9 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             raise TypeError(f"merge takes another GPRegressor, got {type(other).__name__}.")
         mine, theirs = self._fit_data(), other._fit_data()
         check_sums(mine, "merge")
-        _check_mergeable(mine, theirs)
+        check_mergeable(mine, theirs)
         if self.kernel is None and other.kernel is None:
-            _check_same_choice(mine.layout.given, theirs.layout.given)
+            check_same_choice(mine.layout.given, theirs.layout.given)
         stats, others = mine.stats, theirs.stats
         if self.num_basis == other.num_basis == "auto":  # whose cells are as the data want them
             stats, others = stats.on_common_cells(others)
@@ -591,52 +592,8 @@ def _near(problem: Problem, state: State, data: FitData) -> Problem:
     return replace(problem, near=state, settings=given, widening=wider)
 
 
-def _check_same_choice(mine: Kernel, theirs: Kernel) -> None:
-    """Check that the same kernel was chosen from the data of two models."""
-    if mine != theirs:
-        raise ValueError(
-            f"The kernels of the models were chosen from their data, and differ: {mine!r} and "
-            f"{theirs!r}. Give both models the same kernel, or add the data of the second to the "
-            "first with partial_fit."
-        )
-
-
 def _deadline(seconds: float | None, begin: float | None) -> Deadline | None:
     """Return when training ends, so long after it began."""
     if seconds is None:
         return None
     return Deadline(seconds) if begin is None else Deadline(seconds, begin)
-
-
-def _check_mergeable(mine: FitData, theirs: FitData) -> None:
-    """Check that the statistics of two models mean the same, so that they add."""
-    if (mine.known_noise, mine.scaled) != (theirs.known_noise, theirs.scaled):
-        raise ValueError(
-            "The noise variances of observations were given to one of the models, and not, or "
-            "with another noise_scale, to the other: their statistics do not add."
-        )
-    if mine.structure.columns != theirs.structure.columns:
-        raise ValueError(
-            "The models use different columns of X: "
-            f"{mine.layout.given!r} and {theirs.layout.given!r}."
-        )
-    if mine.transforms != theirs.transforms:
-        first, second = (" or ".join(map(str, data.transforms)) for data in (mine, theirs))
-        raise ValueError(
-            f"One of the models is of {first} and the other of {second}: their statistics do not "
-            "add. Give both the same transform."
-        )
-    for one, other in zip(mine.structure.axes, theirs.structure.axes, strict=True):
-        if one == other:
-            continue
-        if one is None or other is None:
-            raise ValueError("One of the models is of times and the other of numbers.")
-        if one.tz != other.tz:
-            raise ValueError(
-                f"The models' times are in different zones, {one.tz} and {other.tz}. Bring the "
-                "data to one of them."
-            )
-        raise ValueError(
-            f"The models count time from different origins, {one.origin} and {other.origin}: the "
-            "first times they saw. Fit the second with partial_fit on the first instead."
-        )

@@ -128,7 +128,7 @@ def compose(
     if X is not None:
         # A source is read whole: residuals say nothing about structure without their places.
         chunk = gp._rows_in_memory(X, y, sample_weight, noise_variance, width, *beside)
-        width, others = chunk.width, tuple(chunk)[5:]
+        width, others = chunk.width, chunk.beside
         X, y, *weights = as_rows(*tuple(chunk)[:4], *others)
         given = Beside(*weights[2:])
         left = gp.leave_one_out(X, y, *weights[:2], width, **given._asdict())

@@ -24,6 +24,7 @@ from asvgp.kernels import Kernel
 from asvgp.sources.convert import library
 from asvgp.sources.roles import BESIDE, Roles, check_beside
 from asvgp.statistics import Statistics
+from asvgp.structures.observed import Beside
 from asvgp.times import Zoned
 
 # Tried in this order, each only where what it needs was imported already or the data are files.
@@ -53,6 +54,11 @@ class Chunk(NamedTuple):
     def rows(self) -> int:
         """Number of rows."""
         return len(self.X)
+
+    @property
+    def beside(self) -> Beside:
+        """What likelihoods other than the Gaussian one take beside y."""
+        return Beside(self.exposure, self.offset, self.event, self.trials)
 
     def present(self) -> Chunk:
         """Return the rows that are there: those with a weight other than zero."""

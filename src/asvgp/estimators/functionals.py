@@ -1,0 +1,152 @@
+"""Integrals, samples and paths: the part of an estimator that asks for more than points."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from asvgp.basis import Array
+from asvgp.estimators.in_units import Integrals, PathOfY
+from asvgp.estimators.predict import PredictMixin, flat, grid_shape, in_rows, on_grid
+from asvgp.posterior.integrals import integrate
+from asvgp.runtime.memory import as_bytes
+from asvgp.structures.observed import NOTHING, Beside
+
+
+class FunctionalsMixin(PredictMixin):
+    """The part of `GPRegressor` that integrates f and draws from its posterior."""
+
+    def integrate(self, a, b, return_std=False, return_cov=False, average=False):
+        """Integrate f over intervals or boxes, or return its average over them.
+
+        Parameters
+        ----------
+        a, b : scalars or array-like of shape (m,); with D inputs, of shape (D,) or (m, D)
+            The ends of the intervals, or opposite corners of the boxes, anywhere. The columns
+            are the inputs that splines are over, in the order of their columns in X.
+        return_std, return_cov : bool
+            At most one of them.
+        average : bool
+            Divide by the length or volume. Along an input where both ends are the same, the
+            average is f there.
+
+        Returns
+        -------
+        integral : float or ndarray of shape (m,) or (m, outputs)
+            A number, or one per output, where there is only one interval or box.
+        std : of the same shape, with ``return_std``
+        cov : ndarray of shape (m, m) or (m, m, outputs), with ``return_cov``
+
+        Notes
+        -----
+        Linear effects of columns that no splines are over are left out. With several inputs,
+        standard deviations take one solve with the factored matrix per box. With a ``transform``,
+        integrals of y are found by quadrature from its moments at many places.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from asvgp import GPRegressor, Matern12, Matern52
+        >>> x = np.linspace(0, np.pi, 500)
+        >>> gp = GPRegressor(Matern52(), num_basis=100).fit(x, np.sin(x))
+        >>> round(float(gp.integrate(0.0, np.pi)), 3)
+        2.0
+
+        Over a square, and its average over one half of it:
+
+        >>> X = np.stack([x.ravel() for x in np.meshgrid(*[np.linspace(0, 1, 30)] * 2)], axis=1)
+        >>> gp = GPRegressor(Matern12(), num_basis=12).fit(X, X[:, 0] * X[:, 1])
+        >>> round(float(gp.integrate([0.0, 0.0], [1.0, 1.0])), 2)
+        0.25
+        >>> round(float(gp.integrate([0.6, 0.0], [1.0, 1.0], average=True)), 2)
+        0.4
+        """
+        if return_std and return_cov:
+            raise ValueError("At most one of return_std and return_cov can be requested.")
+        structure, posterior = self._fit_data().structure, self._fitted().posterior
+        lower, upper, scalar = structure.corners(a, b)
+        if self.transform_.identity:
+            mean, spread = integrate(posterior, lower, upper, average, return_std, return_cov)
+        else:
+            found = Integrals(structure, posterior, self.transform_, lower, upper, average)
+            mean, spread, limit = found.mean, np.empty(0), as_bytes(self.memory_limit)
+            if return_std or return_cov:
+                spread = found.covariance(limit) if return_cov else found.variance(limit)
+        result = self._shaped(mean)
+        result = result[0] if scalar else result
+        if return_cov:
+            return result, self._for_outputs(spread, len(mean))
+        if return_std:
+            std = self._spread(spread, mean)
+            return result, std[0] if scalar else std
+        return result
+
+    def sample_y(
+        self,
+        X,
+        n_samples=1,
+        random_state=None,
+        *,
+        include_noise=False,
+        exposure=None,
+        offset=None,
+        trials=None,
+    ):
+        """Draw joint samples of f at X, of shape (n, n_samples) or (n, outputs, n_samples).
+
+        For a tuple with the axes of a grid, the grid's shape is in place of n. They are in the
+        units of y, whatever its ``transform`` or likelihood. With ``include_noise`` they are new
+        observations. The other arguments are those of `predict`.
+
+        Examples
+        --------
+        >>> from asvgp import GPRegressor, Matern12
+        >>> gp = GPRegressor(Matern12(), num_basis=9, noise_variance=0.1, optimizer=None)
+        >>> gp.fit([0, 1, 2], [1.0, 0.0, -1.0]).sample_y([0.5, 9.0], 5, random_state=0).shape
+        (2, 5)
+        """
+        shape = grid_shape(X)
+        given = [in_rows(part, shape) for part in (exposure, offset, None, trials)]
+        chunk = self._rows_in_memory(flat(X), None, None, None, None, *given)
+        draws = self._samples(chunk.X, n_samples, random_state, include_noise, None, chunk.beside)
+        return on_grid(draws, shape)
+
+    def _samples(
+        self,
+        X,
+        n_samples: int,
+        random_state,
+        include_noise: bool,
+        noise_variance=None,
+        beside: Beside = NOTHING,
+    ) -> Array:
+        """Return joint samples in the units of y, in the shape of `sample_y`."""
+        posterior, data = self._fitted().posterior, self._fit_data()
+        points, limit = data.points(X), as_bytes(self.memory_limit)
+        new = self._observations(points.count, include_noise, noise_variance, beside)
+        rng = check_random_state(random_state)
+        draws = data.structure.sample(posterior, points, n_samples, rng, limit)
+        draws = new.draws(draws, np.random.default_rng(rng.randint(1 << 31)))
+        return draws[0] if data.single else draws.transpose(1, 0, 2)
+
+    def sample_paths(self, n_samples=1, random_state=None, component=None):
+        """Draw posterior sample paths over the domain, as callable objects.
+
+        A list of ``n_samples``; with several outputs a path is vector-valued. Of models of one
+        input it is a `scipy.interpolate.BSpline`, whose argument is in the units of X, seconds
+        since ``time_origin_`` where X holds times; outside the domain it is NaN. Linear effects
+        of other columns are left out. With several inputs a path is called with rows as
+        `predict` is, and has all effects.
+
+        ``component`` counts from zero: the paths of this component alone. The same
+        ``random_state`` draws the same joint sample, so that the components' paths and the
+        effects add up.
+
+        With a ``transform``, paths are callable objects in the units of y, and those of components
+        on the scale of the transform.
+        """
+        transform, posterior = self.transform_, self._fitted().posterior
+        paths = self._fit_data().structure.paths(posterior, n_samples, random_state, component)
+        if transform.identity or component is not None:
+            return paths
+        return [PathOfY(path, transform) for path in paths]
