@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 SHELL = {"sh", "console"}
 # Anything else on this list is shown, not run. A language that is not here fails the test.
 PROSE = {"text"}
