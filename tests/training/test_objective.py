@@ -46,6 +46,26 @@ class Brittle:
         return Brittle(self.engine.with_statistics(statistics), self.limit)
 
 
+class NoGradient(Brittle):
+    """An engine that factors P everywhere, but has no gradient at lengthscales above a limit."""
+
+    def factor(self, kernel: Kernel, likelihood, remember: bool = True):
+        factored = self.engine.factor(kernel, likelihood, remember)
+        return factored if kernel.values[0] <= self.limit else _WithoutForms(factored, self)
+
+
+class _WithoutForms:
+    def __init__(self, factored, owner: NoGradient):
+        self.factored, self.owner = factored, owner
+
+    def __getattr__(self, name: str):
+        return getattr(self.factored, name)
+
+    def forms(self):
+        self.owner.failed += 1
+        raise np.linalg.LinAlgError("Too few digits of the gradient")
+
+
 def line(objective: str = "elbo"):
     """Problem, engine and limits of one input."""
     x = np.random.default_rng(0).uniform(0.0, 1.0, 200)
@@ -115,6 +135,28 @@ class TestUnfactorable:
         starts = states(problem.kernel, (0.1, 0.2))
         with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
             climb(objective, starts, problem.settings, 1, Report())
+
+    def test_a_start_without_a_gradient_gives_way_to_the_next(self, model):
+        """Its value alone may be the best of all starts, and no climb begins there."""
+        problem, engine, limits = model()
+        short, best = states(problem.kernel, (0.05, 0.25))
+        free = Objective(problem, [engine], limits)
+        assert free.value_at(best) > free.value_at(short)
+        brittle = NoGradient(engine, 0.2)
+        objective = Objective(problem, [brittle], limits)
+        state, report = climb(objective, [short, best], problem.settings, 1, Report())
+        assert brittle.failed
+        assert state.kernel.values[0] <= 0.2
+        reached = lower_bound(engine.factor(*state)).elbo
+        assert report.objective == pytest.approx(reached, abs=1e-8)
+        assert objective.value(objective.bound(state)) == pytest.approx(reached, abs=1e-8)
+        assert reached > free.value_at(short)
+
+    def test_starts_without_gradients_are_an_error(self, model):
+        problem, engine, limits = model()
+        objective = Objective(problem, [NoGradient(engine, 0.01)], limits)
+        with pytest.raises(np.linalg.LinAlgError, match="digits of the gradient"):
+            climb(objective, states(problem.kernel, (0.1, 0.2)), problem.settings, 1, Report())
 
 
 @pytest.mark.parametrize("model", [line, field])
@@ -206,5 +248,6 @@ def test_a_likelihood_may_have_several_parameters():
     objective = Objective(problem, [engine], line_limits(problem, stats, stats))
     assert objective.names[-2:] == ["noise variance", "scale"]
     theta = objective.encode(State(problem.kernel, problem.likelihood))
-    assert len(theta) == len(objective._failed().gradient) == len(problem.kernel.parameters) + 2
+    failed = objective._failed(objective.decode(theta), np.linalg.LinAlgError())
+    assert len(theta) == len(failed.gradient) == len(problem.kernel.parameters) + 2
     np.testing.assert_allclose(objective.decode(theta).likelihood.values, (0.05, 2.0))

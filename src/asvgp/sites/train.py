@@ -77,8 +77,7 @@ class SiteObjective(Objective):
                     raise np.linalg.LinAlgError("The bound of a state is not finite.")
                 gradient = now.gradient()
             except np.linalg.LinAlgError as error:
-                self.failure = error
-                return self._failed()
+                return self._failed(state, error)
         self.last, self.steps = now, self.steps + now.steps
         self.trace.append(now.bound)
         if now.bound > self.best[0]:

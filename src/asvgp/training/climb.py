@@ -27,7 +27,8 @@ def climb(
     """Maximise an objective from the best ``attempts`` of the starts; return the best state.
 
     Starts are ranked by the objective, or by a cheaper one, ``ranking``. After all attempts,
-    ``second_look`` is asked once which of those left to climb from. With ``agreement``, starts
+    ``second_look`` is asked once which of those left to climb from. A start without a gradient
+    gives way to the next; where all are such, that is an error. With ``agreement``, starts
     differ in the kernel alone, those with other shares of the variance come first, and no more
     attempts are made once the two best end within so many nats of each other; one that comes to
     the slopes of the best end so far is left there. The counts of the report continue those of
@@ -47,7 +48,13 @@ def climb(
         queue, left = ordered[:attempts], ordered[attempts:]
         while queue:
             summit = Summit.of(objective) if agreement and ends else None
-            attempt = maximise(objective, queue.pop(0), settings, summit)
+            try:
+                attempt = maximise(objective, queue.pop(0), settings, summit)
+            except np.linalg.LinAlgError:
+                queue, left = queue + left[:1], left[1:]
+                if not queue and not ends:
+                    raise
+                continue
             if attempt.interrupted or report.interrupted or attempt.objective > report.objective:
                 report = attempt
             if attempt.interrupted:

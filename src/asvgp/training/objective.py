@@ -2,7 +2,8 @@
 
 The objective is the sum of the bounds of one or several engines: of the model itself, or of
 several parts of a large field. It remembers every state that was evaluated. A state at which P
-cannot be factored is a bad state, not an error: it is worse than all others.
+cannot be factored, or its inverse not be known well enough for the gradient, is a bad state, not an
+error: it is worse than all others.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Objective:
         self._values: dict[State, float] = {}  # of states without gradients
         self._last: tuple[State, list[Factored]] | None = None
         self.best: tuple[float, State | None] = (-np.inf, None)
-        self.failure: np.linalg.LinAlgError | None = None
+        self.failures: dict[State, np.linalg.LinAlgError] = {}
         self.shown_size: int | None = None  # cells or functions, if evaluations are to be watched
         self.timed = False  # True while the problem's deadline ends evaluations
 
@@ -138,8 +139,7 @@ class Objective:
                         f"{bound.defect:.2g} nats per datum, for a length of many cells."
                     )
             except np.linalg.LinAlgError as error:
-                self.failure = error
-                bound = self._failed()
+                bound = self._failed(state, error)
         value = self.value(bound)
         if value == -np.inf or state in self._values:
             return bound
@@ -157,8 +157,17 @@ class Objective:
             self._last = state, [engine.factor(*state) for engine in self.engines]
         return self._last[1]
 
-    def _failed(self) -> Bound:
-        """Return a bound worse than all that are known, for a P that cannot be factored."""
+    def _failed(self, state: State, error: np.linalg.LinAlgError) -> Bound:
+        """Return a bound worse than all that are known, for a P that cannot be factored.
+
+        Where only the gradient fails, the value that was known before does not count any more.
+        """
+        self.failures[state] = error
+        if self.best[1] == state:
+            known = {each: self.value(bound) for each, bound in self.evaluated.items()}
+            known |= self._values
+            others = [(value, each) for each, value in known.items() if each not in self.failures]
+            self.best = max(others, key=lambda pair: pair[0], default=(-np.inf, None))
         worst = min(self.trace) - abs(min(self.trace)) if self.trace else -np.inf
         flat = np.zeros(len(self.kernel.parameters) + len(self.problem.likelihood.parameters))
         return Bound(worst, worst, 0.0, flat, flat)
@@ -204,7 +213,7 @@ class Objective:
 
     def blocked(self, state: State) -> bool:
         """Return True if what could not be factored kept a climb from going on from a state."""
-        if self.failure is None:
+        if not self.failures:
             return False
         low, high = np.array(self.limits).T
         theta = self.encode(state)

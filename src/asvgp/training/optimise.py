@@ -152,14 +152,14 @@ def maximise(
     """Climb from a state; ``objective.best`` holds the best one, whatever happens.
 
     With the ``summit`` of an earlier climb, this one may end where it is certain to end there,
-    too. Where the start has no value, because P cannot be factored, that is an error.
+    too. Where P cannot be factored at the start, or the gradient there is unknown, that is an error.
     """
     begin = time.perf_counter()
     theta = objective.encode(start)
     before = objective.evaluations
     value, _ = objective.slope(theta)
-    if value == -np.inf and objective.failure is not None:
-        raise objective.failure
+    if failure := objective.failures.get(objective.decode(theta)):
+        raise failure
     report = Report()
     try:
         curvature = objective.curvature(theta)
