@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,7 +50,7 @@ class Brittle:
 class NoGradient(Brittle):
     """An engine that factors P everywhere, but has no gradient at lengthscales above a limit."""
 
-    def factor(self, kernel: Kernel, likelihood, remember: bool = True):
+    def factor(self, kernel: Kernel, likelihood, remember: bool = True) -> Any:
         factored = self.engine.factor(kernel, likelihood, remember)
         return factored if kernel.values[0] <= self.limit else _WithoutForms(factored, self)
 

@@ -152,7 +152,7 @@ def maximise(
     """Climb from a state; ``objective.best`` holds the best one, whatever happens.
 
     With the ``summit`` of an earlier climb, this one may end where it is certain to end there,
-    too. Where P cannot be factored at the start, or the gradient there is unknown, that is an error.
+    too. A start where P cannot be factored, or where its gradient is unknown, is an error.
     """
     begin = time.perf_counter()
     theta = objective.encode(start)
