@@ -184,6 +184,43 @@ def test_a_second_ctrl_c_does_not_wait(slow_fit):
     assert ("no rows had been summed yet" in said) != Path(f"{output}.partial").exists()
 
 
+# Checkpoints at every block: those of a minute, for a test that has seconds.
+OFTEN = """
+from asvgp.cli import checkpoint
+checkpoint.EVERY, checkpoint.TO_DISK, checkpoint.SHARE = -1.0, 0.0, 1e9
+"""
+
+
+@unix
+def test_a_pass_that_is_killed_again_and_again_ends_as_if_it_had_not_been(slow_fit):
+    arguments, output, x, y = slow_fit
+    arguments += ["--domain", "0,1"]
+    partial, rows, rng = Path(f"{output}.partial"), [0], np.random.default_rng(0)
+    for delay in rng.uniform(0.1, 0.4, 3):
+        program = start(
+            [*arguments, *(["--resume"] if rows[-1] else [])],
+            [sys.executable, "-c", SLOW + OFTEN + EAGER],
+        )
+        before = partial.stat().st_mtime_ns if partial.exists() else 0
+        while not partial.exists() or partial.stat().st_mtime_ns == before:
+            assert program.poll() is None, program.communicate()
+            time.sleep(0.01)
+        time.sleep(delay)
+        program.kill()
+        program.communicate()
+        assert not output.exists()
+        rows.append(asvgp.load(partial).stats_.count)
+    assert rows == sorted(set(rows))  # every run came further than the one before
+    assert rows[-1] < 60_000
+    call(*arguments, "--resume")
+    gp, twin = asvgp.load(output), GPRegressor(num_basis=40, domain=(0, 1)).fit(x, y)
+    assert gp.stats_.count == 60_000
+    assert gp.elbo_ == pytest.approx(twin.elbo_, rel=1e-9)
+    # What a killed writer left has a hidden name, and goes when it is old enough.
+    left = sorted(path.name for path in output.parent.iterdir() if path.name[0] != ".")
+    assert left == ["d.csv", "m.asvgp"]
+
+
 @unix
 def test_ctrl_c_before_anything_is_summed_says_so(slow_fit):
     arguments, output, _, _ = slow_fit

@@ -1,7 +1,8 @@
 """Checkpoints of a pass over the data: models of the rows read so far.
 
 The statistics add, so that a fit can continue from them. The checkpoint is a model file beside
-the final one, with a note of the data it belongs to; it is used for those data only.
+the final one, with a note of the data it belongs to; it is used for those data only. It is written
+on Ctrl-C and, because a machine may stop without one, every minute of a long pass.
 """
 
 from __future__ import annotations
@@ -22,27 +23,73 @@ from asvgp.estimators.ingest import counted_from
 from asvgp.estimators.persistence import load, save
 from asvgp.runtime.interrupts import patient_interrupts
 from asvgp.runtime.progress import Progress
+from asvgp.saving.leftovers import remove_leftovers
 from asvgp.saving.model_file import ModelFileError, read
 from asvgp.sources.blocks import in_blocks
 from asvgp.sources.roles import BESIDE
 from asvgp.sources.source import Chunk, Source, Stream
 
 EVERY = 10.0  # seconds of the pass that a second Ctrl-C may lose; the first loses nothing
+TO_DISK = 60.0  # seconds of the pass that are lost where the program is killed
+SHARE = 0.02  # of the time of a pass goes to writing checkpoints, at most
 WAIT = "Ctrl-C: ending with the rows that are being read; again to end at once"
 
 
-def watched(source: Source, model: list, fresh) -> Source:
-    """Return a source that remembers the model of the rows read so far, as ``model[0]``."""
+class Checkpoint:
+    """The model of the rows that were summed so far, in memory and on the disk.
+
+    Parameters
+    ----------
+    output : str
+        Path of the model that the fit will write.
+    source : Source
+        The data.
+    """
+
+    def __init__(self, output: str, source: Source):
+        self.path, self.source = path_of(output), source
+        self.model: Any = None
+        self.written, self.seconds = 0, 0.0
+        self._due = time.perf_counter() + TO_DISK
+
+    def take(self, model: Any) -> None:
+        """Remember a model, and write it if the last time was long enough ago."""
+        self.model = model
+        if time.perf_counter() > self._due:
+            self.write()
+
+    def write(self) -> int:
+        """Write the model; return the number of rows in it."""
+        begin, model = time.perf_counter(), self.model
+        shown, model.progress = model.progress, "auto"
+        try:
+            save(model, self.path, checkpoint={"data": _facts(self.source)})
+        finally:
+            model.progress = shown
+        end = time.perf_counter()
+        self.written, self.seconds = self.written + 1, self.seconds + end - begin
+        self._due = end + max(TO_DISK, (end - begin) / SHARE)
+        return model.stats_.count + model.stats_.missing
+
+    def remove(self) -> None:
+        """Delete the file, now that there is the model."""
+        path = Path(self.path)
+        path.unlink(missing_ok=True)
+        remove_leftovers(path, time.time())
+
+
+def watched(source: Source, checkpoint: Checkpoint, fresh) -> Source:
+    """Return a source whose rows so far are in the checkpoint while it is read."""
     new = copy(source)
-    new.watch = lambda stream: CheckpointStream(stream, model, fresh)
+    new.watch = lambda stream: CheckpointStream(stream, checkpoint, fresh)
     return new
 
 
 class CheckpointStream(Stream):
-    """A stream that stores a model of what it has summed, every few seconds and on Ctrl-C."""
+    """A stream that keeps a model of what it has summed, every few seconds and on Ctrl-C."""
 
-    def __init__(self, inner: Stream, model: list, fresh):
-        self.inner, self.model, self.fresh = inner, model, fresh
+    def __init__(self, inner: Stream, checkpoint: Checkpoint, fresh):
+        self.inner, self.checkpoint, self.fresh = inner, checkpoint, fresh
         self.head, self.whole = inner.head, inner.whole
 
     def blocks(self) -> Iterator[Chunk]:
@@ -69,7 +116,7 @@ class CheckpointStream(Stream):
                 if reader.data.summed:  # or nothing can go on from them
                     model: Any = clone(self.fresh)
                     model._replace(reader.data.with_statistics(total))
-                    self.model[:] = [model]
+                    self.checkpoint.take(model)
                 if asked.is_set():
                     raise KeyboardInterrupt
         return total
@@ -78,19 +125,6 @@ class CheckpointStream(Stream):
 def path_of(output: str) -> str:
     """Return the path of the checkpoint of a model."""
     return f"{output}.partial"
-
-
-def remove(output: str) -> None:
-    """Delete the checkpoint, now that there is the model."""
-    Path(path_of(output)).unlink(missing_ok=True)
-
-
-def keep(gp, output: str, source: Source) -> int:
-    """Write a checkpoint; return the number of rows in it."""
-    gp.progress = "auto"
-    with patient_interrupts("Ctrl-C: the checkpoint is being written"):
-        save(gp, path_of(output), checkpoint={"data": _facts(source)})
-    return gp.stats_.count + gp.stats_.missing
 
 
 def resumed(output: str, fresh, source: Source):
@@ -126,7 +160,7 @@ def _facts(source: Source) -> list[str]:
     return [repr(source.roles), repr(source.fingerprint())]
 
 
-def added(gp, source: Source, done: int = 0) -> None:
+def added(gp, source: Source, done: int = 0, checkpoint: Checkpoint | None = None) -> None:
     """Add the rows of a source after the first ``done``; blocks stay added after an error."""
     names = getattr(gp, "feature_names_in_", None)
     source = source.prepared(gp.kernel, None if names is None else list(names))
@@ -141,6 +175,8 @@ def added(gp, source: Source, done: int = 0) -> None:
                     gp.partial_fit(*tuple(block)[:5], **beside)
                 advance(block.rows)
                 done += block.rows
+                if checkpoint is not None:
+                    checkpoint.take(gp)
     finally:
         gp.progress = shown
     if done == 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import click
 
@@ -26,6 +27,9 @@ from asvgp.cli.values import (
     TRANSFORM,
     ColumnName,
 )
+
+if TYPE_CHECKING:
+    from asvgp.cli.checkpoint import Checkpoint
 
 
 class LikelihoodOption(click.Option):
@@ -132,7 +136,7 @@ class KernelOption(click.Option):
     "--max-time",
     help='Seconds, or a time such as "10 minutes", after which training ends with the best state.',
 )
-@click.option("--resume", is_flag=True, help="Continue a fit that Ctrl-C ended.")
+@click.option("--resume", is_flag=True, help="Continue a fit that was interrupted or killed.")
 @full_option()
 @output_option(
     "The model file, such as model.asvgp. One that is there is replaced, but only when the new "
@@ -167,9 +171,10 @@ def fit(
 
     Ctrl-C during training saves the best state so far. During the pass over the data it leaves
     OUTPUT.partial with all rows summed so far, from which the same command with --resume
-    continues; OUTPUT is not touched.
+    continues; OUTPUT is not touched. A long pass writes that file every minute, in case the
+    program is killed.
     """
-    from asvgp.cli.checkpoint import added, remove, resumed, watched
+    from asvgp.cli.checkpoint import Checkpoint, added, resumed, watched
     from asvgp.estimators.regressor import GPRegressor
     from asvgp.runtime.interrupts import plain_interrupts
 
@@ -183,39 +188,47 @@ def fit(
         progress=session.progress,
         **settings,
     )
-    checkpoint: list = []
+    checkpoint = Checkpoint(output, source)
+    if not resume and os.path.exists(checkpoint.path):
+        note = f"{checkpoint.path} is that of an earlier fit, which --resume would continue"
+        click.echo(f"note: {note}; this one starts again", err=True)
     try:
         with plain_interrupts(), with_lines(source):
             if resume:
                 gp = resumed(output, gp, source)
-                checkpoint.append(gp)
-                added(gp, source, gp.stats_.count + gp.stats_.missing)
+                checkpoint.model = gp
+                added(gp, source, gp.stats_.count + gp.stats_.missing, checkpoint)
                 _ = gp.elbo_
             else:
                 gp.fit(watched(source, checkpoint, gp))
     except KeyboardInterrupt:
-        left = what_is_left(checkpoint, output, source, gp.likelihood)
+        left = what_is_left(checkpoint, output, gp.likelihood)
         raise KeyboardInterrupt(left) from None
+    if checkpoint.written:
+        times = f"{checkpoint.written} times in {checkpoint.seconds:.1f} s"
+        click.echo(f"note: {checkpoint.path} was written {times} during the pass", err=True)
     session.save(gp, output, full)
-    remove(output)
+    checkpoint.remove()
     tell_trained(session, gp, output)
 
 
-def what_is_left(checkpoint: list, output: str, source, likelihood=None) -> str:
+def what_is_left(checkpoint: Checkpoint, output: str, likelihood=None) -> str:
     """Save what an interrupted pass has summed; return what was saved and how to continue."""
-    from asvgp.cli.checkpoint import keep, path_of
+    from asvgp.runtime.interrupts import patient_interrupts
 
+    path, source = checkpoint.path, checkpoint.source
     untouched = f"{output} is as it was" if os.path.exists(output) else f"there is no {output}"
-    if not checkpoint:
-        older = f"; {path_of(output)} is as it was" if os.path.exists(path_of(output)) else ""
+    if checkpoint.model is None:
+        older = f"; {path} is as it was" if os.path.exists(path) else ""
         why = "no rows had been summed yet"
         if likelihood is not None and not likelihood.one_read:
             why = f"{likelihood!r} reads all rows several times"
         return f"{why}, so nothing was saved and the same command starts again; {untouched}{older}"
-    rows = keep(checkpoint[0], output, source)
+    with patient_interrupts("Ctrl-C: the checkpoint is being written"):
+        rows = checkpoint.write()
     total = "" if source.rows is None else f" of {source.rows:,}"
     return (
-        f"{rows:,}{total} rows were summed and are in {path_of(output)}; the same command with "
+        f"{rows:,}{total} rows were summed and are in {path}; the same command with "
         f"--resume continues from there; {untouched}"
     )
 
