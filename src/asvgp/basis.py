@@ -202,18 +202,6 @@ def bspline_coefficients(degree: int) -> Array:
     return np.array(pieces[::-1])
 
 
-def graded_knots(cells: int, outer: int, growth: float) -> Array:
-    """Return the knots 0, 1, ..., cells and ``outer`` more at both ends, ever further apart.
-
-    Examples
-    --------
-    >>> graded_knots(2, 2, growth=1.5).tolist()
-    [-3.75, -1.5, 0.0, 1.0, 2.0, 3.5, 5.75]
-    """
-    beyond = np.cumsum(growth ** np.arange(1, outer + 1))
-    return np.concatenate([-beyond[::-1], np.arange(cells + 1), cells + beyond])
-
-
 def spline_pieces(knots: Array, degree: int) -> Array:
     """Return B-splines as polynomials on the cells of any knots, (cells, degree + 1, degree + 1).
 

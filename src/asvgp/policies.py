@@ -145,13 +145,20 @@ class FieldPolicy:
     # slopes along both lengthscales differ by 0.003 and 0.04 between the last and 100
     accepted_gradient: float = 1.0
     almost_polynomial: float = 4.0  # [domain] With a longer lengthscale, advice is to shorten it.
-    # [width of the cell before] Of cells beyond the data, where joint kernels have splines too.
-    # Measured: nu = 2, 6 cells per lengthscale: missed at the edges 2.9e-4, with 2.0 2.0e-3; in the
-    # middle 1.7e-4 with either
-    joint_growth: float = 1.5
+    # [width of the cell before] Of cells beyond the data, where joint kernels have splines too, at
+    # the least and at the most: 1 + 1 / sqrt(n) for n of them, so that they become finer where the
+    # data's do. Measured: nu = 2, 6 cells per lengthscale: missed at the edges 2.9e-4, with 2.0
+    # 2.0e-3; in the middle 1.7e-4 with either. 600 points, noise 0.01, lengthscale 0.5: with 40 and
+    # 63 functions along each input 0.13 and 0.04 nats below the evidence; always 1.5: 0.35, 0.22
+    joint_growth: tuple[float, float] = (1.2, 1.5)
     # [decay lengths] Of full cells beyond the data; the tails of the splines come on top. Measured:
     # two inputs, nu = 1, 2 and 3: from 2.5 on the variance missed at edges falls by less than 1e-5
     joint_room: float = 3.0
+    # [cells per decay length] On finer ones there is more room, as what cells miss becomes less,
+    joint_coarse: float = 4.0
+    # [decay lengths / (nu log of the cells per decay length)] so much. What too little room costs
+    # falls with exp(-2 room), what cells miss with the power 2 nu of their width.
+    joint_more_room: float = 0.5
     # [share missed on equal cells everywhere] Missed at the edges of the data, a note from here on:
     # there is too little room. Measured: nu = 2, 6 cells per lengthscale: 7 with enough of it, 400
     # with half a decay length

@@ -79,7 +79,7 @@ def functions(best: Trained, sample: Sample, widths: Array) -> float:
             joined = max(min(own[column], 0.5) / finest[column], 1.0)  # two cells at the least
             width = finest[column] * 2.0 ** int(np.log2(joined))
             grown = FIELD.joint_growing * length / sqrt(2.0 * nu)
-            beyond = cells_beyond(grown / width) if joint else 0
+            beyond = cells_beyond(grown / width, nu) if joint else 0
             sides.append(1.0 / width + nu + 1.5 + 0.5 * joint + 2.0 * beyond)
         total += prod(sides)
     return total

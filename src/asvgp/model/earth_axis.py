@@ -23,8 +23,7 @@ from asvgp.basis import Array, Grid, operator_gram, spline_pieces
 from asvgp.degrees import TURN, Latitudes
 from asvgp.kernels import AlongEarth, Component
 from asvgp.kernels.earth import meridian_tables
-from asvgp.model.joint_axis import JointAxis, folded_tails
-from asvgp.policies import FIELD
+from asvgp.model.joint_axis import JointAxis, folded_tails, widths_beyond
 from asvgp.runtime.lazy import cached_property
 
 LAST_KNOT = 88.0  # [degrees] Of latitude: splines end here
@@ -56,7 +55,7 @@ class LongitudeAxis(JointAxis):
 
         Where splines go round, none is wider than it would be on open ground.
         """
-        growing = np.cumsum(FIELD.joint_growth ** np.arange(1, outer + self.degree + 1))
+        growing = np.cumsum(widths_beyond(outer, self.degree))
         if self.grid.cyclic or growing[-1] < self._room:
             return outer
         return int(np.searchsorted(growing, self._room)) + 1
@@ -64,7 +63,7 @@ class LongitudeAxis(JointAxis):
     @property
     def closed(self) -> bool:
         """True if the splines go round, on cells beyond the data that meet each other."""
-        natural = float(np.sum(FIELD.joint_growth ** np.arange(1, self.outer + self.degree + 1)))
+        natural = float(widths_beyond(self.outer, self.degree).sum())
         met = natural >= self._room and self.outer > 0 and self.cells >= 2 * self.degree
         return self.grid.cyclic or met
 
@@ -75,7 +74,7 @@ class LongitudeAxis(JointAxis):
         if not self.closed:
             return limited_knots(cells, self.outer, k, (self._room, self._room))
         turn = TURN / self.grid.spacing
-        low = np.cumsum(FIELD.joint_growth ** np.arange(1, self.outer + 1))
+        low = np.cumsum(widths_beyond(self.outer))
         low *= self._room / low[-1] if len(low) else 1.0
         knots = np.concatenate([-low[::-1], np.arange(cells + 1.0), cells + low])
         around = np.arange(-k, len(knots) + k)  # the knots and some of the next turns
@@ -111,8 +110,7 @@ class LatitudeAxis(JointAxis):
     def limited(self, outer: int) -> bool:
         """Return True if a pole leaves less room than so many cells beyond the data would take."""
         room = (LAST_KNOT - max(self.grid.upper, -self.grid.lower)) / self.grid.spacing
-        natural = FIELD.joint_growth ** np.arange(1, outer + self.degree + 1)
-        return float(np.sum(natural)) > room
+        return float(widths_beyond(outer, self.degree).sum()) > room
 
     @cached_property
     def knots(self) -> Array:
@@ -181,13 +179,14 @@ def limited_knots(
 
 def _beyond(outer: int, tails: int, room: float, shrinking: float) -> Array:
     """Return distances of knots from the data, the last at most ``room``."""
-    growing = np.cumsum(FIELD.joint_growth ** np.arange(1, outer + tails + 1))
+    widths = widths_beyond(outer, tails)
+    growing, growth = np.cumsum(widths), widths[0]
     if growing[-1] <= room:
         return growing
     knots, width = [0.0], 1.0
     for left in range(outer + tails, tails, -1):
         share = max(shrinking, 1.0 / left) * (room - knots[-1])
-        width = min(FIELD.joint_growth * width, share)
+        width = min(growth * width, share)
         knots.append(knots[-1] + width)
     rest = (room - knots[-1]) * np.arange(1, tails + 1) / tails
     return np.concatenate([knots[1:], knots[-1] + rest])

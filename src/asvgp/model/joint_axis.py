@@ -17,7 +17,6 @@ from scipy import sparse
 from asvgp.basis import (
     Array,
     Grid,
-    graded_knots,
     operator_gram,
     rescaling,
     spline_pieces,
@@ -28,6 +27,23 @@ from asvgp.model.axis import Axis
 from asvgp.model.joint_share import missed_share
 from asvgp.policies import FIELD
 from asvgp.runtime.lazy import cached_property
+
+
+def widths_beyond(outer: int, tails: int = 0) -> Array:
+    """Return the widths of cells beyond the data and of the tails, in cells of the data.
+
+    Each is wider than the one before, by less where there are more of them: finer cells of the
+    data come with finer ones everywhere, so that the splines converge.
+
+    Examples
+    --------
+    >>> widths_beyond(2).tolist()
+    [1.5, 2.25]
+    >>> widths_beyond(16).tolist()[:2]
+    [1.25, 1.5625]
+    """
+    growth = float(np.clip(1.0 + max(outer, 1) ** -0.5, *FIELD.joint_growth))
+    return growth ** np.arange(1, outer + tails + 1)
 
 
 class JointAxis(Axis):
@@ -50,7 +66,9 @@ class JointAxis(Axis):
     @cached_property
     def knots(self) -> Array:
         """All knots in units of the spacing, the first of the data at zero."""
-        return graded_knots(self.grid.cells, self.outer + self.degree, FIELD.joint_growth)
+        beyond = np.cumsum(widths_beyond(self.outer, self.degree))
+        cells = self.grid.cells
+        return np.concatenate([-beyond[::-1], np.arange(cells + 1), cells + beyond])
 
     @cached_property
     def _polynomials(self) -> Array:

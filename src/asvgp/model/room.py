@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, log
+from math import log
 
 from asvgp.kernels import EarthMatern, Kernel
 from asvgp.kernels.algebra import renamed
 from asvgp.model.earth_axis import LatitudeAxis, LongitudeAxis
 from asvgp.model.grid_prior import GridPrior
 from asvgp.model.joint import JointPrior
-from asvgp.model.joint_axis import JointAxis
+from asvgp.model.joint_axis import JointAxis, widths_beyond
 from asvgp.model.joint_share import missed_share
 from asvgp.model.plan import Plan
 from asvgp.policies import FIELD
 
 
-def cells_beyond(decay: float) -> int:
+def cells_beyond(decay: float, nu: float) -> int:
     """Return how many growing cells make enough room beyond the data.
 
     ``decay`` is the decay length of the covariance in cells of the data.
 
     Examples
     --------
-    >>> cells_beyond(4.0)
+    >>> cells_beyond(4.0, nu=1.0)
     4
     """
-    growth = FIELD.joint_growth
-    return ceil(log(1.0 + FIELD.joint_room * decay * (growth - 1.0) / growth) / log(growth))
+    finer = max(decay / FIELD.joint_coarse, 1.0)
+    room = decay * (FIELD.joint_room + FIELD.joint_more_room * nu * log(finer))
+    outer = 0
+    while widths_beyond(outer).sum() < room:
+        outer += 1
+    return outer
 
 
 def with_room(plan: Plan, kernel: Kernel, times: float = 1.0, least: float = 0.0) -> Plan:
@@ -45,7 +49,7 @@ def with_room(plan: Plan, kernel: Kernel, times: float = 1.0, least: float = 0.0
             process, span = axis.process, axis.fine.upper - axis.fine.lower
             length = max(times * max(process.reach, process.lengthscale), least * span)
             decay = length * process.decay / process.lengthscale
-            outer.append(cells_beyond(decay / axis.grid.spacing))
+            outer.append(cells_beyond(decay / axis.grid.spacing, process.nu))
             if isinstance(axis, LongitudeAxis):
                 outer[-1] = axis.enough(outer[-1])
             if isinstance(axis, LatitudeAxis) and axis.limited(outer[-1]):
