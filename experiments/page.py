@@ -1,4 +1,4 @@
-"""The pages paper.md, benchmarks.md and forecasting.md of docs, from the results files alone."""
+"""Pages of docs that are made from the results files alone, and a table of the README."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 
 from experiments.__main__ import EXPERIMENTS
 from experiments.harness import results
-from experiments.peers import growth
+from experiments.peers import growth, winners
 
 DOCS = results.ROOT / "docs"
 PAGES = {"paper.md": "paper", "benchmarks.md": "peers", "forecasting.md": "forecasting"}
@@ -22,6 +22,17 @@ def write(folder: Path = DOCS) -> None:
         (folder / file).write_text(text(package), encoding="utf-8")
     if series := results.read("table2"):  # as the section about it
         growth.draw(series, folder / "images" / "experiments")
+    if peers := beside():
+        (folder / "evidence.md").write_text(winners.page(peers), encoding="utf-8")
+        readme = folder.parent / "README.md"
+        if readme.is_file():
+            old = readme.read_text(encoding="utf-8")
+            readme.write_text(winners.in_readme(old, peers), encoding="utf-8")
+
+
+def beside() -> list[results.Results]:
+    """The results of this library beside its peers, as far as there are some."""
+    return [known for name in ("one_input", "several_inputs") if (known := results.read(name))]
 
 
 def text(package: str) -> str:

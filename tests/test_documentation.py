@@ -1,24 +1,17 @@
 """The pages say only what is so: their code runs, their commands and pictures exist."""
 
 import re
-import shlex
 import shutil
 import subprocess
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-SHELL = {"sh", "console"}
-# Anything else on this list is shown, not run. A language that is not here fails the test.
-PROSE = {"text"}
+from tests.pages import FENCE, OUTPUT, PAGES, ROOT, SHELL, alike, blocks, command_lines, run
 
-FENCE = re.compile(
-    r"^(?P<indent> *)```(?P<language>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```[ ]*$",
-    re.MULTILINE | re.DOTALL,
-)
+# Anything else on this list is shown, not run. A language that is not here fails the test.
+PROSE = {"text", OUTPUT}
+
 IMAGE = re.compile(r"!\[[^\]]*\]\((?P<target>[^)\s]+)[^)]*\)")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 
@@ -27,39 +20,8 @@ def named(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-def blocks(page: Path) -> list[tuple[str, int, str]]:
-    """Language, line of the first statement, and text of every fenced block."""
-    text = page.read_text(encoding="utf-8")
-    return [
-        (m["language"].strip(), text.count("\n", 0, m.start("body")) + 1, dedent(m["body"]))
-        for m in FENCE.finditer(text)
-    ]
-
-
-def command_lines(language: str, body: str) -> list[str]:
-    """Command lines of a block, prompts, output and comments removed."""
-    found = []
-    for line in body.replace("\\\n", " ").splitlines() if language in SHELL else ():
-        if language == "console" and not line.startswith("$ "):
-            continue
-        command = line.removeprefix("$ ").split("#")[0].strip()
-        if command:
-            found.append(command)
-    return found
-
-
 def commands(page: Path) -> list[str]:
     return [line for language, _, body in blocks(page) for line in command_lines(language, body)]
-
-
-def run(command: str) -> None:
-    """A command of this library, in this process."""
-    from click.testing import CliRunner
-
-    from asvgp.cli.app import app
-
-    result = CliRunner().invoke(app, shlex.split(command)[1:])
-    assert result.exit_code == 0, f"{command}\n{result.stderr}"
 
 
 def prose(page: Path) -> str:
@@ -70,16 +32,29 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=named)
 
 
 @each_page
-def test_python_blocks_and_commands_run_in_order(page, monkeypatch, tmp_path):
+def test_python_blocks_and_commands_run_in_order_and_print_what_is_shown(
+    page, monkeypatch, tmp_path
+):
     monkeypatch.chdir(tmp_path)
-    namespace: dict = {"__name__": "__page__"}
-    for language, line, body in blocks(page):
-        if language == "python":
-            # Blank lines in front make tracebacks point at the line of the page.
-            exec(compile("\n" * (line - 1) + body, str(page), "exec"), namespace)
-        for command in command_lines(language, body):
-            if command.startswith("asvgp "):
-                run(command)
+    for line, shown, printed in run(page):
+        assert alike(shown, printed), f"{named(page)}, line {line}: prints\n{printed}"
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("a 1.00 b", "a  1.01 b", True),
+        ("a 1.00 b", "a 1.50 b", False),
+        ("a 1,000", "a 1,200", False),
+        ("a 1", "b 1", False),
+        ("first\n...\nlast 2.0", "first\nmiddle\nlast 2.0", True),
+        ("first\n...\nlast", "first\nmiddle", False),
+        ("took ... s", "took 0.123 s", True),
+        ("one", "one\ntwo", False),
+    ],
+)
+def test_outputs_are_compared_as_they_should_be(shown, printed, same):
+    assert alike(shown, printed) is same
 
 
 @each_page
@@ -128,3 +103,12 @@ def test_links_to_files_exist(page):
         target = match["target"].split("#")[0]
         if target and "://" not in target:
             assert (page.parent / target).is_file(), f"{named(page)}: no page {target}"
+
+
+def test_every_public_name_is_in_the_reference():
+    import asvgp
+
+    pages = [path.read_text(encoding="utf-8") for path in (ROOT / "docs/reference").glob("*.md")]
+    shown = {name for text in pages for name in re.findall(r"^::: asvgp\.(\S+)$", text, re.M)}
+    names = set(asvgp.__all__) - {"plot"} | {f"plot.{name}" for name in asvgp.plot.__all__}
+    assert names <= shown

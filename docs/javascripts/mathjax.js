@@ -1,3 +1,4 @@
+// Formulas are set by the copy of MathJax beside this file, on the pages that have some.
 window.MathJax = {
   tex: {
     inlineMath: [["\\(", "\\)"]],
@@ -6,3 +7,8 @@ window.MathJax = {
   },
   options: { ignoreHtmlClass: ".*|", processHtmlClass: "arithmatex" },
 };
+if (document.querySelector(".arithmatex")) {
+  const set = document.createElement("script");
+  set.src = new URL("mathjax/tex-chtml.js", document.currentScript.src).href;
+  document.head.appendChild(set);
+}

@@ -1,0 +1,53 @@
+"""Counts of wins and losses, and the table of the README, from the results."""
+
+import pytest
+
+from experiments import page
+from experiments.harness.results import ROOT, Results
+from experiments.peers import winners
+from experiments.peers.contest import DEFAULT
+
+
+def row(method, dataset="household", n=90_000, *, nlpd, seconds, memory=100.0):
+    scores = {"mse": 1.0, "crps": 1.0, "nlpd": nlpd, "coverage": 0.95, "memory_mib": memory}
+    times = {"fit_seconds": seconds, "predict_seconds": 0.0}
+    return {"method": method, "dataset": dataset, "n": n} | scores | times
+
+
+@pytest.fixture
+def found():
+    known = Results("one_input", "One input")
+    known.rows = [
+        row(DEFAULT, nlpd=0.5, seconds=2.0),
+        row("celerite2", nlpd=0.508, seconds=4.0, memory=50.0),
+        row(DEFAULT, "traffic", 9_000, nlpd=0.5, seconds=2.0),
+        row("celerite2", "traffic", 9_000, nlpd=0.2, seconds=1.0),
+    ]
+    return [known]
+
+
+def test_wins_ties_and_losses_are_counted(found):
+    line = next(line for line in winners.summary(found).splitlines() if "celerite2" in line)
+    assert [cell.strip() for cell in line.strip("|").split("|")] == [
+        "celerite2",
+        "2",
+        "0 / 1 / 1, -0.15",
+        "1 / 0 / 1, 1.2 ×",
+        "0 / 1 / 1, 0.75 ×",
+    ]
+
+
+def test_a_task_without_a_result_is_not_run(found):
+    table = winners.times(found)
+    line = next(line for line in table.splitlines() if "celerite2" in line)
+    assert [cell.strip() for cell in line.strip("|").split("|")][1:] == [
+        "4 s (2 ×), 0.51",
+        "not run",
+    ]
+
+
+def test_the_readme_and_the_page_of_evidence_hold_these_results():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert winners.in_readme(readme, page.beside()) == readme
+    evidence = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
+    assert winners.page(page.beside()) == evidence
