@@ -516,7 +516,6 @@ class SitesPolicy:
     """Likelihoods that are not Gaussian: steps to their sites, and training with them."""
 
     most_steps: int = 100  # [steps] To the sites of one state of the hyperparameters.
-    most_steps_in_training: int = 25  # [steps] The same, at states that training passes through.
     # [variance of f] Prior of effects that have none, where the mean of y is not f itself: a
     # hundred e-folds each way, whatever the units. With a wider one, classes that are all alike go
     # on towards infinity.
@@ -530,6 +529,7 @@ class SitesPolicy:
     rounding: float = 1e-11
     # [nats per unknown] The same, by determinants. Measured: 900 splines of two inputs, 1e-6 nats
     rounding_by_size: float = 3e-9
+    short_steps: int = 2  # [steps] In a row that gain nothing, where they cannot be longer.
     settled: float = 1e-7  # [nats] A step that gains less is the last.
     unnoticed: float = 1e-3  # [nats] Where steps end, they have ended well if the last gained less.
     settled_in_training: float = 1e-5  # [nats] The same, at states that training passes through.
@@ -544,6 +544,25 @@ class SitesPolicy:
     lost_component: float = 1e-4
     least_left: float = 1e-9  # [share] Of f that others than a row itself must tell of it.
     farthest: float = 1e4  # [ratio] Of hyperparameters, from where a turn began.
+    # Rounds of training: the kernel with the sites held, then few steps of these.
+    most_rounds: int = 20  # [rounds] Most take three to six.
+    climb_of_round: int = 12  # [iterations] With the sites held; the sites then change the optimum.
+    farthest_of_round: float = 20.0  # [ratio] Of hyperparameters: farther off, held sites mislead.
+    difference: float = 0.05  # [log] Of hyperparameters, whose slopes show the curvature.
+    steps_of_round: int = 3  # [steps] Of the sites, after that of the new kernel itself.
+    least_share_of_round: float = 0.2  # [step] Shorter ones are left to the next round.
+    halvings: int = 5  # [times] That the move of a round is tried shorter.
+    settled_round: float = 1e-3  # [nats] A round that gains less is the last,
+    settled_round_per_datum: float = 1e-7  # [nats per datum] and so much more where data are many.
+    # [ratio] From a round to the next, of their moves: slower ones are drawn out, by Aitken's rule,
+    slow_rate: float = 0.2
+    longest_draw: float = 4.0  # [ratio] but no farther than this.
+    # [nats per datum] Of a number of a likelihood, as the bound's second derivative by its
+    # logarithm, before it is learnt: of a scale it is up to 2, of a dispersion 0.05.
+    first_curvature: float = 0.5
+    steepening: float = 4.0  # [ratio] Of it, after a step that was too long.
+    least_move: float = 1e-4  # [log] Of a number: less does not show how its slope changes.
+    longest_move: float = 1.0  # [log] Of a number in one step.
 
 
 @dataclass(frozen=True)

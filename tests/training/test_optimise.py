@@ -12,7 +12,7 @@ from asvgp.model.exact import ExactEngine
 from asvgp.statistics import Statistics
 from asvgp.training.climb import climb
 from asvgp.training.objective import Objective
-from asvgp.training.optimise import LBFGS, Report, Summit, _regular, _updated, maximise
+from asvgp.training.optimise import LBFGS, Report, Summit, _regular, maximise, updated
 from asvgp.training.problem import Problem, State
 
 KERNEL = Matern32(10.0) + SHO(12.0, 5.0) + Constant()
@@ -81,7 +81,7 @@ def test_an_updated_curvature_is_that_of_the_step_and_stays_positive(along):
     root, step = rng.standard_normal((4, 4)), rng.standard_normal(4)
     before = root @ root.T + np.eye(4)
     change = along * before @ step + 0.01 * rng.standard_normal(4)
-    after = _updated(before, step, change)
+    after = updated(before, step, change)
     assert np.linalg.eigvalsh(after)[0] > 0.0
     if along == 2.0:
         np.testing.assert_allclose(after @ step, change, rtol=1e-9)

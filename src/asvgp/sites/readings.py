@@ -40,6 +40,13 @@ class Found(NamedTuple):
     sites: Statistics
 
 
+class Level(NamedTuple):
+    """The mean and the variance of f, the same everywhere."""
+
+    mean: float
+    variance: float
+
+
 class Reading(Protocol):
     """Turns a posterior into sites."""
 
@@ -62,8 +69,18 @@ class Reading(Protocol):
         """
         ...
 
-    def begin(self, family: Family, like: Statistics) -> Statistics:
-        """Return sites to begin with, before there is a posterior."""
+    def begin(
+        self, family: Family, like: Statistics, everywhere: Level | None = None
+    ) -> Statistics:
+        """Return sites to begin with, before there is a posterior.
+
+        They are those of a given mean and variance of f ``everywhere``, or else of the means of y
+        in large boxes of the inputs.
+        """
+        ...
+
+    def level(self, family: Family, m: float, v: float) -> float:
+        """Return about the value of `found` where f has one mean and one variance everywhere."""
         ...
 
 
@@ -106,15 +123,31 @@ class RowReading:
             level += _add_sites(sums, rows, m, g, w)
         return Found(value, slopes, _site_statistics(sums.statistics(), level, self.count))
 
-    def begin(self, family: Family, like: Statistics) -> Statistics:
-        """Return the sites at the means of y in large boxes of the inputs."""
+    def begin(
+        self, family: Family, like: Statistics, everywhere: Level | None = None
+    ) -> Statistics:
+        """Return sites to begin with; see `Reading`."""
+        sums, level = _accumulator(like), 0.0
+        if everywhere is not None:
+            for rows in self.blocks():
+                m, v = (np.full(len(rows.y), value) for value in everywhere)
+                seen = m if rows.offset is None else m + rows.offset
+                _, g, w = _expected(family, rows.y, rows.extra, seen, v)
+                level += _add_sites(sums, rows, m, g, w)
+            return _site_statistics(sums.statistics(), level, self.count)
         boxes = Boxes.of(like, self.count)
-        sums, levels = _accumulator(like), boxes.levels(family, self.blocks())
-        level = 0.0
+        levels = boxes.levels(family, self.blocks())
         for rows in self.blocks():
             f = levels[boxes.of_points(rows.points)]
             level += _add_sites(sums, rows, f, *positive_sites(family, rows, f))
         return _site_statistics(sums.statistics(), level, self.count)
+
+    def level(self, family: Family, m: float, v: float) -> float:
+        """Return the value of one f everywhere, by the first block of rows; see `Reading`."""
+        rows = next(iter(self.blocks()))
+        seen = np.full(len(rows.y), m) + (0.0 if rows.offset is None else rows.offset)
+        values = family.expected(rows.y, rows.extra, seen, np.full(len(rows.y), v))[0]
+        return _dot(values, rows.weight) * self.count / max(len(rows.y), 1)
 
 
 @dataclass(frozen=True)
@@ -181,7 +214,7 @@ class NodeReading:
     """
 
     def __init__(self, structure: Structure[Any], stats: Statistics, nodes: Nodes | None = None):
-        self.events = nodes is not None
+        self.events, self._centre = nodes is not None, float(stats.centre[0])
         self.structure = structure
         self.stats = stats.recentred(np.zeros(stats.outputs), stats.column_centre)
         self.count = number_of_rows(stats)
@@ -199,7 +232,8 @@ class NodeReading:
             return False
         mean = float(stats.sums[0]) / stats.weight
         spread = float(stats.squares[0]) / stats.weight - mean**2
-        return spread <= 1e-12 * max(mean**2, 1e-300)
+        # the sums were about another centre, and rounded there
+        return spread <= 1e-12 * max(mean**2, self._centre**2, 1e-300)
 
     def _points(self, inputs: tuple[Array, ...]) -> Points:
         columns = dict(zip(self.structure.layout.used, inputs, strict=True))
@@ -251,8 +285,13 @@ class NodeReading:
         sites = self._sites(family, like, mean[0], slope, bend)
         return Found(value + constant, value * family.factor_slopes() + slopes, sites)
 
-    def begin(self, family: Family, like: Statistics) -> Statistics:
-        """Return the sites at the means of y in large boxes of the inputs."""
+    def begin(
+        self, family: Family, like: Statistics, everywhere: Level | None = None
+    ) -> Statistics:
+        """Return sites to begin with; see `Reading`."""
+        if everywhere is not None:
+            f, v = (np.full(len(self.masses), value) for value in everywhere)
+            return self._sites(family, like, f, *family.curve(f, v)[1:])
         boxes = Boxes.of(like, self.count)
         number = boxes.of_points(self.points)
         linear = np.bincount(number, self.shares * self.masses, boxes.count)
@@ -262,6 +301,11 @@ class NodeReading:
         f = levels[number]
         _, slope, bend = family.curve(f, np.zeros(len(f)))
         return self._sites(family, like, f, slope, bend)
+
+    def level(self, family: Family, m: float, v: float) -> float:
+        """Return the value of one f everywhere; see `Reading`."""
+        curve = family.curve(np.array([m]), np.array([v]))[0]
+        return family.factor * float(self._tau.sum() * m - self.masses.sum() * curve[0])
 
     def _sites(
         self, family: Family, like: Statistics, f: Array, slope: Array, bend: Array

@@ -116,7 +116,7 @@ def settle(
     for left in range(robust_steps, 0, -1):
         now = look(reading, family, before, kernel, now.found.sites, left > 1)
     share, steps, converged, gain = 1.0, robust_steps, False, np.inf
-    history, leap = [now], True
+    history, leap, small = [now], True, 0
     while steps < most:
         steps += 1
         # Most sites settle in a few steps; those that do not go on along the way they came.
@@ -136,7 +136,8 @@ def settle(
             continue
         gain, now = trial.bound - now.bound, trial
         history, leap = [*history, now][-SITES.leap_from :], True
-        if gain <= tolerance + slack and share == 1.0 and not leaping:
+        small = 0 if gain > tolerance + slack else small + (not leaping)
+        if small >= (1 if share == 1.0 else SITES.short_steps):
             converged = True
             break
         if gain <= tolerance + slack:

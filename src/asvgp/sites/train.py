@@ -1,9 +1,9 @@
 """Training with a likelihood that is not Gaussian.
 
 First a Gaussian model of working responses is fitted by the structure's own schedule, which finds
-cells and starting values. Then the bound, with the sites settled at every state, is climbed in the
-hyperparameters of the kernel and of the likelihood together. On the sites that it ends with, cells
-are chosen anew, and where those do better the climb goes on.
+cells and starting values. Then rounds of `asvgp.sites.alternate` train the hyperparameters of the
+kernel and of the likelihood. On the sites that these end with, cells are chosen anew, and where
+those do better the rounds go on.
 """
 
 from __future__ import annotations
@@ -14,26 +14,27 @@ from math import nan
 from typing import Any, cast
 
 import numpy as np
+from scipy.optimize import minimize
 
+from asvgp.basis import Array
 from asvgp.data.settings import Settings
 from asvgp.kernels import Kernel, Sum
 from asvgp.likelihoods import Likelihood
 from asvgp.likelihoods.family import Family
-from asvgp.model.bound import Bound
 from asvgp.model.chain_effects import Design
 from asvgp.model.effects import column_precisions, mean_square
 from asvgp.policies import DATA, SITES
-from asvgp.runtime.interrupts import plain_interrupts
-from asvgp.sites.readings import Reading
-from asvgp.sites.settle import UNIT, Settled, rounding, settle
+from asvgp.sites.alternate import Alternation, Numbers
+from asvgp.sites.readings import Level, Reading
+from asvgp.sites.settle import UNIT, Settled, settle
 from asvgp.statistics import Statistics
 from asvgp.structures.line import Line
 from asvgp.structures.series import Series
 from asvgp.structures.structure import Structure
 from asvgp.training.climb import keeping
 from asvgp.training.fit import Fit, no_upper_bound
-from asvgp.training.objective import Limits, Objective
-from asvgp.training.optimise import Report, maximise
+from asvgp.training.objective import Limits
+from asvgp.training.optimise import Report
 from asvgp.training.problem import Problem, State
 
 
@@ -45,50 +46,6 @@ def family_of(state: State) -> Family:
 def state_of(kernel: Kernel, family: Family) -> State:
     """Return a state; training asks no more of a likelihood than a family has."""
     return State(kernel, cast(Likelihood, family))
-
-
-class SiteObjective(Objective):
-    """The bound with settled sites, as a function of all log-hyperparameters.
-
-    The sites of the last state are those that the next one begins with.
-    """
-
-    def __init__(self, problem: Problem, begun: Settled, reading: Reading, limits: Limits):
-        super().__init__(problem, [begun.posterior.engine], limits)
-        self.reading, self.before = reading, begun.posterior
-        self.last, self.steps = begun, 0
-        self.settled: Settled | None = None  # of the best state
-
-    def _computed(self, state: State, derivatives: bool) -> Bound:
-        nothing = np.empty(0)
-        self._check_time()
-        with plain_interrupts():
-            try:
-                now = settle(
-                    self.reading,
-                    family_of(state),
-                    self.before,
-                    state.kernel,
-                    self.last.sites,
-                    SITES.settled_in_training,
-                    most=SITES.most_steps_in_training,
-                )
-                if not np.isfinite(now.bound):
-                    raise np.linalg.LinAlgError("The bound of a state is not finite.")
-                gradient = now.gradient()
-            except np.linalg.LinAlgError as error:
-                return self._failed(state, error)
-        self.last, self.steps = now, self.steps + now.steps
-        self.trace.append(now.bound)
-        if now.bound > self.best[0]:
-            self.best, self.settled = (now.bound, state), now
-        if self.problem.watch is not None:
-            self.problem.watch(self.before.engine.size, self.evaluations, now.bound)
-        return Bound(now.bound, now.bound, 0.0, gradient, nothing)
-
-    def rounding(self) -> float:
-        """Return how well the objective is known at the best state, in nats."""
-        return SITES.settled_in_training + (0.0 if self.settled is None else rounding(self.settled))
 
 
 @dataclass
@@ -141,6 +98,7 @@ def fit_sites(
     alike = settings.trained and reading.alike
     if alike:  # nothing in y tells of a kernel
         settings = replace(settings, optimizer=None)
+        sites = reading.begin(family, stats, _best_level(reading, family, problem.kernel))
     fitted = structure.fit(settings, gaussian, sites, first)
     report = SiteReport(**vars(fitted.report))
     now = _settled_on(fitted, reading, family, robust)
@@ -168,7 +126,7 @@ def fit_sites(
     if settings.trained and not report.interrupted:
         for _ in range(SITES.most_turns):
             with keeping(state, report):
-                state, now = _climbed(problem, state, now, reading, report)
+                state, now = _trained(problem, state, now, reading, report)
             if report.interrupted or not settings.automatic:
                 break
             # On the sites as they are now, other cells may do better.
@@ -202,6 +160,26 @@ def fit_sites(
         [last],
         {"training": time.perf_counter() - begin, "posterior": 0.0},
     )
+
+
+def _best_level(reading: Reading, family: Family, kernel: Kernel) -> Level:
+    """Return the mean and the variance of f with the highest bound, were they the same everywhere.
+
+    Where all y are alike they may be far off, and steps of the sites would take long to get there.
+    """
+    effects = (effect.variance for effect in kernel.effects if effect.variance is not None)
+    prior = kernel.prior_variance + sum(effects)
+
+    def loss(theta: Array) -> float:
+        m, v = theta[0] * prior**0.5, prior * np.exp(-np.logaddexp(0.0, theta[1]))
+        divergence = 0.5 * (m**2 / prior + v / prior - 1.0 - np.log(v / prior))
+        with np.errstate(all="ignore"):
+            value = divergence - reading.level(family, m, v)
+        return float(value) if np.isfinite(value) else 1e300
+
+    start = np.array([0.0, np.log(prior * reading.count)])
+    m, log_share = minimize(loss, start, method="Nelder-Mead", options={"maxiter": 400}).x
+    return Level(float(m * prior**0.5), float(prior * np.exp(-np.logaddexp(0.0, log_share))))
 
 
 def _with_priors(
@@ -256,38 +234,30 @@ def _bounded(kernel: Kernel, family: Family) -> Kernel:
     return kernel.replace_free(changes)
 
 
-def _climbed(
+def _trained(
     problem: Problem, state: State, now: Settled, reading: Reading, report: SiteReport
 ) -> tuple[State, Settled]:
-    """Climb from a state on the cells of its posterior."""
-    limits = _limits(problem, state)
-    if not limits:
+    """Train from a state, on the cells of its posterior."""
+    family = family_of(state)
+    limits = _limits(state)
+    if not limits and not family.parameters:
         return state, now
-    objective = SiteObjective(problem, now, reading, limits)
-    objective.timed = True
-    climbed = maximise(objective, state, problem.settings)
-    report.evaluations += climbed.evaluations
-    report.seconds += climbed.seconds
-    report.steps += objective.steps
-    report.converged, report.message = climbed.converged, climbed.message
-    report.at_bounds, report.trace = climbed.at_bounds, climbed.trace
-    if climbed.interrupted:
-        report.interrupt()
-    if objective.settled is None or objective.best[1] is None:
-        return state, now
-    return objective.best[1], objective.settled
+    rounds = Alternation(problem, reading, limits, Numbers.of(family, reading.count))
+    try:
+        return rounds.run(family, now, report)
+    finally:
+        report.steps += rounds.steps
 
 
-def _limits(problem: Problem, state: State) -> Limits:
-    """Return limits of the free hyperparameters: the user's, or a wide range around a state."""
+def _limits(state: State) -> Limits:
+    """Return limits of the kernel's free logarithms: the user's, or a wide range around a state."""
     kernel = state.kernel
     values = dict(zip(kernel.parameters, kernel.values, strict=True))
-    family, far, pairs = family_of(state), SITES.farthest, []
+    link, far, pairs = family_of(state).inverse_link, SITES.farthest, []
     for name in kernel.parameters:
         low, high = values[name] / far, values[name] * far
-        if name.endswith("variance") and family.inverse_link in ("share", "level"):
+        if name.endswith("variance") and link in ("share", "level"):
             high = max(min(high, SITES.most_variance), 1.01 * low)
         if name not in kernel.fixed:
             pairs.append(kernel.bounds.get(name, (low, high)))
-    pairs += family.limits()
     return [(np.log(low), np.log(high)) for low, high in pairs]

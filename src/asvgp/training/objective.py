@@ -199,6 +199,9 @@ class Objective:
         whole = self._information(state.kernel, state.noise)
         return None if whole is None else self.step**2 * whole[np.ix_(self._trained, self._trained)]
 
+    def learnt(self, step: Array, change: Array) -> None:
+        """Take note of the change of the gradient over a step, as information of a later climb."""
+
     def slope(self, theta: Array) -> tuple[float, Array]:
         """Return value and gradient at a point."""
         return self.slope_at(self.decode(theta))

@@ -248,7 +248,8 @@ def _whole(
             curvature, fresh = _regular(objective.curvature(theta)), True
             continue
         moved, reached, slope = found
-        curvature, fresh = _updated(curvature, moved - theta, gradient - slope), False
+        curvature, fresh = updated(curvature, moved - theta, gradient - slope), False
+        objective.learnt(moved - theta, gradient - slope)
         gain, theta, value, gradient = reached - value, moved, reached, slope
         if gain < settings.tolerance:
             break
@@ -285,7 +286,7 @@ def _along(
     return None
 
 
-def _updated(curvature: Array, step: Array, change: Array) -> Array:
+def updated(curvature: Array, step: Array, change: Array) -> Array:
     """Return the curvature that a change of the gradient over a step shows, damped by Powell."""
     before = curvature @ step
     along = float(step @ before)
