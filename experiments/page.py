@@ -9,6 +9,7 @@ from types import ModuleType
 
 from experiments.__main__ import EXPERIMENTS
 from experiments.harness import results
+from experiments.paper import erratum
 from experiments.peers import growth, winners
 
 DOCS = results.ROOT / "docs"
@@ -22,6 +23,10 @@ def write(folder: Path = DOCS) -> None:
         (folder / file).write_text(text(package), encoding="utf-8")
     if series := results.read("table2"):  # as the section about it
         growth.draw(series, folder / "images" / "experiments")
+    page = folder / "erratum.md"
+    if page.is_file() and (known := results.read("erratum")):
+        old = page.read_text(encoding="utf-8")
+        page.write_text(erratum.on_the_page(old, known), encoding="utf-8")
     if peers := beside():
         (folder / "evidence.md").write_text(winners.page(peers), encoding="utf-8")
         readme = folder.parent / "README.md"
@@ -102,7 +107,7 @@ def _made(found: Sequence[Found]) -> str:
             *(["Other packages: " + ", ".join(sorted(peers)) + "."] if peers else []),
             results.table(["command", "rows", "seeds", "seconds"], lines).strip(),
             f"Together {_duration(total)}. Every row, its settings and its seed are in "
-            "`experiments/results`, one JSON file an experiment; this page is generated from "
+            "`experiments/results`, one JSON file per experiment; this page is generated from "
             "them. Two runs give the same numbers, times and memory aside: `python -m "
             "experiments --compare OLD` shows what differs from an earlier folder of results.",
         ]
@@ -137,10 +142,10 @@ all of them together take less than an hour on two cores; `FULL=1` runs the pape
 row without a result, and the reason is given. Every data set is also run with the library's
 default settings, where no number is chosen by hand.
 """,
-    "peers": """# Beside other packages
+    "peers": """# Comparison with other packages
 
 The same data, machine and run; every method in a process of its own, tuned as its documentation
-advises, as far as a minute a row allows (the scripts are in `experiments/methods`). Times begin
+advises, as far as a minute per row allows (the scripts are in `experiments/methods`). Times begin
 after the imports and include what a method compiles, but not what Numba keeps on disk from an
 earlier run: our first fit on a machine compiles for longer, and that time is given. `make peers`
 installs the peers, `make experiment-one_input` and `make experiment-several_inputs` run them. A

@@ -149,7 +149,7 @@ def _seismogram() -> Dataset:
     )
     found = arrays("seismic_uv06_6h", source)
     y = found["counts"].astype(float)
-    note = "ground velocity at a volcano, 100 a second for six hours: as many as the paper's"
+    note = "ground velocity at a volcano, 100 per second for six hours: as many as the paper's"
     return Dataset("seismogram", np.arange(len(y))[:, None] / 100.0, y, ("second",), note)
 
 

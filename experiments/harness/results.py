@@ -23,6 +23,7 @@ from experiments.harness.environments import ROOT
 
 FOLDER = ROOT / "experiments" / "results"
 FIGURES = ROOT / "docs" / "images" / "experiments"
+AUTHORS_CODE = "https://github.com/HJakeCunningham/ASVGP"  # of the paper
 Row = dict[str, Any]
 LONG = 80  # characters of a reason, beyond which it is shown whole once only
 _shown: set[str] = set()  # reasons, on the terminal

@@ -67,7 +67,7 @@ def run(found: Results) -> None:
 
 
 def pieces(found: Results, data: Dataset) -> None:
-    """How much the error differs between parts of the series, at as many functions a day."""
+    """How much the error differs between parts of the series, at as many functions per day."""
     from asvgp import GPRegressor, Matern32
 
     for printed, m in household_sizes(data).items():
@@ -143,17 +143,24 @@ def _spread(found: Results) -> str:
         return ""
     return (
         f"How much that can matter: each of {PIECES} successive parts of our series by itself, "
-        f"at as many functions a day, has MSE (×10⁻¹) {'; '.join(words)}.\n"
+        f"at as many functions per day, has MSE (×10⁻¹) {'; '.join(words)}.\n"
     )
 
 
 _NOTES = """With the half year the paper's M are divided by the ratio of the days, so that there are
-as many functions a day; the half year is another sample than the four years (below). `ASVGP_DATA`
+as many functions per day; the half year is another sample than the four years (below). `ASVGP_DATA`
 without the file, or with the whole of it, gives the four years. The paper's times are with an RTX
 2080, ours on the processor alone, and begin after the imports. SVGP is GPflow's, with natural
 gradients; in the default run it has 1,500 steps, and not the paper's M = 1,000, where a single
 step takes about a second (`FULL=1` runs it). The seismogram is not the paper's: it is as long, and
 its error falls with M far beyond the paper's 30,000. The defaults choose M themselves.
+
+**What differs from the authors' script** (`experiments/large_regression/electricity.py` of their
+[repository](https://github.com/HJakeCunningham/ASVGP), in the version that we read): it has a
+Matérn-5/2 with splines of degree 3 where the table here has a Matérn-3/2, inputs scaled to 0 … 100
+on a domain from −1 to 101 where ours is the range of the data, and trains SVGP by Adam in batches
+of 100 for 10,000 steps, where ours has natural gradients. Both hold out 5 per cent of the rows. The
+paper's table may come from another version.
 """
 
 
@@ -218,7 +225,7 @@ def figure(found: Results) -> None:
     same = [ours.get(m, m) for m in PAPER]  # as many functions a day
     for axis, i, words in zip(axes, (0, 2), ("MSE", "seconds to fit"), strict=True):
         values = [p[i] / 10 if i == 0 else p[i] for p in PAPER.values()]
-        label = "the paper's, at as many a day"
+        label = "the paper's, at as many per day"
         axis.loglog(same, values, "k^:", ms=5, label=label)
         axis.set(xlabel="M", ylabel=words)
         axis.grid(which="both", alpha=0.25)

@@ -83,7 +83,7 @@ def table(found: Results) -> str:
         parts.append("Seconds to train, and to predict the test rows with standard deviations:\n")
         head = ["", *(f"{what}, N = {n:,}" for n in sizes for what in ("training", "prediction"))]
         parts.append(markdown(head, [_times(found, label, sizes) for label in _labels(found)]))
-        parts.append("![NLPD against training time, one panel a size]"
+        parts.append("![NLPD against training time, one panel per size]"
                      "(images/experiments/table3.png)\n")  # fmt: skip
     parts += [f"- / {reason}" for reason in reasons(found.rows)]
     return "\n".join(parts) + "\n"
@@ -91,7 +91,7 @@ def table(found: Results) -> str:
 
 def _words(found: Results, sizes: list[int]) -> str:
     words = (
-        "A sum of eight Matérn-3/2 processes, one an input; two thirds of the rows train, one "
+        "A sum of eight Matérn-3/2 processes, one per input; two thirds of the rows train, one "
         f"third tests; ± is the standard deviation over splits ({_counts(found, sizes)}; the "
         "paper: 10). **The data are a stand-in**: the same inputs and the same target as the "
         "paper's flights of 2008, but of other years and three regions only, so digits need not "
@@ -112,7 +112,7 @@ def _words(found: Results, sizes: list[int]) -> str:
             " Where an input's lengthscale is far beyond its range, AS-VGP takes fewer splines "
             "along it than 200: more would cost digits and bring nothing."
         )
-    return words + " VFF has a constant and 15 cosines and sines, so 31 functions an input.\n"
+    return words + " VFF has a constant and 15 cosines and sines, so 31 functions per input.\n"
 
 
 def _counts(found: Results, sizes: list[int]) -> str:

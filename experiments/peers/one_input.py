@@ -107,10 +107,10 @@ def missed(found: Results) -> str:
         lines.append([ours["dataset"], *words, *(f"{v:.3f}" for v in numbers), *noise])
     if not lines:
         return ""
-    head = ["data set", "N", "our M", "beside", "our bound a row", "their likelihood a row"]
+    head = ["data set", "N", "our M", "beside", "our bound per row", "their likelihood per row"]
     return (
         "\n### What splines miss\n\nOur defaults beside tinygp, whose kernel is the same and "
-        "exact: the difference, in nats a row, is what our splines and our training miss. Where "
+        "exact: the difference, in nats per row, is what our splines and our training miss. Where "
         "tinygp has no result, or one below our bound, so that its training ended at a lower "
         "maximum, beside celerite2: its Matérn-3/2 is an approximation (`eps` of 0.01), and its "
         "likelihood may exceed the exact one. A negative difference is what their training "

@@ -256,6 +256,25 @@ def test_the_exact_bound_is_one_and_the_printed_is_not(found_erratum):
     assert min(above) > 100.0
 
 
+def test_a_padded_domain_mends_the_printed_form(found_erratum):
+    for lengthscale in erratum.PADDED:
+        rows = found_erratum.where(what="padding", lengthscale=lengthscale)
+        exact, printed = (
+            {r["padding"]: r["above_evidence"] for r in rows if r["method"] == form}
+            for form in ("exact", "printed")
+        )
+        assert printed[0.0] < printed[1.0] < printed[3.0] < 0.0
+        assert abs(printed[3.0] - exact[3.0]) < 0.05 * abs(printed[0.0] - exact[0.0])
+
+
+def test_padding_is_a_wider_domain():
+    """The scaled problem is the library's on the wide domain."""
+    x, y = erratum.data(0.2, 80)
+    settings = {"degree": 2, "noise_variance": erratum.NOISE, "optimizer": None}
+    wide = GPRegressor(Matern32(0.2), num_basis=142, domain=(-0.2, 1.2), **settings).fit(x, y)
+    assert erratum.padded("exact", 0.2, 1.0, x, y) == pytest.approx(wide.elbo_, abs=1e-6)
+
+
 def test_the_other_formulas(found_erratum):
     right, *wrong = (r["rmse"] for r in found_erratum.where(what="mean"))
     assert right < 0.002

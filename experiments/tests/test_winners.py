@@ -3,7 +3,8 @@
 import pytest
 
 from experiments import page
-from experiments.harness.results import ROOT, Results
+from experiments.harness.results import ROOT, Results, read
+from experiments.paper import erratum
 from experiments.peers import winners
 from experiments.peers.contest import DEFAULT
 
@@ -51,3 +52,17 @@ def test_the_readme_and_the_page_of_evidence_hold_these_results():
     assert winners.in_readme(readme, page.beside()) == readme
     evidence = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
     assert winners.page(page.beside()) == evidence
+
+
+def test_the_page_of_the_erratum_holds_its_results():
+    text = (ROOT / "docs" / "erratum.md").read_text(encoding="utf-8")
+    known = read("erratum")
+    assert known is not None
+    assert erratum.on_the_page(text, known) == text
+
+
+@pytest.mark.parametrize("file", page.PAGES)
+def test_generated_pages_hold_the_results(file):
+    """No number was changed by hand, and none is older than the results."""
+    text = (ROOT / "docs" / file).read_text(encoding="utf-8")
+    assert page.text(page.PAGES[file]) == text
