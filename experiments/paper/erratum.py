@@ -223,8 +223,9 @@ printed one loses hundreds of nats where data lie within a few lengthscales of
 the ends, and where they lie at the ends and ℓ is shorter than the domain it is above the evidence:
 no bound at all. That holds for a domain that ends where the data end, as this library's does.
 """
-_PADDING = """**With a wider domain** the printed form recovers, and the authors' scripts have one. Bound minus log evidence in nats, 300 points on [0, 1], 100 cells per unit, the domain
-longer than the data by so many lengthscales at each end:
+_PADDING = """**With a wider domain** the printed form recovers, and the authors' scripts have one.
+Bound minus log evidence in nats, 300 points on [0, 1], 100 cells per unit, the domain longer than
+the data by so many lengthscales at each end:
 """
 _SLIPS = """Two formulas of the text, beside the exact Gaussian process at 301 places, ℓ = 0.2, the
 exact Kuu in all:
