@@ -539,6 +539,8 @@ class SitesPolicy:
     most_cells: int = 1 << 14  # [cells] Of one input, whose moments give nodes of a quadrature.
     rows_of_box: float = 25.0  # [rows] On average, in boxes whose means of y training begins with.
     most_boxes: int = 64  # [boxes] The most of these along an input.
+    start_steps: int = 8  # [steps] By Newton's method, from the f of a box to that of a row.
+    longest_start_step: float = 2.0  # [f] Of these, so that all together bridge 16 e-folds.
     # [nats per row] A component with less than this in its sites is taken for lost: they are
     # computed anew and training begins afresh. Of `variance * weight / 2`, half that of a row.
     lost_component: float = 1e-4

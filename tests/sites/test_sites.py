@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from asvgp import (
     Bernoulli,
@@ -235,6 +236,25 @@ def test_training_finds_the_parameters_of_the_likelihood():
     assert plain.elbo_ < gp.elbo_ - 50.0
 
 
+def test_seasons_are_not_taken_for_dispersion():
+    """The scatter about one rate is that of the week, and counts at night are near zero."""
+    rng, hours = np.random.default_rng(0), np.arange(2000.0)
+    hour, working = hours % 24.0, (hours % 168.0) // 24.0 < 5.0
+
+    def peak(centre, width):
+        return np.exp(-0.5 * ((hour - centre) / width) ** 2)
+
+    days = 4.0 * peak(8.0, 1.2) + 4.2 * peak(17.5, 1.8) + 2.5 * peak(13.0, 3.0)
+    f = 1.0 + np.where(working, days, 4.0 * peak(14.0, 4.0)) + 0.4 * np.sin(hours / 500.0)
+    f += lfilter([0.2], [1.0, -0.8], rng.standard_normal(len(f)))
+    y = rng.poisson(np.exp(f) * rng.gamma(300.0, 1.0 / 300.0, len(f))).astype(float)
+    kernel = Matern32(5.0) + Matern32(2000.0) + Periodic(168.0) + Constant()
+    trained = GPRegressor(kernel, likelihood=NegativeBinomial()).fit(hours, y)
+    kernel = Matern32(4.0, 0.1) + Matern32(2000.0, 0.3) + Periodic(168.0, 7.0, 6.0) + Constant()
+    given = GPRegressor(kernel, likelihood=NegativeBinomial(40.0), optimizer=None).fit(hours, y)
+    assert trained.elbo_ > given.elbo_
+
+
 def test_gross_outliers_do_not_move_student_t():
     rng = np.random.default_rng(6)
     x = np.linspace(0.0, 10.0, 500)
@@ -272,7 +292,8 @@ def test_extreme_data_are_fitted(family, y):
 def test_seasons_and_covariates_have_any_likelihood():
     rng = np.random.default_rng(7)
     hours, heat = np.arange(400.0), rng.standard_normal(400)
-    rate = np.exp(1.0 + np.sin(2.0 * np.pi * hours / 24.0) + 0.3 * heat)
+    trend = 0.5 * np.sin(hours / 40.0)
+    rate = np.exp(1.0 + trend + np.sin(2.0 * np.pi * hours / 24.0) + 0.3 * heat)
     y = rng.poisson(rate).astype(float)
     kernel = Matern32(100.0, 0.1, dim=0) + Periodic(24.0, dim=0) + Linear(1) + Constant()
     gp = GPRegressor(kernel, likelihood=Poisson()).fit(np.column_stack([hours, heat]), y)

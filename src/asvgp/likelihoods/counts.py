@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numba
@@ -223,10 +223,24 @@ class NegativeBinomial(Family):
         mean, share, _ = softplus_moments(m - math.log(r), v)
         return (r * (psi(y + r) - psi(r)) - y - r * mean + (y + r) * share)[None]
 
+    def working(self, y, extra, f):
+        """Return slopes at f and the weights that are expected of y: small counts lower none."""
+        r = self.number("dispersion")
+        _, share, _ = softplus_moments(f - math.log(r), np.zeros(len(f)))
+        return y - (y + r) * share, r * share
+
     def start(self, y, extra, weight, offset):
         """Return log of counts over exposure, shrunken to the overall rate."""
         exposure = np.ones(len(y)) if offset is None else growth(offset)
         return shrunken_rate(y, exposure)
+
+    def alternatives(self):
+        """Return copies with larger dispersions: scatter about one rate is mostly the field's."""
+        if not self.free:
+            return []
+        most = self.bounds["dispersion"][1]
+        larger = (factor * self.number("dispersion") for factor in (10.0, 100.0))
+        return [replace(self, dispersion=number) for number in larger if number < most]
 
     def _guess(self, y, extra, weight, offset):
         """Return what the scatter about one overall rate suggests."""

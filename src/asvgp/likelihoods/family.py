@@ -179,6 +179,12 @@ class Family(ABC):
         """Return slopes and positive weights for first steps, where those of V may be negative."""
         return None
 
+    def working(self, y: Array, extra: Array | None, f: Array) -> tuple[Array, Array]:
+        """Return slopes and weights at f, for working responses to begin with."""
+        narrow = np.zeros(len(f))
+        robust = self.robust_weights(y, extra, f, narrow)
+        return self.expected(y, extra, f, narrow)[1:] if robust is None else robust
+
     # --- what one read keeps
 
     def _reads_again(self) -> TypeError:

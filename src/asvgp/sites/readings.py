@@ -74,8 +74,8 @@ class Reading(Protocol):
     ) -> Statistics:
         """Return sites to begin with, before there is a posterior.
 
-        They are those of a given mean and variance of f ``everywhere``, or else of the means of y
-        in large boxes of the inputs.
+        They are those of a given mean and variance of f ``everywhere``, or else of what rows or
+        cells say themselves, shrunken to the means of y in large boxes of the inputs.
         """
         ...
 
@@ -138,9 +138,9 @@ class RowReading:
         boxes = Boxes.of(like, self.count)
         levels = boxes.levels(family, self.blocks())
         for rows in self.blocks():
-            f = levels[boxes.of_points(rows.points)]
-            level += _add_sites(sums, rows, f, *positive_sites(family, rows, f))
-        return _site_statistics(sums.statistics(), level, self.count)
+            f = _own_levels(family, rows, levels[boxes.of_points(rows.points)])
+            _add_sites(sums, rows, f, *positive_sites(family, rows, f))
+        return _site_statistics(sums.statistics(), None, self.count)
 
     def level(self, family: Family, m: float, v: float) -> float:
         """Return the value of one f everywhere, by the first block of rows; see `Reading`."""
@@ -197,6 +197,32 @@ class Boxes:
         return levels
 
 
+def _own_levels(family: Family, rows: Observed, f: Array) -> Array:
+    """Return f of every row from that of its box and what it says itself."""
+    if family.inverse_link == "identity":
+        return f
+    narrow = np.zeros(len(f))
+
+    def slopes(f: Array) -> tuple[Array, Array]:
+        seen = f if rows.offset is None else f + rows.offset
+        _, g, w = family.expected(rows.y, rows.extra, seen, narrow)
+        return (g, w) if rows.weight is None else (g * rows.weight, w * rows.weight)
+
+    return _shrunken(f, slopes)
+
+
+def _shrunken(prior: Array, slopes: Callable[[Array], tuple[Array, Array]]) -> Array:
+    """Return the most probable f under log densities and normal priors of variance one.
+
+    Without it, rows far from the mean of their box would stand for the box, not for themselves.
+    """
+    f, most = prior.copy(), SITES.longest_start_step
+    for _ in range(SITES.start_steps):
+        g, w = slopes(f)
+        f += np.clip((g + prior - f) / (1.0 + np.maximum(w, 0.0)), -most, most)
+    return f
+
+
 def _add_sites(sums: Accumulator, rows: Observed, m: Array, g: Array, w: Array) -> float:
     """Add the sites of rows to sums, and return the sum of ``w m**2``."""
     if rows.weight is not None:
@@ -220,7 +246,7 @@ class NodeReading:
         self.count = number_of_rows(stats)
         inputs, self.masses, cells = nodes_of(self.stats) if nodes is None else nodes
         self.points = self._points(inputs)
-        self.shares = self._cell_means()[cells]  # of T / B, about every node
+        self.shares, self.cells = self._cell_means()[cells], cells  # of T / B, about every node
         self._linear, self._tau = self._exact_targets()
         self._kept: tuple[Any, Statistics] | None = None
 
@@ -298,9 +324,23 @@ class NodeReading:
         mass = np.bincount(number, self.masses, boxes.count)
         there, levels = mass > 0.0, np.zeros(boxes.count)
         levels[there] = family.start_from_sums(linear[there], mass[there])
-        f = levels[number]
+        f = self._own_levels(family, levels[number])
         _, slope, bend = family.curve(f, np.zeros(len(f)))
-        return self._sites(family, like, f, slope, bend)
+        return self._sites(family, like, f, slope, bend, first=True)
+
+    def _own_levels(self, family: Family, f: Array) -> Array:
+        """Return f on every node from that of its box and what is in its cell."""
+        if family.inverse_link == "identity":
+            return f
+        _, first, cell = np.unique(self.cells, return_index=True, return_inverse=True)
+        mass, total = (np.bincount(cell, m) for m in (self.masses, self.shares * self.masses))
+        narrow = np.zeros(len(first))
+
+        def slopes(f: Array) -> tuple[Array, Array]:
+            _, slope, bend = family.curve(f, narrow)
+            return family.factor * (total - mass * slope), family.factor * mass * bend
+
+        return _shrunken(f[first], slopes)[cell]
 
     def level(self, family: Family, m: float, v: float) -> float:
         """Return the value of one f everywhere; see `Reading`."""
@@ -308,7 +348,13 @@ class NodeReading:
         return family.factor * float(self._tau.sum() * m - self.masses.sum() * curve[0])
 
     def _sites(
-        self, family: Family, like: Statistics, f: Array, slope: Array, bend: Array
+        self,
+        family: Family,
+        like: Statistics,
+        f: Array,
+        slope: Array,
+        bend: Array,
+        first: bool = False,
     ) -> Statistics:
         masses = family.factor * self.masses
         sums = _accumulator(like)
@@ -319,28 +365,29 @@ class NodeReading:
             targets=sites.targets + family.factor * exact.targets,
             column_targets=sites.column_targets + family.factor * exact.column_targets,
         )
-        return _site_statistics(sites, float(masses @ (bend * f**2)), self.count)
+        level = None if first else float(masses @ (bend * f**2))
+        return _site_statistics(sites, level, self.count)
 
 
 def _accumulator(like: Statistics) -> Accumulator:
     return Accumulator(replace(like.emptied(), centre=np.zeros(1)), premultiplied=True)
 
 
-def _site_statistics(sites: Statistics, level: float, count: int) -> Statistics:
+def _site_statistics(sites: Statistics, level: float | None, count: int) -> Statistics:
     """Return statistics of Gaussian observations with noise of variance one.
 
     Their sum of squares is what is expected of such noise, beside what the means of cells tell or,
-    where most cells hold one row, beside the ``level``, the sum of ``w m**2``. That of the sites
-    themselves would be dominated by few rows of little weight.
+    where most cells hold one row, beside the ``level``, the sum of ``w m**2``: that of the sites
+    themselves would be dominated by few rows of little weight. First sites have no level, as their
+    m know nothing yet of what varies: starting values then are of what the sites show.
     """
     weight = sites.cell_weights
     sums = sites.targets[(0, ..., *[0] * len(sites.grids))]
     occupied = weight > 0.0
     freedom = count - int(np.count_nonzero(occupied))
-    squares = level + count
-    if freedom >= START.shared_cells * count and len(sites.grids):
-        squares = float(np.sum(sums[occupied] ** 2 / weight[occupied])) + freedom
-    squares = np.array([squares])
+    if len(sites.grids) and (level is None or freedom >= START.shared_cells * count):
+        level = float(np.sum(sums[occupied] ** 2 / weight[occupied])) - (count - max(freedom, 0))
+    squares = np.array([(level or 0.0) + count])
     return replace(sites, squares=squares, count=count, missing=0, log_weights=0.0)
 
 

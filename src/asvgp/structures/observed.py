@@ -107,9 +107,7 @@ def _listed(names) -> str:
 
 def positive_sites(family: Family, rows: Observed, f: Array) -> tuple[Array, Array]:
     """Return slopes and weights at f, all of them positive, to begin with."""
-    seen, narrow = f if rows.offset is None else f + rows.offset, np.zeros(len(f))
-    robust = family.robust_weights(rows.y, rows.extra, seen, narrow)
-    g, w = family.expected(rows.y, rows.extra, seen, narrow)[1:] if robust is None else robust
+    g, w = family.working(rows.y, rows.extra, f if rows.offset is None else f + rows.offset)
     typical = float(np.mean(np.abs(w))) if len(w) else 1.0
     return g, np.maximum(w, _LEAST_WEIGHT * typical)
 
