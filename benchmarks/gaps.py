@@ -5,9 +5,11 @@
 
 Clouds are cut into a corner of a field, 30 % of it, and filled. The corner is as large as the
 number of rows to train on says; ``--rows 105000`` is 300 x 500 cells of the maps. ``era5`` is
-temperature over latitude, longitude and time. The table: root mean square error, CRPS, share of
-the held-out values inside 95 % intervals (noise included), number of basis functions, and seconds
-to train and to predict (wall, then CPU). GPBoost (Vecchia's approximation, a Matern-3/2 with a
+temperature over latitude, longitude and time. ``--seeds 0 1 2`` draws other clouds, too, and ends
+with means over them. The table: root mean square error, CRPS, mean negative log density (NLPD),
+share of the held-out values inside 95 % intervals (noise included), number of basis functions,
+seconds to train and to predict, seconds of CPU for both, and the most memory that its process has
+had, each model in a process of its own. GPBoost (Vecchia's approximation, a Matern-3/2 with a
 length an input and a constant) has its own environment:
 
     python -m venv ENV && ENV/bin/python -m pip install gpboost
@@ -21,7 +23,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -43,18 +47,19 @@ FILES = {
 MODELS = ("default", "one joint", "two joint", "product", "two products", "GPBoost")
 
 GPBOOST = """
-import sys, time
+import resource, sys, time
 import numpy as np, gpboost
 data = np.load(sys.argv[1])
-begin = time.perf_counter()
+begin, cpu = time.perf_counter(), time.process_time()
 model = gpboost.GPModel(gp_coords=data["X"], cov_function="matern_ard", cov_fct_shape=1.5,
                         gp_approx="vecchia", num_neighbors=20, likelihood="gaussian")
 model.fit(y=data["y"], X=np.ones((len(data["y"]), 1)))
 trained = time.perf_counter()
 out = model.predict(gp_coords_pred=data["T"], X_pred=np.ones((len(data["T"]), 1)),
                     predict_var=True, predict_response=True)
-np.savez(sys.argv[2], mean=out["mu"], std=np.sqrt(out["var"]),
-         seconds=[trained - begin, time.perf_counter() - trained])
+np.savez(sys.argv[2], mean=out["mu"], std=np.sqrt(out["var"]), fit=trained - begin,
+         predict=time.perf_counter() - trained, cpu=time.process_time() - cpu,
+         memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6)
 """
 
 
@@ -91,10 +96,10 @@ def generated(shape: tuple[int, ...]) -> np.ndarray:
     return total + 0.05 * rng.standard_normal(shape)
 
 
-def holes(shape: tuple[int, ...]) -> np.ndarray:
+def holes(shape: tuple[int, ...], seed: int) -> np.ndarray:
     """Return True where clouds are: about 20 cells across, 4 along time."""
     width = 8 if len(shape) == 2 else (2, 4, 4)
-    clouds = gaussian_filter(np.random.default_rng(0).standard_normal(shape), width)
+    clouds = gaussian_filter(np.random.default_rng(seed).standard_normal(shape), width)
     return clouds > np.quantile(clouds, 1.0 - SHARE)
 
 
@@ -125,54 +130,75 @@ def scores(y, mean, std) -> dict:
     return {
         "rmse": float(np.sqrt(np.mean((y - mean) ** 2))),
         "crps": float(crps.mean()),
+        "nlpd": float(np.mean(0.5 * z**2 + np.log(std)) + 0.5 * np.log(2.0 * np.pi)),
         "coverage": float(np.mean(np.abs(z) < 1.96)),
     }
 
 
-def ours(kernel, X, y, T, truth) -> dict:
-    """Train, predict and score."""
-    begin, cpu = time.perf_counter(), time.process_time()
+def ours(name: str, given: Path, got: Path) -> None:
+    """Train and predict, in a process of its own: see `measured`."""
+    data = np.load(given)
+    kernel = kernels(data["X"].shape[1])[name]
+    # Compiled code is loaded before the clock starts.
+    some = np.random.default_rng(0).permutation(len(data["y"]))[:60]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        gp = GPRegressor(kernel, objective="auto" if kernel is None else "evidence").fit(X, y)
+        GPRegressor().fit(data["X"][some], data["y"][some])
+        begin, cpu = time.perf_counter(), time.process_time()
+        gp = GPRegressor(kernel, objective="auto" if kernel is None else "evidence")
+        gp.fit(data["X"], data["y"])
     middle = time.perf_counter()
-    mean, std = gp.predict(T, return_std=True, include_noise=True)
-    facts = {
-        "fit": middle - begin,
-        "predict": time.perf_counter() - middle,
-        "cpu": time.process_time() - cpu,
-        "functions": gp.posterior_.engine.size,
-        "kernel": repr(gp.kernel_),
-        "noise": gp.noise_variance_,
-        "evidence": gp.optimization_.objective,
-    }
-    return scores(truth, mean, std) | facts
+    mean, std = gp.predict(data["T"], return_std=True, include_noise=True)
+    np.savez(
+        got,
+        mean=mean,
+        std=std,
+        fit=middle - begin,
+        predict=time.perf_counter() - middle,
+        cpu=time.process_time() - cpu,
+        memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6,
+        functions=gp.posterior_.engine.size,
+        kernel=repr(gp.kernel_),
+        noise=gp.noise_variance_,
+        evidence=gp.optimization_.objective,
+        choice=gp.summary().kernel_choice or "",
+    )
 
 
-def gpboost(python: str, X, y, T, truth) -> dict:
-    """Do the same by GPBoost."""
+def measured(name: str, python: str | None, X, y, T, truth) -> dict:
+    """Return scores and costs of a model that a process of its own trains."""
     with tempfile.TemporaryDirectory() as folder:
         given, got = Path(folder) / "in.npz", Path(folder) / "out.npz"
         np.savez(given, X=X, y=y, T=T)
-        subprocess.run([python, "-c", GPBOOST, given, got], check=True, stdout=subprocess.DEVNULL)
-        out = np.load(got)
-        fit, predict = map(float, out["seconds"])
-        return scores(truth, out["mean"], out["std"]) | {"fit": fit, "predict": predict}
+        program = [sys.executable, __file__, "--one", name]
+        if name == "GPBoost":
+            assert python is not None
+            program = [python, "-c", GPBOOST]
+        subprocess.run([*program, given, got], check=True, stdout=subprocess.DEVNULL)
+        out = {key: value[()] for key, value in np.load(got).items()}
+    row = scores(truth, out.pop("mean"), out.pop("std"))
+    return row | {key: value.item() for key, value in out.items()}
 
 
 def line(name: str, row: dict) -> str:
     """Return a row of the table."""
-    functions = f"{row['functions']:,}" if "functions" in row else ""
-    cpu = f"{row['cpu']:7.1f} s" if "cpu" in row else ""
+    functions = f"{row['functions']:,.0f}" if "functions" in row else ""
     return (
-        f"  {name:<13} {row['rmse']:9.4g} {row['crps']:9.4g} {row['coverage']:8.1%}"
-        f" {functions:>9} {row['fit']:8.1f} s {row['predict']:7.1f} s {cpu}"
+        f"  {name:<13} {row['rmse']:9.4g} {row['crps']:9.4g} {row['nlpd']:9.4g}"
+        f" {row['coverage']:7.1%} {functions:>9} {row['fit']:7.1f} s {row['predict']:6.1f} s"
+        f" {row['cpu']:7.1f} s {row['memory']:6.0f} MB"
     )
 
 
-def table(values: np.ndarray, models: list[str], python: str | None) -> dict:
+HEADING = (
+    f"  {'model':<13} {'RMSE':>9} {'CRPS':>9} {'NLPD':>9} {'inside':>7} {'functions':>9} "
+    f"{'fit':>9} {'predict':>8} {'CPU':>9} {'memory':>9}"
+)
+
+
+def table(values: np.ndarray, models: list[str], python: str | None, seed: int) -> dict:
     """Return the scores of all contestants on one field."""
-    hidden = holes(values.shape)
+    hidden = holes(values.shape, seed)
     inputs = values.ndim
     places = np.stack(np.indices(values.shape), axis=-1).reshape(-1, inputs).astype(float)
     known = np.isfinite(values).ravel()
@@ -180,29 +206,37 @@ def table(values: np.ndarray, models: list[str], python: str | None) -> dict:
     y = values.ravel()
     data = places[train], y[train], places[test], y[test]
     print(
-        f"  {train.sum():,} values to train on, {test.sum():,} hidden; their deviation is "
-        f"{np.std(y[test]):.4g}"
+        f"  {train.sum():,} values to train on, {test.sum():,} hidden (seed {seed}); their "
+        f"deviation is {np.std(y[test]):.4g}"
     )
-    print(
-        f"  {'model':<13} {'RMSE':>9} {'CRPS':>9} {'inside':>8} {'functions':>9} {'fit':>10} "
-        f"{'predict':>9} {'CPU':>9}"
-    )
-    rows, known_kernels = {}, kernels(inputs)
+    print(HEADING)
+    rows = {}
     for name in models:
-        if name in known_kernels:
-            rows[name] = ours(known_kernels[name], *data)
-        elif python is None:
-            print("  GPBoost is left out: name its Python by --gpboost-python")
-            continue
-        else:
-            rows[name] = gpboost(python, *data)
+        rows[name] = measured(name, python, *data)
         print(line(name, rows[name]), flush=True)
         if name == "default":
             print(f"    {rows[name]['kernel']}")
-    if "default" in rows and len(rows) > 1:
-        for score in ("rmse", "crps"):
-            best = min(row[score] for row in rows.values())
-            print(f"  the default's {score} is {rows['default'][score] / best:.3f} of the best")
+    compared(rows)
+    return rows
+
+
+def compared(rows: dict) -> None:
+    """Print how far the default is from the best."""
+    if "default" not in rows or len(rows) < 2:
+        return
+    for score in ("rmse", "crps"):
+        best = min(row[score] for row in rows.values())
+        print(f"  the default's {score} is {rows['default'][score] / best:.3f} of the best")
+
+
+def means(tables: list[dict]) -> dict:
+    """Return the mean of every figure over several draws of the clouds; squares of the RMSE."""
+    rows = {}
+    for name in tables[0]:
+        every = [rows[name] for rows in tables]
+        figures = [key for key, value in every[0].items() if not isinstance(value, str)]
+        rows[name] = {key: float(np.mean([row[key] for row in every])) for key in figures}
+        rows[name]["rmse"] = float(np.sqrt(np.mean([row["rmse"] ** 2 for row in every])))
     return rows
 
 
@@ -212,19 +246,35 @@ def main() -> None:
     parser.add_argument("--fields", nargs="+", default=FIELDS, choices=FIELDS)
     parser.add_argument("--models", nargs="+", default=MODELS, choices=MODELS)
     parser.add_argument("--rows", type=int, default=9000, help="to train on, at most 105000")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="of the clouds")
     parser.add_argument("--gpboost-python", help="Python of an environment that has gpboost")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    # Compiled code is loaded before the first clock starts.
-    warm = np.random.default_rng(0).uniform(size=(60, 2))
-    GPRegressor(Matern(1, dim=(0, 1)) + Constant(), num_basis=8).fit(warm, warm[:, 0])
+    if options.one:
+        name, given, got = options.one
+        ours(name, Path(given), Path(got))
+        return
+    models = list(options.models)
+    if "GPBoost" in models and options.gpboost_python is None:
+        print("GPBoost is left out: name its Python by --gpboost-python")
+        models.remove("GPBoost")
     results = {}
     for name in options.fields:
         values, source = field(name, options.rows)
         print(f"{name} ({source}), {' x '.join(map(str, values.shape))}")
-        results[name] = table(values, list(options.models), options.gpboost_python)
-        if options.json:
-            options.json.write_text(json.dumps(results, indent=2))
+        results[name] = {}
+        for seed in options.seeds:
+            results[name][seed] = table(values, models, options.gpboost_python, seed)
+            if options.json:
+                options.json.write_text(json.dumps(results, indent=2))
+        if len(options.seeds) > 1:
+            print(f"  means over {len(options.seeds)} draws")
+            print(HEADING)
+            rows = means(list(results[name].values()))
+            for model, row in rows.items():
+                print(line(model, row))
+            compared(rows)
 
 
 if __name__ == "__main__":
