@@ -11,10 +11,11 @@ import pytest
 
 import asvgp
 from asvgp import GPRegressor, Linear, Matern
-from asvgp.estimators.default_cells import cells_for, functions
+from asvgp.estimators.default_cells import Side, cells_for, functions, work
 from asvgp.estimators.default_field import FieldChoice, choose_field
 from asvgp.kernels.joint import JointMatern
 from asvgp.kernels.product import Product
+from asvgp.linalg.multifrontal import Space, symbolic
 from asvgp.policies import SAMPLE
 from asvgp.training.sample_evidence import (
     Factor,
@@ -179,6 +180,26 @@ def test_the_lower_bound_gets_narrower_cells_than_the_evidence():
     y = draw(between(JOINT[1]), 0.01)
     elbo, evidence = (chosen(y, objective=each).spacing for each in ("elbo", "evidence"))
     assert np.all(np.array(elbo) < evidence)
+
+
+@pytest.mark.parametrize(
+    ("cells", "degrees"),
+    [
+        ((100, 100), [(3, 3)]),
+        ((500, 50), [(3, 3)]),
+        ((60, 60), [(2, 2), (4, 3)]),
+        ((150, 8, 10), [(2, 2, 2)]),
+        ((20, 20, 20), [(2, 2, 2)]),
+        ((60, 14, 16), [(3, 3, 3), (None, 3, 3)]),  # space and time, and space alone
+    ],
+)
+def test_the_work_of_a_bound_is_foreseen(cells, degrees):
+    cost = symbolic(cells, tuple(Space(each, (0,) * len(cells)) for each in degrees)).cost()
+    sides = [
+        [Side(n, k) if k else Side(1.0, 0.0) for n, k in zip(cells, each, strict=True)]
+        for each in degrees
+    ]
+    assert 0.5 < work(sides) / (cost.factor_flops + cost.inverse_flops) < 2.0
 
 
 def test_few_rows_over_three_inputs_take_few_functions():

@@ -3,13 +3,15 @@
 The lower bound pays for the variance that splines miss in units of the noise; the evidence of the
 spline field takes it for noise. So the bound is trained on where few splines make it tight, else
 the evidence, on cells that miss less than neighbouring data differ by. There are never more
-functions than rows have use for, nor than a bound has time for.
+functions than rows have use for, nor than a bound has time for: how long it takes depends on the
+shape of the grid, and a field that is long along one input takes little (`work`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,22 +40,30 @@ def cells_for(
         widths = [*fitting, tight[-1]][0]
     else:
         widths = _widths_of_evidence(best, sample, rows)
-    while functions(best, sample, widths) > min(few, SAMPLE.most_functions[inputs]):
+    while _excess(best, sample, widths, rows) > 1.0:
         if np.all(widths.min(axis=0) >= SAMPLE.widest_width):
             break
-        widths = _wider(best, sample, widths)
+        widths = _wider(best, sample, widths, rows)
     cells = np.minimum(widths.min(axis=0), SAMPLE.widest_width)
     return objective, cells, _missed(best, sample, cells) if objective == "evidence" else 0.0
 
 
-def _wider(best: Trained, sample: Sample, widths: Array) -> Array:
+def _excess(best: Trained, sample: Sample, widths: Array, rows: int) -> float:
+    """Return functions, or the work of a bound, in units of what may be had: the larger one."""
+    share = functions(best, sample, widths) / _useful(rows)
+    most = SAMPLE.most_work[widths.shape[1]]
+    most = min(most, SAMPLE.least_work + SAMPLE.work_per_row * rows)
+    return max(share, work(_sides(best, sample, widths)) / most)
+
+
+def _wider(best: Trained, sample: Sample, widths: Array, rows: int) -> Array:
     """Return widths that are wider along the input where that costs least for what it saves."""
-    now, missed = functions(best, sample, widths), _missed(best, sample, widths.min(axis=0))
+    now, missed = _excess(best, sample, widths, rows), _missed(best, sample, widths.min(axis=0))
     found, least = 1.1 * widths, np.inf
     for column in range(widths.shape[1]):
         other = widths.copy()
         other[:, column] *= 1.1
-        saved = np.log(now / functions(best, sample, other))
+        saved = np.log(now / _excess(best, sample, other, rows))
         cost = _missed(best, sample, other.min(axis=0)) - missed
         if saved > 0.0 and widths[:, column].min() < SAMPLE.widest_width and cost / saved < least:
             found, least = other, cost / saved
@@ -61,28 +71,83 @@ def _wider(best: Trained, sample: Sample, widths: Array) -> Array:
 
 
 def affordable(best: Trained, sample: Sample, rows: int) -> bool:
-    """Return True if cells that suit the evidence take no more functions than may be had."""
-    wanted = functions(best, sample, _widths_of_evidence(best, sample, rows))
-    most = min(_useful(rows), SAMPLE.most_functions[len(sample.units)])
-    return wanted <= 1.5 * most  # somewhat wider cells lose little
+    """Return True if cells that suit the evidence take no more than may be had."""
+    widths = _widths_of_evidence(best, sample, rows)
+    return _excess(best, sample, widths, rows) <= 1.5  # somewhat wider cells lose little
 
 
-def functions(best: Trained, sample: Sample, widths: Array) -> float:
-    """Return about how many functions there are if terms have cells of these widths.
+class Side(NamedTuple):
+    """Splines of a term along one input."""
+
+    cells: float
+    degree: float  # 0 where the term is constant: one function is alive everywhere
+
+    def crossing(self, share: float) -> tuple[float, float]:
+        """Return how many are alive on a share of the input, and how many on it alone."""
+        if not self.degree:
+            return 1.0, float(share == 1.0)
+        if share == 1.0:
+            return self.cells + self.degree, self.cells + self.degree
+        ends = 1.0 if share == 0.5 else 2.0  # that are not ends of the data
+        alone = self.cells * share + (1.0 - ends) * self.degree
+        return max(alone, 0.0) + ends * self.degree, max(alone, 0.0)
+
+
+def _sides(best: Trained, sample: Sample, widths: Array) -> list[list[Side]]:
+    """Return the splines of every term if terms have cells of these widths.
 
     Those of joint kernels go on beyond the data.
     """
-    total, finest = 0.0, np.minimum(widths.min(axis=0), SAMPLE.widest_width)
+    found, finest = [], np.minimum(widths.min(axis=0), SAMPLE.widest_width)
     for (factors, _), own in zip(_by_term(best, sample), widths, strict=True):
-        sides = []
+        sides = [Side(1.0, 0.0)] * len(finest)
         for column, nu, length, joint in factors:
             joined = max(min(own[column], 0.5) / finest[column], 1.0)  # two cells at the least
             width = finest[column] * 2.0 ** int(np.log2(joined))
             grown = FIELD.joint_growing * length / sqrt(2.0 * nu)
             beyond = cells_beyond(grown / width, nu) if joint else 0
-            sides.append(1.0 / width + nu + 1.5 + 0.5 * joint + 2.0 * beyond)
-        total += prod(sides)
-    return total
+            sides[column] = Side(1.0 / width + 2.0 * beyond, nu + 1.5 + 0.5 * joint)
+        found.append(sides)
+    return found
+
+
+def functions(best: Trained, sample: Sample, widths: Array) -> float:
+    """Return about how many functions there are if terms have cells of these widths."""
+    sides = _sides(best, sample, widths)
+    return sum(prod(side.crossing(1.0)[0] for side in term) for term in sides)
+
+
+def work(terms: Sequence[Sequence[Side]]) -> float:
+    """Return about how many operations a bound with its gradient takes, from sides of every term.
+
+    The grid is halved where that cuts fewest functions, as the factorisation does it, until boxes
+    are small. Functions that a cut eliminates are coupled to all that cross the sides of their box.
+
+    Examples
+    --------
+    >>> long, short = Side(cells=400.0, degree=2.0), Side(cells=20.0, degree=2.0)
+    >>> work([[long, short]]) < 0.2 * work([[Side(90.0, 2.0), Side(90.0, 2.0)]])
+    True
+    """
+    share, boxes, total = [1.0] * len(terms[0]), 1.0, 0.0
+    while True:
+        both = [[side.crossing(s) for side, s in zip(term, share, strict=True)] for term in terms]
+        alone = sum(prod(inside for _, inside in term) for term in both)
+        across = sum(prod(alive for alive, _ in term) for term in both) - alone
+        cuts = [
+            sum(
+                max(term[d].degree, 1.0) * prod(x for e, (_, x) in enumerate(own) if e != d)
+                for term, own in zip(terms, both, strict=True)
+            )
+            for d in range(len(share))
+        ]
+        leaf = alone <= SAMPLE.leaf_functions
+        cut = alone if leaf else min(cuts)
+        total += boxes * (cut**3 + 3.0 * cut**2 * across + 3.0 * cut * across**2)
+        if leaf:
+            return total
+        share[int(np.argmin(cuts))] /= 2.0
+        boxes *= 2.0
 
 
 def _useful(rows: int) -> float:

@@ -95,7 +95,7 @@ def choose_field(
     with one_blas_thread:  # matrices are small
         tried = list(_tried(sample, times, most_nu))
         rows = int(np.isfinite(y).all(axis=1).sum())
-        best = max(_affordable(tried, sample, rows), key=lambda each: each.judged)
+        best = _affordable(tried, sample, rows, objective)
         wider = widening(best, sample)
     chosen, cells, missed = cells_for(best, sample, rows, objective)
     noise = float(np.exp(best.theta[-1])) + missed
@@ -222,16 +222,22 @@ def _with_one_length(one: Trained, times: frozenset[int]) -> Trained | None:
 # ------------------------------------------------------------ what follows from the choice
 
 
-def _affordable(tried: Sequence[Trained], sample: Sample, rows: int) -> Sequence[Trained]:
-    """Return the models that do not take too many functions, if such are good enough.
+def _affordable(tried: Sequence[Trained], sample: Sample, rows: int, objective: str) -> Trained:
+    """Return the best model; over three inputs of those that do not take too many functions.
 
     Joint kernels over two of three inputs take several times as many as products, since their
-    splines go on beyond the data along both.
+    splines go on beyond the data along both. If all that are about as good take too many, it is the
+    one whose splines miss least on cells that can be had.
     """
-    best = max(each.judged for each in tried)
-    enough = best - SAMPLE.tolerated_judgement * sum(each.y.size for each in sample.judged)
-    few = [each for each in tried if each.judged >= enough and affordable(each, sample, rows)]
-    return few if few and len(sample.units) == 3 else tried
+    best = max(tried, key=lambda each: each.judged)
+    if len(sample.units) < 3:
+        return best
+    least = best.judged
+    least -= SAMPLE.tolerated_judgement * sum(each.y.size for each in sample.judged)
+    good = [each for each in tried if each.judged >= least]
+    if few := [each for each in good if affordable(each, sample, rows)]:
+        return max(few, key=lambda each: each.judged)
+    return min(good, key=lambda each: cells_for(each, sample, rows, objective)[-1])
 
 
 def _kernel_of(model: Model, sample: Sample | None, theta: Array | None = None) -> Kernel:
