@@ -537,9 +537,11 @@ class SitesPolicy:
     # [nats per unknown] The same, by determinants. Measured: 900 splines of two inputs, 1e-6 nats
     rounding_by_size: float = 3e-9
     short_steps: int = 2  # [steps] In a row that gain nothing, where they cannot be longer.
-    settled: float = 1e-7  # [nats] A step that gains less is the last.
+    settled: float = 1e-7  # [nats] A step that gains less is the last,
+    settled_per_datum: float = 1e-9  # [nats per datum] and so much more where data are many.
     unnoticed: float = 1e-3  # [nats] Where steps end, they have ended well if the last gained less.
-    settled_in_training: float = 1e-5  # [nats] The same, at states that training passes through.
+    settled_in_training: float = 1e-4  # [nats] The same, at states that training passes through.
+    settled_in_training_per_datum: float = 1e-7  # [nats per datum] And where data are many.
     robust_steps: int = 3  # [steps] With positive weights first, where others may be negative.
     most_turns: int = 4  # [turns] Of climbing on the cells of sites, and choosing cells again.
     settled_turn: float = 1e-5  # [nats per datum] A turn that gains less is the last.

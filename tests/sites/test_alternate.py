@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from asvgp import Bernoulli, Constant, Gamma, GPRegressor, Matern32, NegativeBinomial, Poisson
+from asvgp import (
+    Bernoulli,
+    Constant,
+    Gamma,
+    GPRegressor,
+    Linear,
+    Matern,
+    Matern32,
+    NegativeBinomial,
+    Poisson,
+)
 from asvgp.sites.readings import NodeReading, RowReading
 from asvgp.sites.settle import settle
 
@@ -61,3 +71,13 @@ def test_all_counts_zero_settle_in_few_steps():
         gp.fit(x, np.zeros(100))
     assert gp.optimization_.steps <= 25
     assert np.all(gp.predict(x) < 0.05)
+
+
+@pytest.mark.parametrize("kernel", [Matern32(2.0, dim=0) * Matern32(5.0, dim=1), Matern(1, 2.0)])
+def test_divergences_read_off_variances_are_those_of_the_gradient(kernel):
+    _, X, y = problem(Poisson(), 2)
+    gp = GPRegressor(kernel + Linear(0) + Constant(), num_basis=9, likelihood=Poisson())
+    factored = gp.set_params(optimizer=None).fit(X, y).posterior_.factored
+    forms = factored.forms()
+    expected = 0.5 * (factored.gained + forms.energy - forms.freedom)
+    assert factored.divergence() == pytest.approx(expected, rel=1e-9)

@@ -11,7 +11,7 @@ from asvgp.linalg.chain import sweep
 from asvgp.model.chain_effects import Design, Estimate, estimate
 from asvgp.model.effects import without_centres
 from asvgp.model.elimination import Elimination, eliminate
-from asvgp.model.engine import Forms, NoiseModel, Remembered
+from asvgp.model.engine import Forms, NoiseModel, Remembered, divergence
 from asvgp.model.prior import ChainPrior
 from asvgp.runtime.lazy import cached_property
 from asvgp.statistics import Statistics
@@ -100,6 +100,10 @@ class ChainFactored:
     def slopes_of_missed(self) -> Array:
         """Return the derivatives of the missed variance."""
         return self.missed()[1]
+
+    def divergence(self) -> float:
+        """Return the divergence of the coefficients' posterior from their prior, in nats."""
+        return divergence(self)
 
     def forms(self) -> Forms:
         """Return what the gradient of the bound needs."""

@@ -13,7 +13,7 @@ from asvgp.basis import Array
 from asvgp.kernels import Kernel
 from asvgp.model.devices import Factor
 from asvgp.model.effects import Centring
-from asvgp.model.engine import Forms, NoiseModel
+from asvgp.model.engine import Forms, NoiseModel, divergence
 from asvgp.model.grid_prior import TermForms
 from asvgp.runtime.lazy import cached_property
 
@@ -103,6 +103,10 @@ class CoefficientFactored(ABC, Generic[Engine, Prior]):
     @cached_property
     def _component_forms(self) -> Mapping[int, TermForms]:
         return self._forms_by_component()
+
+    def divergence(self) -> float:
+        """Return the divergence of the coefficients' posterior from their prior, in nats."""
+        return divergence(self)
 
     def forms(self) -> Forms:
         """Return what the gradient of the bound needs."""

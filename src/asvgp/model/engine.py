@@ -106,6 +106,10 @@ class Factored(Protocol):
         """Return what the gradient of the bound needs."""
         ...
 
+    def divergence(self) -> float:
+        """Return the divergence of the coefficients' posterior from their prior, in nats."""
+        ...
+
     def component_freedoms(self) -> Array:
         """Return the effective degrees of freedom of every component."""
         ...
@@ -117,6 +121,12 @@ class Factored(Protocol):
     def draw(self, normals: Array, /) -> Array:
         """Return draws with covariance ``P^-1``, made from standard normals."""
         ...
+
+
+def divergence(factored: Factored) -> float:
+    """Return the divergence of the coefficients' posterior from their prior, in nats."""
+    forms = factored.forms()
+    return 0.5 * (factored.gained + forms.energy - forms.freedom)
 
 
 class Remembered(Generic[Solution]):

@@ -16,7 +16,7 @@ from scipy.linalg import solve_triangular
 from asvgp.basis import Array
 from asvgp.kernels import Kernel
 from asvgp.model.effects import Centring, column_precisions, without_centres
-from asvgp.model.engine import Forms, NoiseModel, Remembered
+from asvgp.model.engine import Forms, NoiseModel, Remembered, divergence
 from asvgp.model.exact_matrix import (
     DenseMatrix,
     Lags,
@@ -196,6 +196,10 @@ class ExactFactored:
     def _sums(self) -> tuple[Array, float]:
         """Sums by lag of the inverse less what the effects take, and its trace times the noise."""
         return self.solution.matrix.inverse_sums(self.spread, self._noises[:, 0])
+
+    def divergence(self) -> float:
+        """Return the divergence of the coefficients' posterior from their prior, in nats."""
+        return divergence(self)
 
     def forms(self) -> Forms:
         """Return what the gradient of the bound needs."""

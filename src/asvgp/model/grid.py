@@ -94,7 +94,9 @@ class GridEngine:
 
     def with_statistics(self, statistics: Statistics) -> GridEngine:
         """Return an engine for other sums on the same grids, sharing all tables with this one."""
-        return GridEngine(self.kernel, self.plan, statistics, tables=self.tables)
+        other = GridEngine(self.kernel, self.plan, statistics, tables=self.tables)
+        other._prior = self._prior
+        return other
 
     def prior(self, kernel: Kernel) -> GridPrior:
         """Return K at the given hyperparameters; the last one is kept."""
@@ -387,6 +389,29 @@ class GridFactored(CoefficientFactored["GridEngine", GridPrior]):
         """Return what the gradient of the bound needs, and how wrong that may be."""
         worst = max((abs(part.defect) for part in self._component_forms.values()), default=0.0)
         return super().forms()._replace(defect=worst / self.engine.fewest)
+
+    def divergence(self) -> float:
+        """Return the Kullback-Leibler divergence of the coefficients' posterior from their prior.
+
+        The degrees of freedom are read off `cell_inverse`, which variances take anyway.
+        """
+        engine, stats = self.engine, self.engine.statistics
+        if not engine.inputs or isinstance(self.solution.factor, PoleFactor):
+            return super().divergence()
+        squares, cross, columns = self.cell_inverse
+        freedom = np.vdot(squares, stats.moments)
+        if len(columns):
+            freedom += 2.0 * np.vdot(cross, stats.cross) + np.vdot(columns, stats.column_gram)
+        terms, below = engine.tables.split(self.mean)
+        energy = sum(
+            float(part.apply(own)[1].sum())
+            for part, own in zip(self.prior.terms, terms, strict=True)
+        )
+        for part, where in zip(self.prior.smooths, self.prior.columns, strict=True):
+            energy += float(part.apply(below[where])[1].sum())
+        if effects := engine.plan.effects:
+            energy += engine.centring.energy(engine.precision, self.mean[-effects:])
+        return 0.5 * (self.gained + energy - float(freedom) / self.noise)
 
     def component_freedoms(self) -> Array:
         """Return the effective degrees of freedom of every component."""

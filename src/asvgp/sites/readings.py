@@ -306,7 +306,7 @@ class NodeReading:
         mean, v = self.structure.predict(posterior, self.points)
         linear, _ = self.structure.predict(posterior, self._linear, variance=False)
         factor, (constant, slopes) = family.factor, family.constant(self.stats.constants[:-1])
-        curve, slope, bend = family.curve(mean[0], v)
+        curve, slope, bend = _each_row(lambda rows: family.curve(mean[0][rows], v[rows]), len(v))
         value = factor * float(self._tau @ linear[0] - self.masses @ curve)
         sites = self._sites(family, like, mean[0], slope, bend)
         return Found(value + constant, value * family.factor_slopes() + slopes, sites)
@@ -396,15 +396,21 @@ def _expected(
 ) -> tuple[Array, Array, Array]:
     """Return expectations of all rows, on all cores."""
 
-    def share(start: int, stop: int):
-        rows = slice(start, stop)
+    def some(rows: slice) -> tuple[Array, Array, Array]:
         return family.expected(y[rows], None if extra is None else extra[rows], m[rows], v[rows])
 
-    parts = each_share(len(y), share)
+    return _each_row(some, len(y))
+
+
+def _each_row(
+    compute: Callable[[slice], tuple[Array, Array, Array]], count: int
+) -> tuple[Array, Array, Array]:
+    """Return three columns of so many rows, computed on all cores."""
+    parts = each_share(count, lambda start, stop: compute(slice(start, stop)))
     if len(parts) == 1:
         return parts[0]
-    values, g, w = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return values, g, w
+    first, second, third = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return first, second, third
 
 
 def _dot(values: Array, weight: Array | None) -> float:

@@ -46,13 +46,6 @@ class Settled:
         return np.append(gaussian.gradient[:-1], self.found.slopes)
 
 
-def divergence(posterior: Any) -> float:
-    """Return the Kullback-Leibler divergence of the coefficients' posterior from their prior."""
-    factored = posterior.factored
-    forms = factored.forms()
-    return 0.5 * (factored.gained + forms.energy - forms.freedom)
-
-
 def look(
     reading: Reading,
     family: Family,
@@ -64,7 +57,7 @@ def look(
     """Return the posterior of sites, on the cells of another one, and what the data say there."""
     posterior = before.anew(kernel, UNIT, sites)
     found = reading.found(family, posterior, posterior.engine.statistics, robust)
-    bound = found.value - divergence(posterior)
+    bound = found.value - posterior.factored.divergence()
     return Settled(posterior, sites, found, bound if np.isfinite(bound) else -np.inf)
 
 
@@ -114,7 +107,7 @@ def settle(
     """
     now = look(reading, family, before, kernel, sites, robust_steps > 0)
     for left in range(robust_steps, 0, -1):
-        now = look(reading, family, before, kernel, now.found.sites, left > 1)
+        now = look(reading, family, now.posterior, kernel, now.found.sites, left > 1)
     share, steps, converged, gain = 1.0, robust_steps, False, np.inf
     history, leap, small = [now], True, 0
     while steps < most:
@@ -125,7 +118,7 @@ def settle(
         trial, slack = None, rounding(now)
         # A step that is too long may end at sites that no Gaussian has.
         with suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
-            trial = look(reading, family, before, kernel, sites)
+            trial = look(reading, family, now.posterior, kernel, sites)
         if trial is None or not trial.bound >= now.bound - slack:
             if leaping:
                 leap, history = False, [now]

@@ -140,7 +140,8 @@ def fit_sites(
                 state = State(now.posterior.kernel, state.likelihood)
             if gained < SITES.settled_turn * reading.count:
                 break
-    now = settle(reading, family_of(state), now.posterior, state.kernel, now.sites, SITES.settled)
+    tolerance = SITES.settled + SITES.settled_per_datum * reading.count
+    now = settle(reading, family_of(state), now.posterior, state.kernel, now.sites, tolerance)
     report.steps += now.steps
     report.objective = now.bound
     if not now.converged:
@@ -218,7 +219,8 @@ def _settled_on(
 ) -> Settled:
     """Return settled sites on the cells of a Gaussian fit, whose sites are the first ones."""
     posterior, kernel = fitted.posterior, _bounded(fitted.kernel, family)
-    sites, tolerance = posterior.engine.statistics, SITES.settled_in_training
+    sites = posterior.engine.statistics
+    tolerance = SITES.settled_in_training + SITES.settled_in_training_per_datum * reading.count
     return settle(reading, family, posterior, kernel, sites, tolerance, robust_steps)
 
 
