@@ -53,18 +53,18 @@ class Grid:
         """Return the number of basis functions."""
         return self.cells if self.cyclic else self.cells + degree
 
-    def around(self, x) -> Array:
+    def around(self, x: Any) -> Array:
         """Return points of a circle by their place from its lower end on; others as they are."""
         if not self.cyclic:
             return x
         return self.lower + np.mod(np.asarray(x, dtype=float) - self.lower, self.upper - self.lower)
 
-    def inside(self, x) -> Array:
+    def inside(self, x: Any) -> Array:
         """Return points moved into the domain: around the circle, or to the nearer end."""
         x = self.around(x)
         return x if self.cyclic else np.clip(x, self.lower, self.upper)
 
-    def holds(self, x) -> NDArray[np.bool_]:
+    def holds(self, x: Any) -> NDArray[np.bool_]:
         """Return which points are inside the domain."""
         x = np.asarray(self.around(x))
         return np.full(x.shape, True) if self.cyclic else (x >= self.lower) & (x <= self.upper)
@@ -73,14 +73,14 @@ class Grid:
         """Return True if cells ``factor`` times as wide fit: around a circle, a whole number."""
         return not self.cyclic or self.cells % factor == 0
 
-    def locate(self, x) -> tuple[NDArray[np.int64], Array]:
+    def locate(self, x: Any) -> tuple[NDArray[np.int64], Array]:
         """Return cell index and local coordinate in [0, 1] of points inside the domain."""
         x = self.around(np.asarray(x, dtype=float))
         t = (x - self.lower) * (self.cells / (self.upper - self.lower))
         cell = np.clip(t.astype(np.int64), 0, self.cells - 1)
         return cell, t - cell
 
-    def locate_intervals(self, x, width) -> tuple[NDArray[np.int64], Array, Array]:
+    def locate_intervals(self, x: Any, width: Any) -> tuple[NDArray[np.int64], Array, Array]:
         """Return cell index and local coordinates of both ends, of intervals inside one cell each.
 
         The cell is that of the middle: rounding may move an end out of it, not the middle.

@@ -101,7 +101,7 @@ class AttributesMixin(ABC):
         return self._fitted().evidence
 
     @property
-    def time_origin_(self):
+    def time_origin_(self) -> Any:
         """The time that seconds are counted from, in paths; None where X holds numbers."""
         axis = self._fit_data().axis
         return None if axis is None else axis.origin

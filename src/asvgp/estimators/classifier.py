@@ -82,7 +82,7 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
         device: str = "cpu",
         progress: Literal["auto"] | bool = "auto",
         memory_limit: float | str | None = None,
-    ):
+    ) -> None:
         self.kernel = kernel
         self.link = link
         self.num_basis = num_basis
@@ -93,7 +93,7 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
         self.progress = progress
         self.memory_limit = memory_limit
 
-    def fit(self, X, y=None, sample_weight=None, *, offset=None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None) -> Self:
         """Fit to labelled data, forgetting what was fitted before.
 
         Parameters
@@ -122,7 +122,9 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
             regressor.fit(X, target, sample_weight, offset=offset)
         return self._take(classes, regressors)
 
-    def partial_fit(self, X, y=None, classes=None, sample_weight=None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Add data to those before; training waits until a result is needed.
 
         Parameters
@@ -226,7 +228,7 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
             )
         return models[0]
 
-    def decision_function(self, X, *, offset=None) -> Array:
+    def decision_function(self, X: Any, *, offset: Any = None) -> Array:
         """Return what classes are decided by: links of the probabilities of `predict_proba`.
 
         With two classes, of shape (n,), it is the logit (or probit) of the probability of the
@@ -238,7 +240,7 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
         shares = np.clip(shares, 1e-300, 1.0 - 1e-16)
         return logit(shares) if self.link == "logit" else ndtri(shares)
 
-    def predict_proba(self, X, *, offset=None) -> Array:
+    def predict_proba(self, X: Any, *, offset: Any = None) -> Array:
         """Return probabilities of the classes, averaged over the posterior of f.
 
         Of shape (n, classes); for the axes of a grid, the grid's shape is in place of n.
@@ -249,12 +251,12 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
         shares = np.maximum(shares, 1e-300)
         return shares / shares.sum(axis=-1, keepdims=True)
 
-    def predict_log_proba(self, X, *, offset=None) -> Array:
+    def predict_log_proba(self, X: Any, *, offset: Any = None) -> Array:
         """Return the logarithms of the probabilities of the classes."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, offset=offset))
 
-    def predict(self, X, *, offset=None) -> Array:
+    def predict(self, X: Any, *, offset: Any = None) -> Array:
         """Return the most probable class of every row."""
         shares = self._shares(X, offset)
         if len(self._models()) == 1:

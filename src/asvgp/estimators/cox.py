@@ -102,7 +102,7 @@ class CoxProcess(BaseEstimator):
         device: str = "cpu",
         progress: Literal["auto"] | bool = "auto",
         memory_limit: float | str | None = None,
-    ):
+    ) -> None:
         self.kernel = kernel
         self.domain = domain
         self.exposure = exposure
@@ -114,7 +114,7 @@ class CoxProcess(BaseEstimator):
         self.progress = progress
         self.memory_limit = memory_limit
 
-    def fit(self, X, y=None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to events.
 
         Parameters
@@ -167,7 +167,7 @@ class CoxProcess(BaseEstimator):
             raise NotFittedError(f"This {type(self).__name__} has no events yet. Call fit first.")
         return self.regressor_
 
-    def intensity(self, X, return_std=False, *, per=None):
+    def intensity(self, X: Any, return_std: bool = False, *, per: Any = None) -> Any:
         """Return the mean intensity at X: events per unit of X, and of exposure.
 
         Parameters
@@ -193,7 +193,9 @@ class CoxProcess(BaseEstimator):
         mean, std = model.predict(X, return_std=True)
         return unit * mean, unit * std
 
-    def intensity_quantiles(self, X, quantiles=(0.025, 0.5, 0.975), *, per=None) -> Array:
+    def intensity_quantiles(
+        self, X: Any, quantiles: Any = (0.025, 0.5, 0.975), *, per: Any = None
+    ) -> Array:
         """Return quantiles of the intensity at X, of shape (n, quantiles), for bands.
 
         Parameters
@@ -217,7 +219,9 @@ class CoxProcess(BaseEstimator):
             )
         return float(seconds) ** len(timed)
 
-    def expected_count(self, a, b, return_std=False, *, include_noise=False):
+    def expected_count(
+        self, a: Any, b: Any, return_std: bool = False, *, include_noise: bool = False
+    ) -> Any:
         """Return the expected number of events between a and b, with an exposure of one.
 
         Parameters
@@ -261,7 +265,7 @@ class CoxProcess(BaseEstimator):
         mean, variance = structure.predict(model.posterior_, points)
         return Poisson().response_moments(mean[0], variance)[0]
 
-    def sample(self, n_samples=1, random_state=None) -> list[Array]:
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> list[Array]:
         """Draw sets of events as they would be observed: in the windows, with the exposure.
 
         Every set has an intensity of its own, drawn from the posterior; it is constant on pieces

@@ -63,20 +63,20 @@ class ForecastMixin(HeldOutMixin):
 
     def forecast(
         self,
-        steps=None,
+        steps: Any = None,
         *,
-        until=None,
-        X=None,
-        level=(0.8, 0.95),
-        components=False,
-        include_noise=True,
-        noise_variance=None,
-        n_samples=0,
-        random_state=None,
-        exposure=None,
-        offset=None,
-        trials=None,
-    ):
+        until: Any = None,
+        X: Any = None,
+        level: Any = (0.8, 0.95),
+        components: bool = False,
+        include_noise: bool = True,
+        noise_variance: Any = None,
+        n_samples: int = 0,
+        random_state: Any = None,
+        exposure: Any = None,
+        offset: Any = None,
+        trials: Any = None,
+    ) -> Any:
         """Forecast a series: what follows the last input, with prediction intervals.
 
         For models of one input. The inputs of the forecast follow the last one in steps of the

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.utils import check_random_state
 
@@ -16,7 +18,14 @@ from asvgp.structures.observed import NOTHING, Beside
 class FunctionalsMixin(PredictMixin):
     """The part of `GPRegressor` that integrates f and draws from its posterior."""
 
-    def integrate(self, a, b, return_std=False, return_cov=False, average=False):
+    def integrate(
+        self,
+        a: Any,
+        b: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        average: bool = False,
+    ) -> Any:
         """Integrate f over intervals or boxes, or return its average over them.
 
         Parameters
@@ -83,15 +92,15 @@ class FunctionalsMixin(PredictMixin):
 
     def sample_y(
         self,
-        X,
-        n_samples=1,
-        random_state=None,
+        X: Any,
+        n_samples: int = 1,
+        random_state: Any = None,
         *,
-        include_noise=False,
-        exposure=None,
-        offset=None,
-        trials=None,
-    ):
+        include_noise: bool = False,
+        exposure: Any = None,
+        offset: Any = None,
+        trials: Any = None,
+    ) -> Any:
         """Draw joint samples of f at X, of shape (n, n_samples) or (n, outputs, n_samples).
 
         For a tuple with the axes of a grid, the grid's shape is in place of n. They are in the
@@ -129,7 +138,9 @@ class FunctionalsMixin(PredictMixin):
         draws = new.draws(draws, np.random.default_rng(rng.randint(1 << 31)))
         return draws[0] if data.single else draws.transpose(1, 0, 2)
 
-    def sample_paths(self, n_samples=1, random_state=None, component=None):
+    def sample_paths(
+        self, n_samples: int = 1, random_state: Any = None, component: Any = None
+    ) -> Any:
         """Draw posterior sample paths over the domain, as callable objects.
 
         A list of ``n_samples``; with several outputs a path is vector-valued. Of models of one

@@ -27,16 +27,16 @@ class HeldOutMixin(FunctionalsMixin):
 
     def leave_one_out(
         self,
-        X,
-        y=None,
-        sample_weight=None,
-        noise_variance=None,
-        width=None,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        noise_variance: Any = None,
+        width: Any = None,
         *,
-        exposure=None,
-        offset=None,
-        event=None,
-        trials=None,
+        exposure: Any = None,
+        offset: Any = None,
+        event: Any = None,
+        trials: Any = None,
     ) -> LeaveOneOut:
         """Predict the training data, each without itself, at fixed hyperparameters.
 
@@ -92,7 +92,15 @@ class HeldOutMixin(FunctionalsMixin):
         return summary(self)
 
     def score(
-        self, X, y=None, sample_weight=None, *, exposure=None, offset=None, event=None, trials=None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        exposure: Any = None,
+        offset: Any = None,
+        event: Any = None,
+        trials: Any = None,
     ) -> float:
         """Return the coefficient of determination of the predicted means: one is perfect.
 
@@ -136,15 +144,15 @@ class HeldOutMixin(FunctionalsMixin):
 
     def log_predictive_density(
         self,
-        X,
-        y=None,
-        noise_variance=None,
+        X: Any,
+        y: Any = None,
+        noise_variance: Any = None,
         *,
-        exposure=None,
-        offset=None,
-        event=None,
-        trials=None,
-    ):
+        exposure: Any = None,
+        offset: Any = None,
+        event: Any = None,
+        trials: Any = None,
+    ) -> Any:
         """Return the log density of new observations under the posterior, one number per row.
 
         Parameters

@@ -64,7 +64,7 @@ def save(estimator: GPRegressor, path, full: bool = False, **notes) -> None:
     write(path, model, encode.arrays)
 
 
-def load(path, *, memory_limit: float | str | None = None) -> GPRegressor:
+def load(path: Any, *, memory_limit: float | str | None = None) -> GPRegressor:
     """Load the model that was saved to a file: it predicts the same bits, and can learn on.
 
     Nothing in the file is executed: it holds arrays and JSON. Small models load in

@@ -81,19 +81,19 @@ class PredictMixin(AttributesMixin):
 
     def predict(
         self,
-        X,
-        return_std=False,
-        return_cov=False,
-        include_noise=False,
-        derivative=0,
-        components=False,
-        noise_variance=None,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        include_noise: bool = False,
+        derivative: Any = 0,
+        components: bool = False,
+        noise_variance: Any = None,
         *,
         type: Literal["response", "link"] = "response",
-        exposure=None,
-        offset=None,
-        trials=None,
-    ):
+        exposure: Any = None,
+        offset: Any = None,
+        trials: Any = None,
+    ) -> Any:
         """Predict f: its posterior mean, with standard deviation or covariance, anywhere.
 
         Outside the domain the forecast is exact: mean and variance return to the prior's
@@ -318,14 +318,14 @@ class PredictMixin(AttributesMixin):
 
     def predict_quantiles(
         self,
-        X,
-        quantiles=(0.025, 0.5, 0.975),
-        include_noise=False,
+        X: Any,
+        quantiles: Any = (0.025, 0.5, 0.975),
+        include_noise: bool = False,
         *,
-        exposure=None,
-        offset=None,
-        trials=None,
-    ):
+        exposure: Any = None,
+        offset: Any = None,
+        trials: Any = None,
+    ) -> Any:
         """Predict quantiles of f, or of new observations, in the units of y.
 
         Parameters

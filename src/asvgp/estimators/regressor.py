@@ -197,7 +197,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         noise_scale: Literal["auto"] | float = 1.0,
         likelihood: Family | Gaussian | None = None,
         max_time: float | str | None = None,
-    ):
+    ) -> None:
         self.kernel = kernel
         self.num_basis = num_basis
         self.noise_variance = noise_variance
@@ -215,16 +215,16 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 
     def fit(
         self,
-        X,
-        y=None,
-        sample_weight=None,
-        noise_variance=None,
-        width=None,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        noise_variance: Any = None,
+        width: Any = None,
         *,
-        exposure=None,
-        offset=None,
-        event=None,
-        trials=None,
+        exposure: Any = None,
+        offset: Any = None,
+        event: Any = None,
+        trials: Any = None,
     ) -> Self:
         """Fit to data, forgetting what was fitted before.
 
@@ -293,16 +293,16 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 
     def partial_fit(
         self,
-        X,
-        y=None,
-        sample_weight=None,
-        noise_variance=None,
-        width=None,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        noise_variance: Any = None,
+        width: Any = None,
         *,
-        exposure=None,
-        offset=None,
-        event=None,
-        trials=None,
+        exposure: Any = None,
+        offset: Any = None,
+        event: Any = None,
+        trials: Any = None,
     ) -> Self:
         """Add data to those before; training waits until a result is needed.
 
@@ -328,16 +328,16 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 
     def forget(
         self,
-        X,
-        y=None,
-        sample_weight=None,
-        noise_variance=None,
-        width=None,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        noise_variance: Any = None,
+        width: Any = None,
         *,
-        exposure=None,
-        offset=None,
-        event=None,
-        trials=None,
+        exposure: Any = None,
+        offset: Any = None,
+        event: Any = None,
+        trials: Any = None,
     ) -> Self:
         """Take out data that were added before, with the weights and widths they had.
 
@@ -388,7 +388,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         self._replace(mine.with_statistics(stats + others))
         return self
 
-    def save(self, path, *, full: bool = False) -> None:
+    def save(self, path: Any, *, full: bool = False) -> None:
         """Write the model to one file, which `asvgp.load` reads.
 
         The file holds settings, kernel, statistics and posterior, never the data, as arrays and

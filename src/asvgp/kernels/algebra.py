@@ -70,11 +70,11 @@ class Sum(Kernel):
         """The hyperparameters as the user gave them: durations stay durations."""
         return tuple(value for part in self.parts for value in part.listed)
 
-    def replace_parts(self, parts) -> Sum:
+    def replace_parts(self, parts: Any) -> Sum:
         """Return a copy with other components."""
         return Sum(tuple(parts), self.fixed_effects)
 
-    def replace(self, **changes) -> Sum:
+    def replace(self, **changes: Any) -> Sum:
         """Return a copy with some hyperparameters changed."""
         pairs = zip(self.parts, self._by_part(changes), strict=True)
         return self.replace_parts(part.replace(**values) for part, values in pairs)
@@ -92,7 +92,7 @@ class Sum(Kernel):
             by_part[int(number) - 1][parameter] = value
         return by_part
 
-    def candidates(self, lengths, periods, variance: float) -> Sequence[Sum]:
+    def candidates(self, lengths: Any, periods: Any, variance: float) -> Sequence[Sum]:
         """Return sums to start training from.
 
         The first has the given scales and equal shares of the variance. Scales that the user

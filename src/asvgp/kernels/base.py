@@ -81,7 +81,7 @@ class Kernel(ABC):
         return np.array(self.listed, dtype=float)
 
     @abstractmethod
-    def replace(self, **changes) -> Self:
+    def replace(self, **changes: Any) -> Self:
         """Return a copy with some hyperparameters changed."""
 
     @abstractmethod
@@ -97,7 +97,7 @@ class Kernel(ABC):
         return free
 
     @abstractmethod
-    def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
+    def candidates(self, lengths: Any, periods: Any, variance: float) -> Sequence[Self]:
         """Return copies to start training from, with these correlation lengths and periods."""
 
     @property
@@ -136,12 +136,12 @@ class Kernel(ABC):
         """Distance over which the process forgets its state."""
         return max(component.memory for component in self.components)
 
-    def covariance(self, lag) -> Array:
+    def covariance(self, lag: Any) -> Array:
         """Evaluate the covariance function at the given distances."""
         parts = (component.covariance(lag) for component in self.components)
         return sum(parts, np.zeros(np.shape(lag)))
 
-    def __add__(self, other) -> Kernel:
+    def __add__(self, other: Any) -> Kernel:
         from asvgp.kernels.algebra import Sum
         from asvgp.kernels.effects import Effect
 
@@ -151,10 +151,10 @@ class Kernel(ABC):
             return NotImplemented
         return Sum(self.components + other.components, self.effects + other.effects)
 
-    def __rmul__(self, other) -> Kernel:
+    def __rmul__(self, other: Any) -> Kernel:
         return self.__mul__(other)
 
-    def __mul__(self, other) -> Kernel:
+    def __mul__(self, other: Any) -> Kernel:
         from asvgp.kernels.algebra import Sum
         from asvgp.kernels.effects import Effect
         from asvgp.kernels.product import Product
@@ -176,7 +176,7 @@ class Kernel(ABC):
         products = tuple(Product.of((a, b)) for a in self.components for b in other.components)
         return products[0] if len(products) == 1 else Sum(products)
 
-    def __call__(self, x, y=None) -> Array:
+    def __call__(self, x: Any, y: Any = None) -> Array:
         """Return the covariance matrix between two sets of inputs, (n,) or (n, columns).
 
         Examples
@@ -308,7 +308,7 @@ class Component(Kernel):
         """Names of the scales that the user has not set."""
         return tuple(name for name in self.scales if isinstance(getattr(self, name), Unset))
 
-    def replace(self, **changes) -> Self:
+    def replace(self, **changes: Any) -> Self:
         """Return a copy with some hyperparameters, flags or bounds changed.
 
         Examples
@@ -340,7 +340,7 @@ class Component(Kernel):
     def __repr__(self) -> str:
         return self.written(self.fixed, self.bounds)
 
-    def written(self, fixed, bounds) -> str:
+    def written(self, fixed: Any, bounds: Any) -> str:
         """Return the kernel as code, with these settings for training."""
         parts = [f"{name}={_readable(getattr(self, name))}" for name in self._printed]
         settings = {"fixed": fixed, "bounds": bounds}
@@ -378,14 +378,14 @@ class Component(Kernel):
         """Return default bounds for training, for y with this variance and mean square."""
 
     @abstractmethod
-    def covariance(self, lag) -> Array:
+    def covariance(self, lag: Any) -> Array:
         """Evaluate the covariance function at the given distances."""
 
     def between(self, x: Array, y: Array) -> Array:
         """Return the covariance between places (n, inputs) and (m, inputs), (n, m)."""
         return self.covariance(np.abs(x - y[:, 0]))
 
-    def slopes(self, lag) -> Array:
+    def slopes(self, lag: Any) -> Array:
         """Return derivatives of the covariance by the log-parameters, (parameters, ...).
 
         The last, by the variance, is the covariance itself. Here the others are found by
@@ -407,7 +407,7 @@ class Component(Kernel):
         """Return the process in units of ``spacing``: operator, density, stationary covariance."""
 
     @abstractmethod
-    def transition(self, lag) -> Array:
+    def transition(self, lag: Any) -> Array:
         """Return row 0 of ``exp(A lag)``: E[f] at a distance ``lag >= 0`` past a known state.
 
         Shape ``(len(lag), order + 1)``: the weights of ``f, f', ..., f^(p)``.

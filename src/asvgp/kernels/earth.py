@@ -73,7 +73,7 @@ class EarthMatern(JointMatern):
                 "Constant()."
             )
 
-    def written(self, fixed, bounds) -> str:
+    def written(self, fixed: Any, bounds: Any) -> str:
         """Return the kernel as code, with these settings for training."""
         return f"{super().written(fixed, bounds)[:-1]}, coordinates={self.coordinates!r})"
 
@@ -94,7 +94,7 @@ class EarthMatern(JointMatern):
             AlongEarth(nu=self.nu, lengthscale=length, dim=lat),
         )
 
-    def covariance(self, lag) -> Array:
+    def covariance(self, lag: Any) -> Array:
         """Evaluate the covariance at great-circle distances in degrees."""
         r = np.radians(np.abs(np.asarray(lag, dtype=float)))
         return self.variance * correlations(r, self.decay, self.alpha)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class Effect(ABC):
     def name(self) -> str:
         """Name of the effect in tables."""
 
-    def __add__(self, other) -> Kernel:
+    def __add__(self, other: Any) -> Kernel:
         from asvgp.kernels.algebra import Sum
 
         if isinstance(other, Effect):

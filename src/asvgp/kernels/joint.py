@@ -129,7 +129,7 @@ class JointMatern(JointSmoothness, Component):
         turned = () if self.rotation is None else ("rotation",)
         return (*self.scales, *turned, "variance")
 
-    def replace(self, **changes) -> Self:
+    def replace(self, **changes: Any) -> Self:
         """Return a copy with some hyperparameters changed, or over other inputs."""
         if not isinstance(self.lengthscale, tuple):
             return replace(self, **changes)
@@ -154,7 +154,7 @@ class JointMatern(JointSmoothness, Component):
             return f"lengthscale[{factor.dim}]"
         return parameter
 
-    def written(self, fixed, bounds) -> str:
+    def written(self, fixed: Any, bounds: Any) -> str:
         """Return the kernel as code, with these settings for training."""
         length = self.lengthscale
         shown = _readable(length) if not isinstance(length, tuple) else None
@@ -234,12 +234,12 @@ class JointMatern(JointSmoothness, Component):
         solved = np.linalg.solve(self.metric[0], lag[..., None])[..., 0]
         return np.sum(lag * solved, axis=-1)
 
-    def covariance(self, lag) -> Array:
+    def covariance(self, lag: Any) -> Array:
         """Evaluate the covariance at lags along every input, (..., D)."""
         r = np.sqrt(np.maximum(self._squared(np.asarray(lag, dtype=float)), 0.0))
         return self.variance * 2.0 ** (1.0 - self.nu) / gamma(self.nu) * bessel(self.nu, r)
 
-    def derivative_covariance(self, lag, orders: Sequence[int]) -> Array:
+    def derivative_covariance(self, lag: Any, orders: Sequence[int]) -> Array:
         """Return the prior covariance of a derivative of f at places that are lags (..., D) apart.
 
         The covariance is a function g of the squared distance; its derivatives are of the same
@@ -341,7 +341,7 @@ class JointMatern(JointSmoothness, Component):
         """Raise an error: a place does not part the plane in two."""
         raise TypeError(f"{self!r} is over several inputs: it has no Markov form on a line.")
 
-    def transition(self, lag) -> NoReturn:
+    def transition(self, lag: Any) -> NoReturn:
         """Raise an error, as `markov` does."""
         self.markov()
 
@@ -361,7 +361,7 @@ class JointMatern(JointSmoothness, Component):
             out["rotation"] = (0.02, pi + 0.02)  # a half turn is none
         return out | {"variance": (1e-10 * spread, 1e3 * power)}
 
-    def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
+    def candidates(self, lengths: Any, periods: Any, variance: float) -> Sequence[Self]:
         """Return one copy per entry of ``lengths``: a length, or lengths by input."""
         out = []
         for length in lengths:

@@ -144,12 +144,12 @@ class Matern(Component, metaclass=MaternFamily):
         """``lambda``, the decay rate of the covariance."""
         return sqrt(2 * self.order + 1) / self.lengthscale
 
-    def covariance(self, lag) -> Array:
+    def covariance(self, lag: Any) -> Array:
         """Evaluate ``variance * polynomial(lag) * exp(-lambda lag)``."""
         z = self.rate * np.asarray(lag, dtype=float)
         return self.variance * _horner(_polynomial(self.order), z) * np.exp(-z)
 
-    def slopes(self, lag) -> Array:
+    def slopes(self, lag: Any) -> Array:
         """Return derivatives of the covariance by the log-parameters; the last is itself."""
         z = self.rate * np.asarray(lag, dtype=float)
         polynomial = _polynomial(self.order)  # P: the derivative is z (P - P') exp(-z)
@@ -178,7 +178,7 @@ class Matern(Component, metaclass=MaternFamily):
             np.stack([d_length, covariance]),
         )
 
-    def transition(self, lag) -> Array:
+    def transition(self, lag: Any) -> Array:
         """Return the weights of the state: ``exp(lambda t) f(t)`` is a polynomial of degree p."""
         p = self.order
         lag = np.asarray(lag, dtype=float)
@@ -199,7 +199,7 @@ class Matern(Component, metaclass=MaternFamily):
         lengths = 1e-2 * grid.spacing, 1e2 * (grid.upper - grid.lower)
         return {"lengthscale": lengths, "variance": (1e-10 * spread, 1e3 * power)}
 
-    def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
+    def candidates(self, lengths: Any, periods: Any, variance: float) -> Sequence[Self]:
         """Return one copy per correlation length."""
         return [self.replace_free({"lengthscale": x, "variance": variance}) for x in lengths]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import comb, exp, expm1, log, log1p, sqrt
-from typing import ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
@@ -157,12 +157,12 @@ class Periodic(Component):
         """Variance of the mean over a period beside that of the swings about it, if centred."""
         return _MEAN if self.centred else 0.0
 
-    def covariance(self, lag) -> Array:
+    def covariance(self, lag: Any) -> Array:
         """Evaluate ``variance * S(lag) / S(0)``, of a centred process with S less its mean."""
         (total,), (here,) = self._sums(lag, _COVARIANCE), self._sums(0.0, _COVARIANCE)
         return self.variance / (1.0 + self._mean) * (total / here + self._mean)
 
-    def slopes(self, lag) -> Array:
+    def slopes(self, lag: Any) -> Array:
         """Return derivatives of the covariance by the log-parameters; the last is itself."""
         total, slope = self._sums(lag, _COVARIANCE, _DECREASE)
         total_here, slope_here = self._sums(0.0, _COVARIANCE, _DECREASE)
@@ -205,7 +205,7 @@ class Periodic(Component):
         """Raise an error: the state at one place of a circle does not part it in two."""
         raise TypeError(f"{self!r} is a process on a circle: it has no Markov form on the line.")
 
-    def transition(self, lag) -> NoReturn:
+    def transition(self, lag: Any) -> NoReturn:
         """Raise an error, as `markov` does."""
         self.markov()
 
@@ -215,7 +215,7 @@ class Periodic(Component):
         lengths = self.period / 200.0, (2.0 if self.centred else 20.0) * self.period
         return {"lengthscale": lengths, "variance": (1e-10 * spread, 1e3 * power)}
 
-    def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
+    def candidates(self, lengths: Any, periods: Any, variance: float) -> Sequence[Self]:
         """Return copies with lengthscales in proportion to the period, where it is not set."""
         if "lengthscale" in self.unset and "lengthscale" not in self.fixed:
             scales = [share * self.period for share in _STARTS]

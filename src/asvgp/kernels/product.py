@@ -109,7 +109,7 @@ class Product(Kernel):
         """The hyperparameters as the user gave them: durations stay durations."""
         return (*(v for factor in self.factors for v in factor.listed[:-1]), self.variance)
 
-    def with_factors(self, factors) -> Product:
+    def with_factors(self, factors: Any) -> Product:
         """Return a copy with other factors in the place of these, also over other inputs."""
         new = Product(tuple(factors), self.variance)
         names = dict(zip(self.parameters, new.parameters, strict=True))
@@ -131,7 +131,7 @@ class Product(Kernel):
         _check_inputs(factors)
         return self.with_factors(factors)
 
-    def replace(self, **changes) -> Product:
+    def replace(self, **changes: Any) -> Product:
         """Return a copy with some hyperparameters changed."""
         factors = []
         for factor in self.factors:
@@ -165,7 +165,7 @@ class Product(Kernel):
             out["variance"] = variance
         return out
 
-    def candidates(self, lengths, periods, variance: float) -> Sequence[Product]:
+    def candidates(self, lengths: Any, periods: Any, variance: float) -> Sequence[Product]:
         """Return copies for every entry of ``lengths``, the likeliest first.
 
         An entry maps inputs to lengths; where there is one input only, it may be the length.
@@ -190,7 +190,7 @@ class Product(Kernel):
         """Distance over which the process forgets its state: the longest of its factors."""
         return max(factor.memory for factor in self.factors)
 
-    def covariance(self, lag) -> Array:
+    def covariance(self, lag: Any) -> Array:
         """Evaluate the covariance at distances along every input, (..., inputs).
 
         Where all factors are over the same input, the last axis is left out.
@@ -209,7 +209,7 @@ class Product(Kernel):
             out = out * factor.covariance(lags[..., places if joint else places[0]])
         return out
 
-    def slopes(self, lag) -> Array:
+    def slopes(self, lag: Any) -> Array:
         """Return derivatives of the covariance by the log-parameters; the last is itself.
 
         For factors that are all over the same input.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, pi, sqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -75,12 +75,12 @@ class SHO(Component):
             sine = -np.expm1(-2.0 * split * lag) / (2.0 * split) if split > 0.0 else lag
         return 0.5 * (near + far), near * sine
 
-    def covariance(self, lag) -> Array:
+    def covariance(self, lag: Any) -> Array:
         """Evaluate the covariance at the given distances."""
         cosine, sine = self._damped(lag)
         return self.variance * (cosine + pi / (self.period * self.quality) * sine)
 
-    def slopes(self, lag) -> Array:
+    def slopes(self, lag: Any) -> Array:
         """Return derivatives of the covariance by the log-parameters; the last is itself."""
         damping = 0.5 / self.quality
         gap = (1.0 - damping) * (1.0 + damping)
@@ -108,7 +108,7 @@ class SHO(Component):
             np.stack([d_period, zero, covariance]),
         )
 
-    def transition(self, lag) -> Array:
+    def transition(self, lag: Any) -> Array:
         """Return the weights of ``f`` and ``f'`` in the expected value of f ahead."""
         cosine, sine = self._damped(lag)
         return np.stack([cosine + pi / (self.period * self.quality) * sine, sine], axis=-1)
@@ -126,7 +126,7 @@ class SHO(Component):
             "variance": (1e-10 * spread, 1e3 * power),
         }
 
-    def candidates(self, lengths, periods, variance: float) -> Sequence[Self]:
+    def candidates(self, lengths: Any, periods: Any, variance: float) -> Sequence[Self]:
         """Return broad resonances at all lengths and sharp ones at the peaks of the spectrum."""
         broad = [(2.0 * pi * length, 1.0) for length in lengths]
         sharp = [(period, quality) for period in periods for quality in (3.0, 30.0)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
@@ -97,12 +97,12 @@ class Bernoulli(Family):
         """Whether log p = y f - log(1 + exp(f)): with the logit."""
         return self.link == "logit"
 
-    def check(self, y, extra=None, first_row=0) -> None:
+    def check(self, y: Array, extra: Any = None, first_row: int = 0) -> None:
         """Raise ValueError unless all y are zero or one."""
         y = np.asarray(y, dtype=np.float64)
         self._refuse((y != 0.0) & (y != 1.0), y, "y must be 0 or 1", first_row)
 
-    def expected(self, y, extra, m, v):
+    def expected(self, y: Array, extra: Any, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return V = E log p(y | f) under f ~ N(m, v), dV/dm and -2 dV/dv, row by row."""
         value, slope, weight = np.empty((3, len(m)))
         if self.link == "logit":
@@ -111,7 +111,7 @@ class Bernoulli(Family):
             _probit_rows(y, m, v, value, slope, weight)
         return value, slope, weight
 
-    def measure(self, y, extra, weight, offset):
+    def measure(self, y: Array, extra: Any, weight: Any, offset: Any) -> tuple[Array, Array]:
         """Return weights, and y times them."""
         if not self.one_read:
             raise self._reads_again()
@@ -119,70 +119,70 @@ class Bernoulli(Family):
         weight = np.ones(len(y)) if weight is None else weight
         return weight, weight * y
 
-    def constants(self, y, extra, weight, offset):
+    def constants(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
         """Return no rows: there is no constant."""
         return np.zeros((0, len(y)))
 
-    def constant(self, sums):
+    def constant(self, sums: Array) -> tuple[float, Array]:
         """Return zero: there is no constant."""
         return 0.0, np.zeros(0)
 
-    def curve(self, m, v):
+    def curve(self, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return the means of log(1 + exp(f)) and of its first two derivatives."""
         if not self.one_read:
             raise self._reads_again()
         return softplus_moments(m, v)
 
-    def start_from_sums(self, linear, mass):
+    def start_from_sums(self, linear: Array, mass: Array) -> Array:
         """Return logits of shares, shrunken to the overall one."""
         return _shrunken_logit(linear, mass)
 
-    def start(self, y, extra, weight, offset):
+    def start(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
         """Return the links of a quarter and of three quarters."""
         share = 0.25 + 0.5 * y
         f = np.log(share) - np.log1p(-share) if self.link == "logit" else ndtri(share)
         return f if offset is None else f - offset
 
-    def response(self, f, extra=None):
+    def response(self, f: Array, extra: Any = None) -> Array:
         """Return the probability of one."""
         return expit(f) if self.link == "logit" else ndtr(f)
 
-    def response_moments(self, m, v, extra=None):
+    def response_moments(self, m: Array, v: Array, extra: Any = None) -> tuple[Array, Array]:
         """Return mean and variance of the probability."""
         mean, variance = super().response_moments(m, v)
         return (ndtr(m / np.sqrt(1.0 + v)) if self.link == "probit" else mean), variance
 
-    def variance(self, m, v, extra=None):
+    def variance(self, m: Array, v: Array, extra: Any = None) -> Array:
         """Return the variance of a new y, that of its mean probability."""
         mean = self.response_moments(m, v)[0]
         return mean * (1.0 - mean)
 
-    def cdf(self, y, m, v, extra=None, below=False):
+    def cdf(self, y: Array, m: Array, v: Array, extra: Any = None, below: bool = False) -> Array:
         """Return P(Y <= y) of a new Y under f ~ N(m, v); with ``below`` P(Y < y)."""
         y = np.ceil(y) - 1.0 if below else np.floor(y)
         mean = self.response_moments(m, v)[0]
         return np.where(y < 0.0, 0.0, np.where(y < 1.0, 1.0 - mean, 1.0))
 
-    def _scatter(self, f, extra):
+    def _scatter(self, f: Array, extra: Any) -> Array:
         return self.response(f) * self.response(-f)
 
-    def _share_below(self, y, f, extra):
+    def _share_below(self, y: Array, f: Array, extra: Any) -> Array:
         return np.where(y < 0.0, 0.0, np.where(y < 1.0, self.response(-f), 1.0))
 
-    def _point(self, share, f, extra):
+    def _point(self, share: float, f: Array, extra: Any) -> Array:
         return np.where(self.response(-f) >= share, 0.0, 1.0)
 
-    def log_predictive_density(self, y, m, v, extra=None):
+    def log_predictive_density(self, y: Array, m: Array, v: Array, extra: Any = None) -> Array:
         """Return the log probability of new observations y under f ~ N(m, v)."""
         if self.link == "probit":
             return log_ndtr((2.0 * y - 1.0) * m / np.sqrt(1.0 + v))
         return super().log_predictive_density(y, m, v)
 
-    def sample(self, f, rng, extra=None):
+    def sample(self, f: Array, rng: np.random.Generator, extra: Any = None) -> Array:
         """Return zero or one for every f."""
         return (rng.random(np.shape(f)) < self.response(f)).astype(np.float64)
 
-    def deviance(self, y, mean, extra=None):
+    def deviance(self, y: Array, mean: Array, extra: Any = None) -> Array:
         """Return -2 log p with this probability."""
         return _binomial_deviance(y, mean, np.ones_like(y))
 
@@ -221,7 +221,7 @@ class Binomial(Family):
         """True: log p = y f - trials log(1 + exp(f)), and a constant."""
         return True
 
-    def check(self, y, extra=None, first_row=0) -> None:
+    def check(self, y: Array, extra: Any = None, first_row: int = 0) -> None:
         """Raise ValueError unless all y are counts of no more than their trials."""
         y = np.asarray(y, dtype=np.float64)
         if extra is None:
@@ -232,65 +232,65 @@ class Binomial(Family):
         self._check_counts(y, first_row)
         self._refuse(y > trials, y, "y must be no more than its trials", first_row)
 
-    def expected(self, y, extra, m, v):
+    def expected(self, y: Array, extra: Any, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return V = E log p(y | f) under f ~ N(m, v), dV/dm and -2 dV/dv, row by row."""
         value, slope, weight = np.empty((3, len(m)))
         trials = _trials(extra, y)
         _logit_rows(y, trials, m, v, value, slope, weight)
         return value + _log_choices(y, trials), slope, weight
 
-    def measure(self, y, extra, weight, offset):
+    def measure(self, y: Array, extra: Any, weight: Any, offset: Any) -> tuple[Array, Array]:
         """Return trials and successes, times their weights."""
         _no_offset(self, offset)
         trials = _trials(extra, y)
         return (trials, y) if weight is None else (weight * trials, weight * y)
 
-    def constants(self, y, extra, weight, offset):
+    def constants(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
         """Return the logarithms of the numbers of choices."""
         out = _log_choices(y, _trials(extra, y))
         return (out if weight is None else weight * out)[None]
 
-    def constant(self, sums):
+    def constant(self, sums: Array) -> tuple[float, Array]:
         """Return the sum of the logarithms of the numbers of choices."""
         return float(sums[0]), np.zeros(0)
 
-    def curve(self, m, v):
+    def curve(self, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return the means of log(1 + exp(f)) and of its first two derivatives."""
         return softplus_moments(m, v)
 
-    def start_from_sums(self, linear, mass):
+    def start_from_sums(self, linear: Array, mass: Array) -> Array:
         """Return logits of shares, shrunken to the overall one."""
         return _shrunken_logit(linear, mass)
 
-    def start(self, y, extra, weight, offset):
+    def start(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
         """Return logits of shares, shrunken to one half by one trial."""
         f = np.log(y + 0.5) - np.log(_trials(extra, y) - y + 0.5)
         return f if offset is None else f - offset
 
-    def response(self, f, extra=None):
+    def response(self, f: Array, extra: Any = None) -> Array:
         """Return the mean number of successes."""
         return expit(f) if extra is None else extra * expit(f)
 
-    def _scatter(self, f, extra):
+    def _scatter(self, f: Array, extra: Any) -> Array:
         return (1.0 if extra is None else extra) * expit(f) * expit(-f)
 
-    def _sharpness(self, m, v, extra):
+    def _sharpness(self, m: Array, v: Array, extra: Any) -> Array | float:
         return np.maximum(0.25 if extra is None else 0.25 * extra, 1.0)
 
-    def _share_below(self, y, f, extra):
+    def _share_below(self, y: Array, f: Array, extra: Any) -> Array:
         trials = np.broadcast_to(1.0 if extra is None else extra, np.broadcast(y, f).shape)
         whole = np.clip(np.floor(y), 0.0, trials)
         return np.where(y < 0.0, 0.0, bdtr(whole, trials.astype(np.int64), expit(f)))
 
-    def _point(self, share, f, extra):
+    def _point(self, share: float, f: Array, extra: Any) -> Array:
         return np.maximum(binom.ppf(share, 1.0 if extra is None else extra, expit(f)), 0.0)
 
-    def sample(self, f, rng, extra=None):
+    def sample(self, f: Array, rng: np.random.Generator, extra: Any = None) -> Array:
         """Return one number of successes for every f."""
         trials = np.asarray(1.0 if extra is None else extra)
         return rng.binomial(trials.astype(np.int64), expit(f)).astype(np.float64)
 
-    def deviance(self, y, mean, extra=None):
+    def deviance(self, y: Array, mean: Array, extra: Any = None) -> Array:
         """Return twice what log p lacks with this mean to that with a mean of y."""
         return _binomial_deviance(y, mean, _trials(extra, y))
 

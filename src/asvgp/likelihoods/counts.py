@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
+<<<<<<< Updated upstream
 from dataclasses import dataclass, replace
 from typing import ClassVar
+=======
+from dataclasses import dataclass
+from typing import Any, ClassVar
+>>>>>>> Stashed changes
 
 import numba
 import numpy as np
@@ -103,75 +108,75 @@ class Poisson(Family):
         """True: an offset multiplies exp(f)."""
         return True
 
-    def check(self, y, extra=None, first_row=0) -> None:
+    def check(self, y: Array, extra: Any = None, first_row: int = 0) -> None:
         """Raise ValueError unless all y are counts."""
         self._check_counts(np.asarray(y, dtype=np.float64), first_row)
 
-    def expected(self, y, extra, m, v):
+    def expected(self, y: Array, extra: Any, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return V = E log p(y | f) under f ~ N(m, v), dV/dm and -2 dV/dv, row by row."""
         value, slope, weight = np.empty((3, len(m)))
         _poisson_rows(y, m, v, value, slope, weight)
         return value, slope, weight
 
-    def measure(self, y, extra, weight, offset):
+    def measure(self, y: Array, extra: Any, weight: Any, offset: Any) -> tuple[Array, Array]:
         """Return exposures, as offsets say, and counts, both times their weights."""
         weight = np.ones(len(y)) if weight is None else weight
         mass = weight if offset is None else weight * growth(offset)
         return mass, weight * y
 
-    def constants(self, y, extra, weight, offset):
+    def constants(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
         """Return what rows add to the constant itself."""
         out = -gammaln(y + 1.0) if offset is None else y * offset - gammaln(y + 1.0)
         return (out if weight is None else weight * out)[None]
 
-    def constant(self, sums):
+    def constant(self, sums: Array) -> tuple[float, Array]:
         """Return the sum of y offset - log y!, which no parameter changes."""
         return float(sums[0]), np.zeros(0)
 
-    def curve(self, m, v):
+    def curve(self, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return the mean of exp(f), which is its own derivative."""
         rate = growth(m + 0.5 * v)
         return rate, rate, rate
 
-    def start_from_sums(self, linear, mass):
+    def start_from_sums(self, linear: Array, mass: Array) -> Array:
         """Return log of counts over exposure, shrunken to the overall rate."""
         return shrunken_rate(linear, mass)
 
-    def start(self, y, extra, weight, offset):
+    def start(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
         """Return log of counts over exposure, shrunken to the overall rate."""
         exposure = np.ones(len(y)) if offset is None else growth(offset)
         return shrunken_rate(y, exposure)
 
-    def response(self, f, extra=None):
+    def response(self, f: Array, extra: Any = None) -> Array:
         """Return exp(f)."""
         return growth(f)
 
-    def response_moments(self, m, v, extra=None):
+    def response_moments(self, m: Array, v: Array, extra: Any = None) -> tuple[Array, Array]:
         """Return mean and variance of the rate, which is log-normal."""
         return lognormal_moments(m, v)
 
-    def variance(self, m, v, extra=None):
+    def variance(self, m: Array, v: Array, extra: Any = None) -> Array:
         """Return the variance of a new count."""
         mean, variance = lognormal_moments(m, v)
         return mean + variance
 
-    def _scatter(self, f, extra):
+    def _scatter(self, f: Array, extra: Any) -> Array:
         return growth(f)
 
-    def _sharpness(self, m, v, extra):
+    def _sharpness(self, m: Array, v: Array, extra: Any) -> Array | float:
         return np.maximum(growth(np.minimum(m + 2.0 * np.sqrt(v), 30.0)), 1.0)
 
-    def _share_below(self, y, f, extra):
+    def _share_below(self, y: Array, f: Array, extra: Any) -> Array:
         return np.where(y < 0.0, 0.0, pdtr(np.maximum(np.floor(y), 0.0), growth(f)))
 
-    def _point(self, share, f, extra):
+    def _point(self, share: float, f: Array, extra: Any) -> Array:
         return poisson.ppf(share, np.minimum(growth(f), 1e15))
 
-    def sample(self, f, rng, extra=None):
+    def sample(self, f: Array, rng: np.random.Generator, extra: Any = None) -> Array:
         """Return one count for every f."""
         return rng.poisson(np.minimum(growth(f), 1e18)).astype(np.float64)
 
-    def deviance(self, y, mean, extra=None):
+    def deviance(self, y: Array, mean: Array, extra: Any = None) -> Array:
         """Return 2 (y log(y / mean) - y + mean)."""
         return 2.0 * (xlogy(y, y) - xlogy(y, np.maximum(mean, 1e-300)) - y + mean)
 
@@ -205,17 +210,17 @@ class NegativeBinomial(Family):
     whole: ClassVar[bool] = True
     support: ClassVar[tuple[float, float]] = (-1.0, math.inf)
 
-    def check(self, y, extra=None, first_row=0) -> None:
+    def check(self, y: Array, extra: Any = None, first_row: int = 0) -> None:
         """Raise ValueError unless all y are counts."""
         self._check_counts(np.asarray(y, dtype=np.float64), first_row)
 
-    def expected(self, y, extra, m, v):
+    def expected(self, y: Array, extra: Any, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return V = E log p(y | f) under f ~ N(m, v), dV/dm and -2 dV/dv, row by row."""
         value, slope, weight = np.empty((3, len(m)))
         _negative_binomial_rows(y, m, v, self.number("dispersion"), value, slope, weight)
         return value, slope, weight
 
-    def slopes(self, y, extra, m, v):
+    def slopes(self, y: Array, extra: Any, m: Array, v: Array) -> Array:
         """Return dV / dlog(dispersion), where that is free."""
         if not self.free:
             return np.zeros((0, len(m)))
@@ -223,6 +228,7 @@ class NegativeBinomial(Family):
         mean, share, _ = softplus_moments(m - math.log(r), v)
         return (r * (psi(y + r) - psi(r)) - y - r * mean + (y + r) * share)[None]
 
+<<<<<<< Updated upstream
     def working(self, y, extra, f):
         """Return slopes at f and the weights that are expected of y: small counts lower none."""
         r = self.number("dispersion")
@@ -230,10 +236,14 @@ class NegativeBinomial(Family):
         return y - (y + r) * share, r * share
 
     def start(self, y, extra, weight, offset):
+=======
+    def start(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
+>>>>>>> Stashed changes
         """Return log of counts over exposure, shrunken to the overall rate."""
         exposure = np.ones(len(y)) if offset is None else growth(offset)
         return shrunken_rate(y, exposure)
 
+<<<<<<< Updated upstream
     def alternatives(self):
         """Return copies with larger dispersions: scatter about one rate is mostly the field's."""
         if not self.free:
@@ -243,6 +253,9 @@ class NegativeBinomial(Family):
         return [replace(self, dispersion=number) for number in larger if number < most]
 
     def _guess(self, y, extra, weight, offset):
+=======
+    def _guess(self, y: Array, extra: Any, weight: Any, offset: Any) -> dict[str, float]:
+>>>>>>> Stashed changes
         """Return what the scatter about one overall rate suggests."""
         exposure = np.ones(len(y)) if offset is None else growth(offset)
         rate = weighted_mean(y, weight) / max(weighted_mean(exposure, weight), 1e-300)
@@ -251,47 +264,47 @@ class NegativeBinomial(Family):
         # The field explains a part of that scatter, so the start is not below a tenth.
         return {"dispersion": max(square / excess, 0.1) if 100.0 * excess > square else 100.0}
 
-    def response(self, f, extra=None):
+    def response(self, f: Array, extra: Any = None) -> Array:
         """Return exp(f)."""
         return growth(f)
 
-    def response_moments(self, m, v, extra=None):
+    def response_moments(self, m: Array, v: Array, extra: Any = None) -> tuple[Array, Array]:
         """Return mean and variance of the rate, which is log-normal."""
         return lognormal_moments(m, v)
 
-    def variance(self, m, v, extra=None):
+    def variance(self, m: Array, v: Array, extra: Any = None) -> Array:
         """Return the variance of a new count."""
         mean, variance = lognormal_moments(m, v)
         return (
             mean + (variance + np.minimum(mean, 1e130) ** 2) / self.number("dispersion") + variance
         )
 
-    def _scatter(self, f, extra):
+    def _scatter(self, f: Array, extra: Any) -> Array:
         return growth(f) + np.minimum(growth(f), 1e130) ** 2 / self.number("dispersion")
 
-    def _sharpness(self, m, v, extra):
+    def _sharpness(self, m: Array, v: Array, extra: Any) -> Array | float:
         rate, r = growth(np.minimum(m + 2.0 * np.sqrt(v), 30.0)), self.number("dispersion")
         return np.maximum(rate * r / (rate + r), 1.0)
 
-    def _success(self, f):
+    def _success(self, f: Any) -> Any:
         """Return the probability that scipy's parametrisation has."""
         return 1.0 / (1.0 + growth(f) / self.number("dispersion"))
 
-    def _share_below(self, y, f, extra):
+    def _share_below(self, y: Array, f: Array, extra: Any) -> Array:
         whole = np.maximum(np.floor(y), 0.0)
         # Written by the other side's probability, which is not rounded where it is small.
         share = 1.0 - betainc(whole + 1.0, self.number("dispersion"), 1.0 - self._success(f))
         return np.where(y < 0.0, 0.0, share)
 
-    def _point(self, share, f, extra):
+    def _point(self, share: float, f: Array, extra: Any) -> Array:
         return nbinom.ppf(share, self.number("dispersion"), self._success(np.minimum(f, 34.0)))
 
-    def sample(self, f, rng, extra=None):
+    def sample(self, f: Array, rng: np.random.Generator, extra: Any = None) -> Array:
         """Return one count for every f."""
         rate = growth(f) * rng.standard_gamma(self.number("dispersion"), np.shape(f))
         return rng.poisson(np.minimum(rate / self.number("dispersion"), 1e18)).astype(np.float64)
 
-    def deviance(self, y, mean, extra=None):
+    def deviance(self, y: Array, mean: Array, extra: Any = None) -> Array:
         """Return twice what log p lacks with this mean to that with a mean of y."""
         r, mean = self.number("dispersion"), np.maximum(mean, 1e-300)
         return 2.0 * (xlogy(y, y) - xlogy(y, mean) + (y + r) * (np.log(mean + r) - np.log(y + r)))

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import inf
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -116,7 +116,7 @@ class Family(ABC):
         """The free parameters, in the order of ``parameters``."""
         return np.array([self.number(name) for name in self.free], dtype=np.float64)
 
-    def with_values(self, values) -> Self:
+    def with_values(self, values: Any) -> Self:
         """Return a copy with other values of the free parameters, which stay free."""
         return replace(self, **dict(zip(self.free, map(float, values), strict=True)))
 
@@ -311,7 +311,7 @@ class Family(ABC):
 
         return mixture.expectation(function, m, v, self._sharpness(m, v, extra))
 
-    def quantiles(self, shares, m: Array, v: Array, extra: Array | None = None) -> Array:
+    def quantiles(self, shares: Any, m: Array, v: Array, extra: Array | None = None) -> Array:
         """Return quantiles of a new y under f ~ N(m, v), of shape (rows, shares)."""
         shares = np.atleast_1d(np.asarray(shares, dtype=np.float64))
         if not np.all((shares > 0.0) & (shares < 1.0)):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
 from scipy.special import gammaln, xlogy
 
+from asvgp.basis import Array
 from asvgp.likelihoods.counts import Poisson, growth, lognormal_moments, shrunken_rate
 from asvgp.likelihoods.family import Family, weighted_mean
 from asvgp.likelihoods.quadrature import MOST_EXPONENT, NODES, START, WEIGHTS, rule
@@ -91,25 +92,27 @@ class ZeroInflatedPoisson(Family):
         if not self.number("inflation") < 1.0:
             raise ValueError(f"inflation must be less than one, got {self.inflation}.")
 
-    def check(self, y, extra=None, first_row=0) -> None:
+    def check(self, y: Array, extra: Any = None, first_row: int = 0) -> None:
         """Raise ValueError unless all y are counts."""
         self._check_counts(np.asarray(y, dtype=np.float64), first_row)
 
-    def _rows(self, y, m, v):
+    def _rows(self, y: Any, m: Any, v: Any) -> Any:
         out = np.empty((4, len(m)))
         _inflated_rows(y, m, v, self.number("inflation"), *out)
         return out
 
-    def expected(self, y, extra, m, v):
+    def expected(self, y: Array, extra: Any, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return V = E log p(y | f) under f ~ N(m, v), dV/dm and -2 dV/dv, row by row."""
         value, slope, weight, _ = self._rows(y, m, v)
         return value, slope, weight
 
-    def slopes(self, y, extra, m, v):
+    def slopes(self, y: Array, extra: Any, m: Array, v: Array) -> Array:
         """Return dV / dlog(inflation), where that is free."""
         return self._rows(y, m, v)[3:] if self.free else np.zeros((0, len(m)))
 
-    def robust_weights(self, y, extra, m, v):
+    def robust_weights(
+        self, y: Array, extra: Any, m: Array, v: Array
+    ) -> tuple[Array, Array] | None:
         """Return the slopes and weights of the EM algorithm, which are never negative."""
         inflation = self.number("inflation")
         rate = growth(m + 0.5 * v)
@@ -117,12 +120,12 @@ class ZeroInflatedPoisson(Family):
         chance = np.where(y > 0.0, 1.0, 1.0 / (1.0 + odds))  # that a zero is the Poisson's
         return y - chance * rate, chance * rate
 
-    def start(self, y, extra, weight, offset):
+    def start(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
         """Return log of counts over exposure, shrunken to the overall rate."""
         exposure = np.ones(len(y)) if offset is None else growth(offset)
         return shrunken_rate(y, exposure)
 
-    def _guess(self, y, extra, weight, offset):
+    def _guess(self, y: Array, extra: Any, weight: Any, offset: Any) -> dict[str, float]:
         """Return the share of zeros beyond those of one rate that fits the positive counts."""
         mean, some = weighted_mean(y, weight), weighted_mean((y > 0.0).astype(np.float64), weight)
         if some <= 0.0:
@@ -134,53 +137,53 @@ class ZeroInflatedPoisson(Family):
         # The field explains a part of the zeros.
         return {"inflation": min(max(0.8 * (1.0 - mean / rate), 0.02), 0.9)}
 
-    def response(self, f, extra=None):
+    def response(self, f: Array, extra: Any = None) -> Array:
         """Return (1 - inflation) exp(f)."""
         return (1.0 - self.number("inflation")) * growth(f)
 
-    def response_moments(self, m, v, extra=None):
+    def response_moments(self, m: Array, v: Array, extra: Any = None) -> tuple[Array, Array]:
         """Return mean and variance of the mean response, which is log-normal."""
         mean, variance = lognormal_moments(m, v)
         share = 1.0 - self.number("inflation")
         return share * mean, share**2 * variance
 
-    def variance(self, m, v, extra=None):
+    def variance(self, m: Array, v: Array, extra: Any = None) -> Array:
         """Return the variance of a new count."""
         mean, variance = lognormal_moments(m, v)
         inflation = self.number("inflation")
         square = np.minimum(mean, 1e130) ** 2
         return (1.0 - inflation) * (mean + variance + inflation * square)
 
-    def _scatter(self, f, extra):
+    def _scatter(self, f: Array, extra: Any) -> Array:
         rate = growth(f)
         inflation = self.number("inflation")
         return (1.0 - inflation) * (rate + inflation * np.minimum(rate, 1e130) ** 2)
 
-    def _sharpness(self, m, v, extra):
+    def _sharpness(self, m: Array, v: Array, extra: Any) -> Array | float:
         return _POISSON._sharpness(m, v, extra)
 
-    def _share_below(self, y, f, extra):
+    def _share_below(self, y: Array, f: Array, extra: Any) -> Array:
         inflation = self.number("inflation")
         share = inflation + (1.0 - inflation) * _POISSON._share_below(y, f, extra)
         return np.where(y < 0.0, 0.0, share)
 
-    def _point(self, share, f, extra):
+    def _point(self, share: float, f: Array, extra: Any) -> Array:
         inflation = self.number("inflation")
         left = max(share - inflation, 1e-300) / (1.0 - inflation)
         return np.maximum(_POISSON._point(left, f, extra), 0.0)
 
-    def log_predictive_density(self, y, m, v, extra=None):
+    def log_predictive_density(self, y: Array, m: Array, v: Array, extra: Any = None) -> Array:
         """Return the log probability of new counts y under f ~ N(m, v)."""
         inflation = self.number("inflation")
         by_chance = math.log1p(-inflation) + _POISSON.log_predictive_density(y, m, v)
         return np.where(y > 0.0, by_chance, np.logaddexp(math.log(inflation), by_chance))
 
-    def sample(self, f, rng, extra=None):
+    def sample(self, f: Array, rng: np.random.Generator, extra: Any = None) -> Array:
         """Return one count for every f."""
         counts = _POISSON.sample(f, rng)
         return np.where(rng.random(np.shape(f)) < self.number("inflation"), 0.0, counts)
 
-    def deviance(self, y, mean, extra=None):
+    def deviance(self, y: Array, mean: Array, extra: Any = None) -> Array:
         """Return twice what log p lacks with this mean to the best one."""
         inflation = self.number("inflation")
         rate = np.maximum(mean, 1e-300) / (1.0 - inflation)

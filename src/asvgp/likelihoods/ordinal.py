@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numba
 import numpy as np
@@ -113,33 +113,33 @@ class Ordinal(Family):
         """The gaps, where they are free."""
         return np.array(self._gaps if self.free else (), dtype=np.float64)
 
-    def with_values(self, values) -> Self:
+    def with_values(self, values: Any) -> Self:
         """Return a copy with other gaps, which stay free."""
         given = tuple(map(float, values))
         return replace(self, gaps=given) if self.free else self
 
-    def limits(self):
+    def limits(self) -> list[tuple[float, float]]:
         """Return (lower, upper) for every gap, where they are free."""
         return [self._limits] * len(self.free)
 
-    def check(self, y, extra=None, first_row=0) -> None:
+    def check(self, y: Array, extra: Any = None, first_row: int = 0) -> None:
         """Raise ValueError unless all y are levels."""
         y = np.asarray(y, dtype=np.float64)
         self._check_counts(y, first_row)
         problem = f"y must be one of the levels 0 to {self.levels - 1}"
         self._refuse(y >= self.levels, y, problem, first_row)
 
-    def _rows(self, y, m, v):
+    def _rows(self, y: Any, m: Any, v: Any) -> Any:
         out = np.empty((5, len(m)))
         _ordinal_rows(y, m, v, self.cuts, *out)
         return out
 
-    def expected(self, y, extra, m, v):
+    def expected(self, y: Array, extra: Any, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return V = E log p(y | f) under f ~ N(m, v), dV/dm and -2 dV/dv, row by row."""
         value, slope, weight, _, _ = self._rows(y, m, v)
         return value, slope, weight
 
-    def slopes(self, y, extra, m, v):
+    def slopes(self, y: Array, extra: Any, m: Array, v: Array) -> Array:
         """Return dV / dlog(gap) of every gap, where they are free."""
         if not self.free:
             return np.zeros((0, len(m)))
@@ -152,14 +152,14 @@ class Ordinal(Family):
             ]
         )
 
-    def start(self, y, extra, weight, offset):
+    def start(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
         """Return the middle between the cuts of a level, and one beyond the last ones."""
         cuts = self.cuts
         ends = np.concatenate([[cuts[0] - 2.0], cuts, [cuts[-1] + 2.0]])
         f = 0.5 * (ends[:-1] + ends[1:])[y.astype(np.int64)]
         return f if offset is None else f - offset
 
-    def begin(self, y, extra, weight, offset) -> Self:
+    def begin(self, y: Array, extra: Any, weight: Any, offset: Any) -> Self:
         """Return a copy whose free gaps, and the first cut with them, are started from data.
 
         The cuts are such that the levels have their shares at f = 0.
@@ -181,21 +181,21 @@ class Ordinal(Family):
         """Return P(Y >= k | f) for k from one on, along a last axis."""
         return expit(np.asarray(f)[..., None] - self.cuts)
 
-    def response(self, f, extra=None):
+    def response(self, f: Array, extra: Any = None) -> Array:
         """Return the mean level."""
         return self._at_least(f).sum(axis=-1)
 
-    def _scatter(self, f, extra):
+    def _scatter(self, f: Array, extra: Any) -> Array:
         above = self._at_least(f)
         odd = 2.0 * np.arange(1.0, self.levels) - 1.0
         return above @ odd - above.sum(axis=-1) ** 2
 
-    def _share_below(self, y, f, extra):
+    def _share_below(self, y: Array, f: Array, extra: Any) -> Array:
         ends = np.concatenate([self.cuts, [math.inf]])
         level = np.clip(np.floor(y), 0, self.levels - 1).astype(np.int64)
         return np.where(y < 0.0, 0.0, expit(ends[level] - f))
 
-    def _point(self, share, f, extra):
+    def _point(self, share: float, f: Array, extra: Any) -> Array:
         return np.sum(expit(self.cuts - np.asarray(f)[..., None]) < share, axis=-1).astype(float)
 
     def probabilities(self, m: Array, v: Array) -> Array:
@@ -203,12 +203,12 @@ class Ordinal(Family):
         below = [self.cdf(np.full(len(m), float(k)), m, v) for k in range(self.levels)]
         return np.diff(below, axis=0, prepend=0.0).T
 
-    def sample(self, f, rng, extra=None):
+    def sample(self, f: Array, rng: np.random.Generator, extra: Any = None) -> Array:
         """Return one level for every f."""
         noise = rng.logistic(size=np.shape(f))
         return np.searchsorted(self.cuts, f + noise).astype(np.float64)
 
-    def deviance(self, y, mean, extra=None):
+    def deviance(self, y: Array, mean: Array, extra: Any = None) -> Array:
         """Return twice what log p lacks with this mean level to the best one."""
         far = 50.0 + np.abs(self.cuts).max()
         best = self.start(y, None, None, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
@@ -51,21 +51,21 @@ class _LogMean(Family):
         """Return the variance of y given f over its squared mean."""
         return 1.0
 
-    def response(self, f, extra=None):
+    def response(self, f: Array, extra: Any = None) -> Array:
         """Return the mean of y, a multiple of exp(f)."""
         return self._mean_factor() * growth(f)
 
-    def response_moments(self, m, v, extra=None):
+    def response_moments(self, m: Array, v: Array, extra: Any = None) -> tuple[Array, Array]:
         """Return mean and variance of the mean response, which is log-normal."""
         mean, variance = lognormal_moments(m, v)
         return self._mean_factor() * mean, self._mean_factor() ** 2 * variance
 
-    def variance(self, m, v, extra=None):
+    def variance(self, m: Array, v: Array, extra: Any = None) -> Array:
         """Return the variance of a new y."""
         mean, variance = self.response_moments(m, v)
         return variance + self._squared_variation() * (variance + np.minimum(mean, 1e130) ** 2)
 
-    def _scatter(self, f, extra):
+    def _scatter(self, f: Array, extra: Any) -> Array:
         return self._squared_variation() * np.minimum(self.response(f), 1e130) ** 2
 
 
@@ -103,18 +103,18 @@ class Gamma(_LogMean):
         """True: an offset divides y."""
         return True
 
-    def check(self, y, extra=None, first_row=0) -> None:
+    def check(self, y: Array, extra: Any = None, first_row: int = 0) -> None:
         """Raise ValueError unless all y are positive."""
         self._check_times(np.asarray(y, dtype=np.float64), None, first_row)
 
-    def expected(self, y, extra, m, v):
+    def expected(self, y: Array, extra: Any, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return V = E log p(y | f) under f ~ N(m, v), dV/dm and -2 dV/dv, row by row."""
         shape = self.number("shape")
         value, slope, weight = np.empty((3, len(m)))
         _gamma_rows(y, m, v, shape, _gamma_factor(shape), value, slope, weight)
         return value, slope, weight
 
-    def slopes(self, y, extra, m, v):
+    def slopes(self, y: Array, extra: Any, m: Array, v: Array) -> Array:
         """Return dV / dlog(shape), where that is free."""
         if not self.free:
             return np.zeros((0, len(m)))
@@ -122,20 +122,20 @@ class Gamma(_LogMean):
         ratio = growth(log_y - m + 0.5 * v)
         return (shape * (math.log(shape) + 1.0 - psi(shape) + log_y - m - ratio))[None]
 
-    def measure(self, y, extra, weight, offset):
+    def measure(self, y: Array, extra: Any, weight: Any, offset: Any) -> tuple[Array, Array]:
         """Return y over exp(offset) and minus one, times their weights."""
         mass = y if offset is None else y * growth(-offset)
         weight = np.ones(len(y)) if weight is None else weight
         return weight * mass, -weight
 
-    def constants(self, y, extra, weight, offset):
+    def constants(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
         """Return weights, and log y and offsets times them."""
         weight = np.ones(len(y)) if weight is None else weight
         return np.array(
             [weight, weight * np.log(y), np.zeros(len(y)) if offset is None else weight * offset]
         )
 
-    def constant(self, sums):
+    def constant(self, sums: Array) -> tuple[float, Array]:
         """Return the sum of c(y) and its slope by log(shape), where that is free."""
         shape, (weight, logs, offsets) = self.number("shape"), map(float, sums)
         value = weight * _gamma_factor(shape) + (shape - 1.0) * logs - shape * offsets
@@ -147,49 +147,49 @@ class Gamma(_LogMean):
         """The shape."""
         return self.number("shape")
 
-    def factor_slopes(self):
+    def factor_slopes(self) -> Array:
         """Return one for the shape, where that is free."""
         return np.ones(len(self.free))
 
-    def curve(self, m, v):
+    def curve(self, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return the means of exp(-f), of its slope and of its second derivative."""
         mean = growth(0.5 * v - m)
         return mean, -mean, mean
 
-    def start_from_sums(self, linear, mass):
+    def start_from_sums(self, linear: Array, mass: Array) -> Array:
         """Return log of the mean, shrunken to the overall one by half an amount."""
         return _shrunken_mean(mass, -linear)
 
-    def start(self, y, extra, weight, offset):
+    def start(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
         """Return log y."""
         return np.log(y) if offset is None else np.log(y) - offset
 
-    def _guess(self, y, extra, weight, offset):
+    def _guess(self, y: Array, extra: Any, weight: Any, offset: Any) -> dict[str, float]:
         """Return what the scatter of log y suggests, of which the field explains a part."""
         logs = np.log(y) if offset is None else np.log(y) - offset
         spread = weighted_mean((logs - weighted_mean(logs, weight)) ** 2, weight)
         return {"shape": min(1.0 / spread + 0.5, 100.0) if spread > 0.0 else 100.0}
 
-    def _squared_variation(self):
+    def _squared_variation(self) -> Any:
         return 1.0 / self.number("shape")
 
-    def _sharpness(self, m, v, extra):
+    def _sharpness(self, m: Array, v: Array, extra: Any) -> Array | float:
         return max(self.number("shape"), 1.0)
 
-    def _share_below(self, y, f, extra):
+    def _share_below(self, y: Array, f: Array, extra: Any) -> Array:
         shape = self.number("shape")
         return gammainc(shape, shape * np.maximum(y, 0.0) * growth(-f))
 
-    def _point(self, share, f, extra):
+    def _point(self, share: float, f: Array, extra: Any) -> Array:
         shape = self.number("shape")
         return np.maximum(gammaincinv(shape, share), 1e-300) / shape * growth(f)
 
-    def sample(self, f, rng, extra=None):
+    def sample(self, f: Array, rng: np.random.Generator, extra: Any = None) -> Array:
         """Return one amount for every f."""
         shape = self.number("shape")
         return growth(f) * rng.standard_gamma(shape, np.shape(f)) / shape
 
-    def deviance(self, y, mean, extra=None):
+    def deviance(self, y: Array, mean: Array, extra: Any = None) -> Array:
         """Return 2 (y / mean - 1 - log(y / mean)), that of a shape of one."""
         ratio = y / np.maximum(mean, 1e-300)
         return 2.0 * (ratio - 1.0 - np.log(ratio))
@@ -203,44 +203,44 @@ class _Survival(_LogMean):
     def _shape(self) -> float:
         return 1.0
 
-    def check(self, y, extra=None, first_row=0) -> None:
+    def check(self, y: Array, extra: Any = None, first_row: int = 0) -> None:
         """Raise ValueError unless all y are positive and all events zero or one."""
         self._check_times(np.asarray(y, dtype=np.float64), extra, first_row)
 
-    def expected(self, y, extra, m, v):
+    def expected(self, y: Array, extra: Any, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return V = E log p(y | f) under f ~ N(m, v), dV/dm and -2 dV/dv, row by row."""
         value, slope, weight = np.empty((3, len(m)))
         _weibull_rows(y, _events(extra, y), m, v, self._shape(), value, slope, weight)
         return value, slope, weight
 
-    def start(self, y, extra, weight, offset):
+    def start(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
         """Return log y, more where it is censored, shrunken to the overall mean."""
         shape = self._shape()
         logs = np.log(y) if offset is None else np.log(y) - offset
         top = float(logs.max()) if len(logs) else 0.0  # so that powers of y do not overflow
         return top + _shrunken_mean(np.exp(shape * (logs - top)), _events(extra, y)) / shape
 
-    def _mean_factor(self):
+    def _mean_factor(self) -> Any:
         return float(gamma(1.0 + 1.0 / self._shape()))
 
-    def _squared_variation(self):
+    def _squared_variation(self) -> Any:
         return float(gamma(1.0 + 2.0 / self._shape())) / self._mean_factor() ** 2 - 1.0
 
-    def _sharpness(self, m, v, extra):
+    def _sharpness(self, m: Array, v: Array, extra: Any) -> Array | float:
         return max(self._shape() ** 2, 1.0)
 
-    def _share_below(self, y, f, extra):
+    def _share_below(self, y: Array, f: Array, extra: Any) -> Array:
         logs = np.log(np.maximum(y, 1e-300)) - f
         return -np.expm1(-growth(self._shape() * logs))
 
-    def _point(self, share, f, extra):
+    def _point(self, share: float, f: Array, extra: Any) -> Array:
         return growth(f) * (-math.log1p(-share)) ** (1.0 / self._shape())
 
-    def sample(self, f, rng, extra=None):
+    def sample(self, f: Array, rng: np.random.Generator, extra: Any = None) -> Array:
         """Return one time for every f, none of them censored."""
         return growth(f) * rng.standard_exponential(np.shape(f)) ** (1.0 / self._shape())
 
-    def deviance(self, y, mean, extra=None):
+    def deviance(self, y: Array, mean: Array, extra: Any = None) -> Array:
         """Return twice what log p lacks with this mean to that with the best one."""
         event, shape = _events(extra, y), self._shape()
         logs = shape * (np.log(y) - np.log(np.maximum(mean, 1e-300) / self._mean_factor()))
@@ -273,26 +273,26 @@ class Exponential(_Survival):
         """True: an offset divides y."""
         return True
 
-    def measure(self, y, extra, weight, offset):
+    def measure(self, y: Array, extra: Any, weight: Any, offset: Any) -> tuple[Array, Array]:
         """Return times over exp(offset) and minus events, times their weights."""
         mass, linear = y if offset is None else y * growth(-offset), -_events(extra, y)
         return (mass, linear) if weight is None else (weight * mass, weight * linear)
 
-    def constants(self, y, extra, weight, offset):
+    def constants(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
         """Return minus the offsets of events."""
         out = np.zeros(len(y)) if offset is None else -_events(extra, y) * offset
         return (out if weight is None else weight * out)[None]
 
-    def constant(self, sums):
+    def constant(self, sums: Array) -> tuple[float, Array]:
         """Return minus the sum of the offsets of events."""
         return float(sums[0]), np.zeros(0)
 
-    def curve(self, m, v):
+    def curve(self, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return the means of exp(-f), of its slope and of its second derivative."""
         mean = growth(0.5 * v - m)
         return mean, -mean, mean
 
-    def start_from_sums(self, linear, mass):
+    def start_from_sums(self, linear: Array, mass: Array) -> Array:
         """Return log of time over events, shrunken to the overall mean by half an event."""
         return _shrunken_mean(mass, -linear)
 
@@ -323,10 +323,10 @@ class Weibull(_Survival):
     starts: ClassVar[dict[str, float]] = {"shape": 1.0}
     bounds: ClassVar[dict[str, tuple[float, float]]] = {"shape": (0.05, 100.0)}
 
-    def _shape(self):
+    def _shape(self) -> Any:
         return self.number("shape")
 
-    def slopes(self, y, extra, m, v):
+    def slopes(self, y: Array, extra: Any, m: Array, v: Array) -> Array:
         """Return dV / dlog(shape), where that is free."""
         if not self.free:
             return np.zeros((0, len(m)))
@@ -335,7 +335,7 @@ class Weibull(_Survival):
         hazard = growth(power + 0.5 * shape**2 * v)
         return (_events(extra, y) * (1.0 + power) - hazard * (power + shape**2 * v))[None]
 
-    def _guess(self, y, extra, weight, offset):
+    def _guess(self, y: Array, extra: Any, weight: Any, offset: Any) -> dict[str, float]:
         """Return what the scatter of log y suggests, of which the field explains a part."""
         logs = np.log(y) if offset is None else np.log(y) - offset
         spread = weighted_mean((logs - weighted_mean(logs, weight)) ** 2, weight)

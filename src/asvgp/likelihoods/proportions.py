@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
@@ -110,26 +110,28 @@ class Beta(Family):
     bounds: ClassVar[dict[str, tuple[float, float]]] = {"precision": (1e-2, 1e6)}
     support: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
-    def check(self, y, extra=None, first_row=0) -> None:
+    def check(self, y: Array, extra: Any = None, first_row: int = 0) -> None:
         """Raise ValueError unless all y are between zero and one."""
         y = np.asarray(y, dtype=np.float64)
         self._refuse(~((y > 0.0) & (y < 1.0)), y, "y must be between 0 and 1", first_row)
 
-    def _rows(self, y, m, v):
+    def _rows(self, y: Any, m: Any, v: Any) -> Any:
         out = np.empty((4, len(m)))
         _beta_rows(y, m, v, self.number("precision"), *out)
         return out
 
-    def expected(self, y, extra, m, v):
+    def expected(self, y: Array, extra: Any, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return V = E log p(y | f) under f ~ N(m, v), dV/dm and -2 dV/dv, row by row."""
         value, slope, weight, _ = self._rows(y, m, v)
         return value, slope, weight
 
-    def slopes(self, y, extra, m, v):
+    def slopes(self, y: Array, extra: Any, m: Array, v: Array) -> Array:
         """Return dV / dlog(precision), where that is free."""
         return self._rows(y, m, v)[3:] if self.free else np.zeros((0, len(m)))
 
-    def robust_weights(self, y, extra, m, v):
+    def robust_weights(
+        self, y: Array, extra: Any, m: Array, v: Array
+    ) -> tuple[Array, Array] | None:
         """Return slopes and Fisher's information at m: far from y, log p is not concave in f."""
         precision = self.number("precision")
         f = np.clip(m, -_FAR, _FAR)
@@ -137,48 +139,48 @@ class Beta(Family):
         bends = polygamma(1, precision * mean) + polygamma(1, precision * rest)
         return self.expected(y, extra, m, v)[1], (precision * mean * rest) ** 2 * bends
 
-    def start(self, y, extra, weight, offset):
+    def start(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
         """Return the logits of y, shrunken a little to one half."""
         f = logit(0.05 + 0.9 * y)
         return f if offset is None else f - offset
 
-    def _guess(self, y, extra, weight, offset):
+    def _guess(self, y: Array, extra: Any, weight: Any, offset: Any) -> dict[str, float]:
         """Return what the scatter of y about its mean suggests."""
         mean = weighted_mean(y, weight)
         spread = weighted_mean((y - mean) ** 2, weight)
         return {"precision": min(mean * (1.0 - mean) / spread, 1e3) if spread > 0.0 else 1e3}
 
-    def response(self, f, extra=None):
+    def response(self, f: Array, extra: Any = None) -> Array:
         """Return the mean 1 / (1 + exp(-f))."""
         return expit(f)
 
-    def _scatter(self, f, extra):
+    def _scatter(self, f: Array, extra: Any) -> Array:
         return expit(f) * expit(-f) / (1.0 + self.number("precision"))
 
-    def _sharpness(self, m, v, extra):
+    def _sharpness(self, m: Array, v: Array, extra: Any) -> Array | float:
         return max(0.25 * self.number("precision"), 1.0)
 
-    def _exponents(self, f) -> tuple[Array, Array]:
+    def _exponents(self, f: Any) -> tuple[Array, Array]:
         precision = self.number("precision")
         return precision * np.maximum(expit(f), 1e-100), precision * np.maximum(expit(-f), 1e-100)
 
-    def _share_below(self, y, f, extra):
+    def _share_below(self, y: Array, f: Array, extra: Any) -> Array:
         return betainc(*self._exponents(f), np.clip(y, 0.0, 1.0))
 
-    def _point(self, share, f, extra):
+    def _point(self, share: float, f: Array, extra: Any) -> Array:
         return betaincinv(*self._exponents(f), share)
 
-    def _to_line(self, y):
+    def _to_line(self, y: Array) -> Array:
         return logit(np.clip(y, 1e-300, 1.0 - 1e-16))
 
-    def _from_line(self, z):
+    def _from_line(self, z: Array) -> Array:
         return expit(z)
 
-    def sample(self, f, rng, extra=None):
+    def sample(self, f: Array, rng: np.random.Generator, extra: Any = None) -> Array:
         """Return one proportion for every f."""
         return np.clip(rng.beta(*self._exponents(f)), 1e-300, 1.0 - 1e-16)
 
-    def deviance(self, y, mean, extra=None):
+    def deviance(self, y: Array, mean: Array, extra: Any = None) -> Array:
         """Return twice what log p lacks with this mean to the best one, at this precision."""
         ratio = logit(y)
 

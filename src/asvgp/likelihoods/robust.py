@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
 from scipy.special import gammaln, psi, stdtr, stdtrit
 
+from asvgp.basis import Array
 from asvgp.likelihoods import mixture
 from asvgp.likelihoods.family import Family
 from asvgp.likelihoods.quadrature import NODES, START, WEIGHTS, rule
@@ -102,19 +104,19 @@ class StudentT(Family):
         "scale": (1e-150, 1e150),
     }
 
-    def check(self, y, extra=None, first_row=0) -> None:
+    def check(self, y: Array, extra: Any = None, first_row: int = 0) -> None:
         """Raise ValueError unless all y are finite."""
         y = np.asarray(y, dtype=np.float64)
         self._refuse(~np.isfinite(y), y, "y must be finite", first_row)
 
-    def expected(self, y, extra, m, v):
+    def expected(self, y: Array, extra: Any, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return V = E log p(y | f) under f ~ N(m, v), dV/dm and -2 dV/dv, row by row."""
         df, scale = self.number("df"), self.number("scale")
         value, slope, weight = np.empty((3, len(m)))
         _student_rows(y, m, v, df, scale, _log_factor(df, scale), value, slope, weight)
         return value, slope, weight
 
-    def slopes(self, y, extra, m, v):
+    def slopes(self, y: Array, extra: Any, m: Array, v: Array) -> Array:
         """Return dV / dlog(parameter) of every free parameter."""
         df, scale = self.number("df"), self.number("scale")
         value, share = np.empty((2, len(m)))
@@ -126,23 +128,25 @@ class StudentT(Family):
         }
         return np.array([every[name] for name in self.free]).reshape(len(self.free), len(m))
 
-    def robust_weights(self, y, extra, m, v):
+    def robust_weights(
+        self, y: Array, extra: Any, m: Array, v: Array
+    ) -> tuple[Array, Array] | None:
         """Return the slopes and weights of the EM algorithm, which are never negative."""
         df, scale = self.number("df"), self.number("scale")
         weight = (df + 1.0) / (df * scale * scale + (y - m) ** 2 + v)
         return weight * (y - m), weight
 
-    def start(self, y, extra, weight, offset):
+    def start(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
         """Return y itself."""
         return np.array(y, dtype=np.float64) if offset is None else y - offset
 
-    def alternatives(self):
+    def alternatives(self) -> Sequence[Family]:
         """Return copies with smaller scales: many outliers make the first guess too large."""
         if "scale" not in self.free:
             return []
         return [replace(self, scale=factor * self.number("scale")) for factor in (0.3, 0.1, 0.03)]
 
-    def _guess(self, y, extra, weight, offset):
+    def _guess(self, y: Array, extra: Any, weight: Any, offset: Any) -> dict[str, float]:
         """Return half the scatter of y for the scale, as the field explains a part of it."""
         left = y if offset is None else y - offset
         if weight is not None:
@@ -155,38 +159,38 @@ class StudentT(Family):
             scale = float(np.mean(deviations))
         return {"scale": 0.5 * scale} if scale > 0.0 else {}
 
-    def limits(self):
+    def limits(self) -> list[tuple[float, float]]:
         """Return (lower, upper) for every free parameter; that of the scale moves with it."""
         scale = self.number("scale")
         around = {"df": self.bounds["df"], "scale": (1e-4 * scale, 1e4 * scale)}
         return [around[name] for name in self.free]
 
-    def response(self, f, extra=None):
+    def response(self, f: Array, extra: Any = None) -> Array:
         """Return f."""
         return f
 
-    def response_moments(self, m, v, extra=None):
+    def response_moments(self, m: Array, v: Array, extra: Any = None) -> tuple[Array, Array]:
         """Return m and v."""
         return m, v
 
-    def variance(self, m, v, extra=None):
+    def variance(self, m: Array, v: Array, extra: Any = None) -> Array:
         """Return the variance of a new y: infinite with two degrees of freedom or fewer."""
         return v + self._scatter(m, extra)
 
-    def _scatter(self, f, extra):
+    def _scatter(self, f: Array, extra: Any) -> Array:
         df, scale = self.number("df"), self.number("scale")
         return np.full(np.shape(f), scale**2 * df / (df - 2.0) if df > 2.0 else math.inf)
 
-    def _sharpness(self, m, v, extra):
+    def _sharpness(self, m: Array, v: Array, extra: Any) -> Array | float:
         return _PI_SQUARED / (self.number("df") * self.number("scale") ** 2)
 
-    def _share_below(self, y, f, extra):
+    def _share_below(self, y: Array, f: Array, extra: Any) -> Array:
         return stdtr(self.number("df"), (y - f) / self.number("scale"))
 
-    def _point(self, share, f, extra):
+    def _point(self, share: float, f: Array, extra: Any) -> Array:
         return f + self.number("scale") * stdtrit(self.number("df"), share)
 
-    def log_predictive_density(self, y, m, v, extra=None):
+    def log_predictive_density(self, y: Array, m: Array, v: Array, extra: Any = None) -> Array:
         """Return the log density of new observations y under f ~ N(m, v)."""
         df, scale = self.number("df"), self.number("scale")
 
@@ -196,11 +200,11 @@ class StudentT(Family):
 
         return mixture.log_mean_exp(function, m, v, self._sharpness(m, v, extra))
 
-    def sample(self, f, rng, extra=None):
+    def sample(self, f: Array, rng: np.random.Generator, extra: Any = None) -> Array:
         """Return one y for every f."""
         return f + self.number("scale") * rng.standard_t(self.number("df"), np.shape(f))
 
-    def deviance(self, y, mean, extra=None):
+    def deviance(self, y: Array, mean: Array, extra: Any = None) -> Array:
         """Return (df + 1) log(1 + (y - mean)**2 / (df scale**2))."""
         df, scale = self.number("df"), self.number("scale")
         return (df + 1.0) * np.log1p(((y - mean) / scale) ** 2 / df)

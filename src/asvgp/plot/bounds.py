@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from asvgp.plot.view import View, drawn
 _GROWTH = 1.25  # of the number of basis functions from one resolution to the next, at least
 
 
-def resolution(gp, *, ax=None):
+def resolution(gp: Any, *, ax: Any = None) -> Any:
     """Draw what every resolution that training tried has reached.
 
     The lower bound per observation against the number of basis functions; the upper bound, where
@@ -51,7 +52,7 @@ def resolution(gp, *, ax=None):
     return axes[0, 0]
 
 
-def bound(gp, *, ax=None):
+def bound(gp: Any, *, ax: Any = None) -> Any:
     """Draw the bounds between which the log evidence of the exact process lies.
 
     Also the evidence of the spline field itself, which ``objective="evidence"`` maximises. All

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -24,22 +25,22 @@ _SINGLE = 40  # steps up to which each is marked
 
 
 def forecast(
-    gp,
-    X=None,
-    y=None,
+    gp: Any,
+    X: Any = None,
+    y: Any = None,
     *,
-    steps=None,
-    until=None,
-    future=None,
-    history=None,
-    level=(0.8, 0.95),
-    components=False,
-    include_noise=True,
-    noise_variance=None,
-    output=None,
-    ax=None,
-    exposure=None,
-):
+    steps: Any = None,
+    until: Any = None,
+    future: Any = None,
+    history: Any = None,
+    level: Any = (0.8, 0.95),
+    components: bool = False,
+    include_noise: bool = True,
+    noise_variance: Any = None,
+    output: Any = None,
+    ax: Any = None,
+    exposure: Any = None,
+) -> Any:
     """Draw the end of a series and its forecast with prediction intervals.
 
     Up to the end of the data, which a dotted line marks, it shows the fitted mean, with the

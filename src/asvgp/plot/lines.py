@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -19,23 +20,23 @@ _STRETCHES = 60  # as many
 
 
 def series(
-    gp,
-    X=None,
-    y=None,
+    gp: Any,
+    X: Any = None,
+    y: Any = None,
     *,
-    interval=None,
-    level=0.95,
-    include_noise=False,
-    forecast=0.0,
-    components=False,
-    width=None,
-    at=None,
-    output=None,
-    ax=None,
-    exposure=None,
-    offset=None,
-    trials=None,
-):
+    interval: Any = None,
+    level: Any = 0.95,
+    include_noise: bool = False,
+    forecast: Any = 0.0,
+    components: bool = False,
+    width: Any = None,
+    at: Any = None,
+    output: Any = None,
+    ax: Any = None,
+    exposure: Any = None,
+    offset: Any = None,
+    trials: Any = None,
+) -> Any:
     """Draw the posterior mean and band of a model of one input, with observations if given.
 
     The model is evaluated at two points per pixel; where its knots are closer than that, at all of

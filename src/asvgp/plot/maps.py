@@ -20,20 +20,20 @@ _AROUND = {"lon": "lat", "longitude": "latitude"}
 
 
 def map(
-    gp,
-    X=None,
-    y=None,
+    gp: Any,
+    X: Any = None,
+    y: Any = None,
     *,
-    what="both",
-    over=None,
-    at=None,
-    aspect=None,
-    output=None,
-    ax=None,
-    exposure=None,
-    offset=None,
-    trials=None,
-):
+    what: Any = "both",
+    over: Any = None,
+    at: Any = None,
+    aspect: Any = None,
+    output: Any = None,
+    ax: Any = None,
+    exposure: Any = None,
+    offset: Any = None,
+    trials: Any = None,
+) -> Any:
     """Draw maps of the posterior mean and standard deviation over two inputs.
 
     Parameters

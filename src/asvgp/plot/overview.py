@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 import numpy as np
 
@@ -28,21 +29,21 @@ from asvgp.structures.observed import Beside
 
 
 def check(
-    gp,
-    X,
-    y,
+    gp: Any,
+    X: Any,
+    y: Any,
     *,
-    held_out=False,
-    sample_weight=None,
-    noise_variance=None,
-    width=None,
-    output=None,
-    ax=None,
-    exposure=None,
-    offset=None,
-    event=None,
-    trials=None,
-):
+    held_out: bool = False,
+    sample_weight: Any = None,
+    noise_variance: Any = None,
+    width: Any = None,
+    output: Any = None,
+    ax: Any = None,
+    exposure: Any = None,
+    offset: Any = None,
+    event: Any = None,
+    trials: Any = None,
+) -> Any:
     """Draw six panels that say whether to believe a model: look at these first.
 
     The fit, the residuals, their quantiles, their correlation, the coverage of the bands, and

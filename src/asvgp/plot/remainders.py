@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import erf, ndtr, ndtri
@@ -32,21 +32,21 @@ class Residuals(NamedTuple):
 
 
 def residuals(
-    gp,
-    X,
-    y,
+    gp: Any,
+    X: Any,
+    y: Any,
     *,
-    held_out=False,
-    sample_weight=None,
-    noise_variance=None,
-    width=None,
-    output=None,
-    ax=None,
-    exposure=None,
-    offset=None,
-    event=None,
-    trials=None,
-):
+    held_out: bool = False,
+    sample_weight: Any = None,
+    noise_variance: Any = None,
+    width: Any = None,
+    output: Any = None,
+    ax: Any = None,
+    exposure: Any = None,
+    offset: Any = None,
+    event: Any = None,
+    trials: Any = None,
+) -> Any:
     """Draw standardised residuals: over x, their histogram, quantiles, and correlation.
 
     A right model's are independent and standard normal. Every observation is predicted without
@@ -95,21 +95,21 @@ def residuals(
 
 
 def calibration(
-    gp,
-    X,
-    y,
+    gp: Any,
+    X: Any,
+    y: Any,
     *,
-    held_out=False,
-    sample_weight=None,
-    noise_variance=None,
-    width=None,
-    output=None,
-    ax=None,
-    exposure=None,
-    offset=None,
-    event=None,
-    trials=None,
-):
+    held_out: bool = False,
+    sample_weight: Any = None,
+    noise_variance: Any = None,
+    width: Any = None,
+    output: Any = None,
+    ax: Any = None,
+    exposure: Any = None,
+    offset: Any = None,
+    event: Any = None,
+    trials: Any = None,
+) -> Any:
     """Draw the share of observations inside central bands, and where in their bands they lie.
 
     Left: the share inside against the probability of the band. Right: the histogram of

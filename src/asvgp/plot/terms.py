@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +19,16 @@ from asvgp.plot.view import View, drawn, term_name
 
 
 def components(
-    gp, X=None, *, interval=None, level=0.95, forecast=0.0, at=None, output=None, ax=None
-):
+    gp: Any,
+    X: Any = None,
+    *,
+    interval: Any = None,
+    level: Any = 0.95,
+    forecast: Any = 0.0,
+    at: Any = None,
+    output: Any = None,
+    ax: Any = None,
+) -> Any:
     """Draw every term of a model with its band: what each process and effect contributes.
 
     Terms over one input are curves, of which those of a model of one input share their x axis;

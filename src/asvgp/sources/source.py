@@ -171,10 +171,10 @@ class Source(ABC):
         return new
 
     @abstractmethod
-    def prepared(self, kernel: Kernel | None, inputs=None) -> Source:
+    def prepared(self, kernel: Kernel | None, inputs: Any = None) -> Source:
         """Return the source with its columns chosen: ``inputs``, or those that a kernel names."""
 
-    def inputs_only(self, inputs=None) -> Source:
+    def inputs_only(self, inputs: Any = None) -> Source:
         """Return the source of inputs alone, for predictions."""
         roles = Roles(inputs=self.roles.inputs, width=None)
         return self.with_roles(roles).prepared(None, inputs)
@@ -263,17 +263,17 @@ def open_source(data, roles: Roles | None = None) -> Source:
 
 
 def scan(
-    data,
-    target=None,
-    inputs=None,
+    data: Any,
+    target: Any = None,
+    inputs: Any = None,
     *,
-    weight=None,
-    noise_variance=None,
-    width=None,
-    exposure=None,
-    offset=None,
-    event=None,
-    trials=None,
+    weight: Any = None,
+    noise_variance: Any = None,
+    width: Any = None,
+    exposure: Any = None,
+    offset: Any = None,
+    event: Any = None,
+    trials: Any = None,
 ) -> Source:
     """Open data of any size to be fitted or predicted, read in chunks.
 

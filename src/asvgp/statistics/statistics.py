@@ -169,16 +169,16 @@ class Statistics:
     @classmethod
     def from_data(
         cls,
-        x,
-        y,
+        x: Any,
+        y: Any,
         grid: Grid | Sequence[Grid] = (),
         degree: int | Sequence[int] = (),
-        sample_weight=None,
+        sample_weight: Any = None,
         *,
         smooths: Sequence[Smooth] = (),
-        smooth_inputs=None,
-        covariates=None,
-        width=None,
+        smooth_inputs: Any = None,
+        covariates: Any = None,
+        width: Any = None,
         progress: Callable[[int], None] | None = None,
         like: Statistics | None = None,
         premultiplied: bool = False,
@@ -239,11 +239,11 @@ class Statistics:
     @classmethod
     def from_grid(
         cls,
-        values,
+        values: Any,
         axes: Sequence,
         grid: Grid | Sequence[Grid],
         degree: int | Sequence[int],
-        sample_weight=None,
+        sample_weight: Any = None,
     ) -> Statistics:
         """Compute the statistics of gridded data, without columns.
 
