@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import math
-<<<<<<< Updated upstream
 from dataclasses import dataclass, replace
-from typing import ClassVar
-=======
-from dataclasses import dataclass
 from typing import Any, ClassVar
->>>>>>> Stashed changes
 
 import numba
 import numpy as np
@@ -228,22 +223,17 @@ class NegativeBinomial(Family):
         mean, share, _ = softplus_moments(m - math.log(r), v)
         return (r * (psi(y + r) - psi(r)) - y - r * mean + (y + r) * share)[None]
 
-<<<<<<< Updated upstream
     def working(self, y, extra, f):
         """Return slopes at f and the weights that are expected of y: small counts lower none."""
         r = self.number("dispersion")
         _, share, _ = softplus_moments(f - math.log(r), np.zeros(len(f)))
         return y - (y + r) * share, r * share
 
-    def start(self, y, extra, weight, offset):
-=======
     def start(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
->>>>>>> Stashed changes
         """Return log of counts over exposure, shrunken to the overall rate."""
         exposure = np.ones(len(y)) if offset is None else growth(offset)
         return shrunken_rate(y, exposure)
 
-<<<<<<< Updated upstream
     def alternatives(self):
         """Return copies with larger dispersions: scatter about one rate is mostly the field's."""
         if not self.free:
@@ -252,10 +242,7 @@ class NegativeBinomial(Family):
         larger = (factor * self.number("dispersion") for factor in (10.0, 100.0))
         return [replace(self, dispersion=number) for number in larger if number < most]
 
-    def _guess(self, y, extra, weight, offset):
-=======
     def _guess(self, y: Array, extra: Any, weight: Any, offset: Any) -> dict[str, float]:
->>>>>>> Stashed changes
         """Return what the scatter about one overall rate suggests."""
         exposure = np.ones(len(y)) if offset is None else growth(offset)
         rate = weighted_mean(y, weight) / max(weighted_mean(exposure, weight), 1e-300)
