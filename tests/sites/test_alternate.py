@@ -73,7 +73,9 @@ def test_all_counts_zero_settle_in_few_steps():
     assert np.all(gp.predict(x) < 0.05)
 
 
-@pytest.mark.parametrize("kernel", [Matern32(2.0, dim=0) * Matern32(5.0, dim=1), Matern(1, 2.0)])
+@pytest.mark.parametrize(
+    "kernel", [Matern32(2.0, dim=0) * Matern32(5.0, dim=1), Matern(1, 2.0, dim=(0, 1))]
+)
 def test_divergences_read_off_variances_are_those_of_the_gradient(kernel):
     _, X, y = problem(Poisson(), 2)
     gp = GPRegressor(kernel + Linear(0) + Constant(), num_basis=9, likelihood=Poisson())
