@@ -117,7 +117,7 @@ class AttributesMixin(ABC):
         return self._fit_data().structure.num_basis(self._fitted().posterior)
 
     @property
-    def domain_(self) -> tuple:
+    def domain_(self) -> tuple[Any, ...]:
         """The interval of the splines; with several inputs one per input."""
         return self._fit_data().domain
 

@@ -171,7 +171,7 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
     def _take(self, classes: Array, regressors: list[GPRegressor]) -> Self:
         """Keep what was fitted."""
         self.classes_, self.regressors_ = classes, regressors
-        self.n_features_in_ = regressors[0].n_features_in_
+        self.n_features_in_: int = regressors[0].n_features_in_
         vars(self).pop("feature_names_in_", None)
         if hasattr(regressors[0], "feature_names_in_"):
             self.feature_names_in_ = regressors[0].feature_names_in_

@@ -150,7 +150,7 @@ class CoxProcess(BaseEstimator):
         regressor._announce(fitted)
         self.regressor_, self.events_, self._seen = regressor, len(seen.columns[0]), seen
         self.windows_ = [_alone(seen.in_units(box)) for box in seen.boxes]
-        self.n_features_in_ = len(seen.columns)
+        self.n_features_in_: int = len(seen.columns)
         return self
 
     def _regressor(self, seen: _Seen) -> GPRegressor:

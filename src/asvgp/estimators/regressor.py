@@ -451,7 +451,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         if fitted is not None:
             self._warm = State(fitted.kernel, fitted.likelihood)
         self._data = data
-        self.n_features_in_ = data.features.count
+        self.n_features_in_: int = data.features.count
         vars(self).pop("feature_names_in_", None)
         if data.features.names is not None:
             self.feature_names_in_ = np.array(data.features.names, dtype=object)
