@@ -1,5 +1,7 @@
 """Weights say how often rows are there: a model of them is that of rows written out."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -203,3 +205,27 @@ def test_masked_weights_of_new_data_are_refused():
         gp.score(x, np.sin(x), sample_weight=weights)
     with pytest.raises(ValueError, match="noise_variance is masked in 4 of 40 rows"):
         gp.predict(x, return_std=True, include_noise=True, noise_variance=weights)
+
+
+@pytest.mark.parametrize("inputs", [1, 2])
+@pytest.mark.parametrize("missing", ["weight", "target"])
+def test_rows_that_are_not_there_may_lie_beyond_the_domain_when_rows_are_left_out(inputs, missing):
+    rng = np.random.default_rng(2)
+    X = rng.uniform(0.0, 1.0, (40, inputs))
+    y, weight = np.sin(3.0 * X.sum(axis=1)), np.ones(40)
+    X[7] = 3.0
+    if missing == "weight":
+        weight[7] = 0.0
+    else:
+        y[7] = np.nan
+    kernel = Matern32(0.5, dim=0) if inputs == 1 else Matern32(0.5, dim=0) * Matern32(0.5, dim=1)
+    gp = GPRegressor(kernel, num_basis=8, noise_variance=0.1, optimizer=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that a target is missing
+        gp.fit(X, y, sample_weight=weight)
+    left = gp.leave_one_out(X, y, sample_weight=weight)
+    rest = np.arange(40) != 7
+    there = gp.leave_one_out(X[rest], y[rest])
+    assert np.isnan(left.mean[7])
+    np.testing.assert_array_equal(left.mean[rest], there.mean)
+    np.testing.assert_array_equal(left.log_density[rest], there.log_density)

@@ -420,3 +420,15 @@ def test_the_command_line_takes_a_transform(tmp_path):
     assert_allclose(table[["lower", "upper"]], ends, rtol=1e-9)
     result = call("fit", tmp_path / "d.csv", "--target", "y", "--transform", "ln", code=2)
     assert "'auto', 'log', 'sqrt' or a power" in result.stderr
+
+
+def test_weights_count_the_rows_of_y_itself():
+    """Rows that come twice have twice the log derivative of the transform, too."""
+    rng = np.random.default_rng(4)
+    x, y = np.linspace(0.0, 5.0, 30), rng.lognormal(0.5, 0.3, 30)
+    often = rng.integers(0, 3, 30)
+    settings = {"num_basis": 40, "noise_variance": 0.1, "optimizer": None, "domain": (0.0, 5.0)}
+    gp = GPRegressor(Matern32(), transform="log", **settings).fit(x, y, sample_weight=often)
+    rows = np.repeat(np.arange(30), often)
+    whole = GPRegressor(Matern32(), transform="log", **settings).fit(x[rows], y[rows])
+    assert gp.elbo_ == pytest.approx(whole.elbo_, rel=1e-10)

@@ -7,14 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from asvgp import SHO, Constant, Linear, Matern12, Matern32
+from asvgp import SHO, Constant, GPRegressor, Linear, Matern12, Matern32
 from asvgp.basis import Grid
 from asvgp.kernels import Matern52, Periodic
 from asvgp.model.exact import ExactEngine
 from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.exact_paths import draw_paths
-from asvgp.posterior.exact_rows import AveragePrior, lag_covariance
+from asvgp.posterior.exact_rows import AveragePrior
 from asvgp.posterior.integrals import integrate
+from asvgp.posterior.lag_integrals import lag_covariance
 from asvgp.posterior.leave_one_out import leave_one_out
 from asvgp.posterior.posterior import GridPoints
 from asvgp.posterior.samples import sample
@@ -345,3 +346,22 @@ def test_little_noise_keeps_the_digits_of_leave_one_out():
     inverse = np.linalg.inv(kernel(t) + noise * np.eye(len(t)))
     np.testing.assert_allclose(result.residual, inverse @ y / np.diag(inverse), atol=1e-7)
     np.testing.assert_allclose(result.std, np.diag(inverse) ** -0.5, rtol=1e-8)
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
+@pytest.mark.parametrize("rows", [2, 7, 60])
+@pytest.mark.filterwarnings("ignore::UserWarning")  # that there are few rows
+def test_integrals_resolve_seasons_that_are_finer_than_the_inputs(nu, rows):
+    """Compare with sums over many places: panels between the inputs alone were too wide."""
+    x = np.linspace(0.0, 7.8, rows) ** 1.1
+    kernel = Periodic(1.53, 0.174, 0.269, nu=nu) * Matern52(5.0) + SHO(0.4, 8.0, 0.3)
+    gp = GPRegressor(kernel, noise_variance=0.01, optimizer=None).fit(x, np.sin(x))
+    a, b = np.array([-0.3, 1.0, 3.0, 2.9]), np.array([9.0, 1.004, 4.1, 2.97])
+    mean, std = gp.integrate(a, b, return_std=True, average=True)
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+    for low, high, m, s in zip(a, b, mean, std, strict=True):
+        at = low + (high - low) * (nodes + 1.0) / 2.0
+        values, cov = gp.predict(at, return_cov=True)
+        rough = 30.0 if nu == 0.5 else 1.0  # sums over places converge slowly
+        assert m == pytest.approx(values @ weights / 2.0, abs=2e-5 * rough)
+        assert s**2 == pytest.approx(weights @ cov @ weights / 4.0, rel=3e-3 * rough, abs=1e-7)

@@ -28,7 +28,7 @@ from asvgp import (
 from asvgp.basis import Grid
 from asvgp.sites.readings import NodeReading, RowReading
 from asvgp.sites.settle import look, settle
-from tests.sites.dense import dense_posterior
+from tests.oracle.dense import dense_posterior
 
 RNG = np.random.default_rng(1)
 N = 200

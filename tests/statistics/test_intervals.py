@@ -160,3 +160,13 @@ def test_later_intervals_must_fit_too():
     with pytest.raises(ValueError, match="Knots cut 100 of 100"):
         gp.partial_fit(x + 0.5, y, width=1.0)
     assert gp.partial_fit(x + 50.0, y, width=1.0).stats_.grid.upper == 150.0
+
+
+def test_rounding_leaves_no_input_outside_an_aligned_grid():
+    """The grid of lattice points ended a rounding error before the last of them."""
+    x = 2.31 * np.array([7.0, 8.0, 9.0, 12.0, 25.0, 42.0, 51.0]) / 64
+    width = 2.31 / 64 * np.array([0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0])
+    grid = aligned_grid(x, width, x.min(), x.max(), 1000)
+    assert grid is not None
+    assert grid.lower <= x.min()
+    assert x.max() <= grid.upper

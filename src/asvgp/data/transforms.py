@@ -183,8 +183,10 @@ def parse_transform(given: Any) -> tuple[Transform, ...]:
     )
 
 
-def transformed(y: Array, transforms: Sequence[Transform]) -> tuple[Array, Array]:
-    """Return y as a model sees it, and the sums of ``log dz/dy``, one for each of its outputs.
+def transformed(
+    y: Array, transforms: Sequence[Transform], weights: Array | None = None
+) -> tuple[Array, Array]:
+    """Return y as a model sees it, and the sums of ``w log dz/dy``, one for each of its outputs.
 
     Several transforms stand beside each other as further outputs, (n, transforms * outputs). A
     transform that y is not in the range of has a sum of minus infinity there, and zeros in those
@@ -205,7 +207,8 @@ def transformed(y: Array, transforms: Sequence[Transform]) -> tuple[Array, Array
             "Drop or fix those rows, add a constant to y, or model y itself: transform=None."
         )
     positive = np.where(table > 0.0, table, 1.0) if impossible else table
-    logs = np.log(positive[known]).sum(axis=0) if outputs else np.empty(0)
+    often = np.ones(len(table)) if weights is None else np.asarray(weights, dtype=float)
+    logs = often[known] @ np.log(positive[known]) if outputs else np.empty(0)
     columns, sums = [], []
     for transform in transforms:
         columns.append(table if transform.identity else transform.forward(positive))

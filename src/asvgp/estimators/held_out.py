@@ -56,8 +56,14 @@ class HeldOutMixin(FunctionalsMixin):
         if rows.observed is not None:
             found = self._left_out_of_family(rows, rows.observed)
             return found if shape is None else found.on_grid(shape)
-        places = data.structure.places(rows.points)
-        found = leave_one_out(posterior, places, rows.y, rows.weights)
+        points, targets, weights = rows.points, rows.y, rows.weights
+        known = ~np.isnan(targets.reshape(points.count, -1)).any(axis=1)
+        gaps = points.shape is None and not known.all()  # of a grid, gaps are inside the domain
+        if gaps:  # missing rows may lie where no splines are
+            points, targets = points.rows(known), targets[known]
+            weights = None if weights is None else weights[known]
+        found = leave_one_out(posterior, data.structure.places(points), targets, weights)
+        found = found.among(np.flatnonzero(known), len(known)) if gaps else found
         found = left_out(found, read_targets(y, rows.points.count), data.transform)
         return found if shape is None else found.on_grid(shape)
 

@@ -19,7 +19,8 @@ from asvgp.kernels import Kernel
 from asvgp.likelihoods import Likelihood, likelihood_of
 from asvgp.model.bound import upper_bound
 from asvgp.model.exact import ExactEngine, ExactFactored
-from asvgp.posterior.exact_rows import AveragePrior, InputRows, Part, lag_covariance
+from asvgp.posterior.exact_rows import AveragePrior, InputRows
+from asvgp.posterior.lag_integrals import Part, lag_covariance
 from asvgp.posterior.posterior import (
     FittedValues,
     GridPoints,
@@ -292,8 +293,7 @@ class ExactPosterior(Posterior[GridPoints]):
         """Return means (outputs, m) and variances (m,) of averages of f over intervals.
 
         With ``covariance`` the second is the covariance matrix (m, m), without ``variance``
-        empty. The intervals lie anywhere; the effects are those of both ends, halved. Integrals
-        are taken by Gauss nodes on panels no wider than a cell.
+        empty. The intervals lie anywhere; the effects are those of both ends, halved.
         """
         target, centring = self.target(component), self.engine.centring
         parts = self._parts(target)

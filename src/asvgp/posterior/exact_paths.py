@@ -10,7 +10,7 @@ from scipy.linalg import cholesky, solve_triangular
 
 from asvgp.basis import Array
 from asvgp.posterior.exact import ExactPosterior
-from asvgp.posterior.exact_rows import lag_covariance
+from asvgp.posterior.lag_integrals import lag_covariance
 from asvgp.posterior.paths import Path
 from asvgp.posterior.posterior import GridPoints, check_component
 from asvgp.posterior.samples import generator, sample_count

@@ -5,44 +5,18 @@ On a lattice of inputs, points that lie alike between two of them share a table 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import comb
+from collections.abc import Callable, Sequence
+from math import ceil
 
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.kernels import Component, Product
 from asvgp.model.exact import ExactEngine
-from asvgp.posterior.covariances import Covariances
+from asvgp.posterior.lag_integrals import LagIntegrals, Part, lag_covariance
 
-Part = Component | Product
-
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(6)
-NODES, WEIGHTS = (NODES + 1.0) / 2.0, WEIGHTS / 2.0
-_PANELS = 1 << 14  # at a time
 _DIGITS = 1e8  # of a cell: places that are closer than 1 / _DIGITS are the same
-
-
-def lag_covariance(parts: Sequence[Part], lag: Array, i: int = 0, j: int = 0) -> Array:
-    """Return the prior covariance of derivative i at x + lag with derivative j at x."""
-    out = np.zeros(np.shape(lag))
-    for part in parts:
-        processes = [Covariances(factor) for factor in part.factors]
-        out += part.variance * _product(processes, lag, i, j)
-    return out
-
-
-def _product(processes: list[Covariances], lag: Array, i: int, j: int) -> Array:
-    """Apply the rule of Leibniz to a product of processes of variance one."""
-    first, *rest = processes
-    if not rest:
-        return first(lag, i, j)
-    out = np.zeros(np.shape(lag))
-    for a in range(i + 1):
-        for b in range(j + 1):
-            both = first(lag, a, b) * _product(rest, lag, i - a, j - b)
-            out += comb(i, a) * comb(j, b) * both
-    return out
+_ENTRIES = 1 << 18  # of a matrix of averages at a time
+_FEW_LENGTHS = 8  # of intervals at regular inputs: then tables of lags are shared
 
 
 class InputRows:
@@ -58,75 +32,54 @@ class InputRows:
 
     def cross(self, parts: Sequence[Part], x: Array, order: int = 0) -> Array:
         """Return covariances of a derivative at x with f at the inputs, (m, n)."""
+        return self._by_lags(lambda lag: lag_covariance(parts, lag, order), x)
+
+    def _by_lags(self, function: Callable[[Array], Array], x: Array) -> Array:
+        """Return a function of the lags between x and the inputs, (m, n)."""
         if not self.regular or not len(x):
-            return lag_covariance(parts, x[:, None] - self.x, order)
+            return function(x[:, None] - self.x)
         place = (x - self.origin) / self.spacing
         whole = np.floor(place + 0.5 / _DIGITS)
         phases, group = np.unique(np.rint((place - whole) * _DIGITS), return_inverse=True)
         reach = np.ptp(whole) + self.steps[-1] + 1.0
         if len(phases) * reach > 0.25 * len(x) * len(self.x):
-            return lag_covariance(parts, x[:, None] - self.x, order)
+            return function(x[:, None] - self.x)
         out, last = np.empty((len(x), len(self.x))), self.steps[-1]
         for number, phase in enumerate(phases / _DIGITS):
             rows = np.flatnonzero(group == number)
             steps = whole[rows].astype(np.int64)
             first = int(steps.min()) - last
             lags = self.spacing * (np.arange(first, int(steps.max()) + 1) + phase)
-            out[rows] = lag_covariance(parts, lags, order)[(steps - first)[:, None] - self.steps]
+            out[rows] = function(lags)[(steps - first)[:, None] - self.steps]
         return out
 
     def average_cross(self, parts: Sequence[Part], low: Array, high: Array) -> Array:
         """Return covariances of averages from ``low`` to ``high`` with f at the inputs, (m, n)."""
-        out = np.zeros((len(low), len(self.x)))
-        owner, start, stop, share = self._panels(low, high)
-        # nodes of as many panels at a time as the rows of ``out`` have room for
-        step = max(1, min(_PANELS, (1 << 21) // (len(NODES) * len(self.x))))
-        for begin in range(0, len(owner), step):
+        integrals = [LagIntegrals(part) for part in parts]
+        out, step = np.empty((len(low), len(self.x))), max(1, _ENTRIES // len(self.x))
+        lengths, of = np.unique(np.rint((high - low) / self.spacing * _DIGITS), return_inverse=True)
+        if self.regular and len(lengths) <= _FEW_LENGTHS:
+            for number in range(len(lengths)):
+                rows = np.flatnonzero(of == number)
+                length = float((high - low)[rows[0]])
+                for chunk in np.array_split(rows, ceil(len(rows) / step)):
+                    out[chunk] = self._by_lags(
+                        lambda lag, length=length: _summed(integrals, lag, lag + length), low[chunk]
+                    )
+            return out
+        for begin in range(0, len(low), step):
             chunk = slice(begin, begin + step)
-            nodes = start[chunk, None] + (stop - start)[chunk, None] * NODES
-            rows = self.cross(parts, nodes.ravel()).reshape(*nodes.shape, -1)
-            means = np.einsum("q,pqn->pn", WEIGHTS, rows, optimize=True)
-            np.add.at(out, owner[chunk], share[chunk, None] * means)
+            ends = (end[chunk, None] - self.x for end in (low, high))
+            out[chunk] = _summed(integrals, *ends)
         return out
 
-    def _panels(self, low: Array, high: Array) -> tuple[np.ndarray, Array, Array, Array]:
-        """Cut intervals into panels that no input is inside of; see `cut`."""
-        owner, start, stop, share = cut(low, high, self.origin, self.spacing)
-        if self.regular:
-            return owner, start, stop, share
-        after = np.append(self.x, np.inf)[np.searchsorted(self.x, start, side="right")]
-        middle = np.minimum(after, stop)  # a cell has one input at most
-        width = np.where(stop > start, stop - start, 1.0)
-        left = np.where(stop > start, (middle - start) / width, 1.0)
-        parts = (owner, start, middle, share * left), (owner, middle, stop, share * (1.0 - left))
-        both = [np.concatenate(pair) for pair in zip(*parts, strict=True)]
-        used = both[3] > 0.0
-        return both[0][used], both[1][used], both[2][used], both[3][used]
 
-
-def cut(
-    low: Array, high: Array, origin: float, width: float
-) -> tuple[np.ndarray, Array, Array, Array]:
-    """Cut intervals at the places ``origin + k width``.
-
-    Returns the number of the interval of every panel, its ends, and its share of the interval,
-    which is one where that is a point.
-
-    Examples
-    --------
-    >>> cut(np.array([0.5, 3.0]), np.array([2.0, 3.0]), 0.0, 1.0)[1:]
-    (array([0.5, 1. , 3. ]), array([1., 2., 3.]), array([0.333..., 0.666..., 1.        ]))
-    """
-    first = np.floor((low - origin) / width).astype(np.int64)
-    last = np.maximum(np.ceil((high - origin) / width).astype(np.int64), first + 1)
-    counts = last - first
-    owner = np.repeat(np.arange(len(low)), counts)
-    cell = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts - first, counts)
-    start = np.maximum(low[owner], origin + cell * width)
-    stop = np.maximum(np.minimum(high[owner], origin + (cell + 1) * width), start)
-    length = (high - low)[owner]
-    share = np.where(length > 0.0, (stop - start) / np.where(length > 0.0, length, 1.0), 1.0)
-    return owner, start, stop, share
+def _summed(integrals: Sequence[LagIntegrals], low: Array, high: Array) -> Array:
+    """Return averages over lags of a sum of covariances."""
+    out = np.zeros(np.shape(low))
+    for part in integrals:
+        out += part.mean(low, high)
+    return out
 
 
 class AveragePrior:
@@ -138,7 +91,7 @@ class AveragePrior:
     """
 
     def __init__(self, parts: Sequence[Part], spacing: float):
-        self.parts, self.spacing = parts, spacing
+        self.integrals, self.spacing = [LagIntegrals(part) for part in parts], spacing
 
     def variances(self, length: Array) -> Array:
         """Return the variances of averages over intervals of these lengths."""
@@ -170,17 +123,6 @@ class AveragePrior:
     def _mean(self, start: Array, stop: Array, rising: bool = False) -> Array:
         """Return averages of the covariance over lags, with weights that may rise from zero."""
         out = np.zeros(len(start))
-        owner, low, high, share = cut(
-            np.minimum(start, stop), np.maximum(start, stop), 0.0, self.spacing
-        )
-        length = (stop - start)[owner]
-        for begin in range(0, len(owner), _PANELS):
-            chunk = slice(begin, begin + _PANELS)
-            lag = low[chunk, None] + (high - low)[chunk, None] * NODES
-            values = lag_covariance(self.parts, lag)
-            if rising:
-                whole = np.where(length[chunk] == 0.0, 1.0, length[chunk])[:, None]
-                weight = 2.0 * (lag - start[owner[chunk], None]) / whole
-                values *= np.where(length[chunk, None] == 0.0, 1.0, weight)
-            np.add.at(out, owner[chunk], share[chunk] * (values @ WEIGHTS))
+        for part in self.integrals:
+            out += part.rising(start, stop) if rising else part.mean(start, stop)
         return out

@@ -60,6 +60,14 @@ class LeaveOneOut:
         parts = (getattr(self, field.name) for field in fields(self))
         return LeaveOneOut(*(part.reshape(*part.shape[:-1], *shape) for part in parts))
 
+    def among(self, rows: Array, count: int) -> LeaveOneOut:
+        """Return the arrays for all of ``count`` rows: NaN but for these."""
+        parts = [getattr(self, field.name) for field in fields(self)]
+        wider = [np.full((*part.shape[:-1], count), np.nan) for part in parts]
+        for new, part in zip(wider, parts, strict=True):
+            new[..., rows] = part
+        return LeaveOneOut(*wider)
+
 
 def leave_one_out(posterior: Posterior[Places], points: Places, y, weights=None) -> LeaveOneOut:
     """Compute exact leave-one-out predictive distributions at fixed hyperparameters.

@@ -63,7 +63,8 @@ def aligned_grid(x: Array, width: Array, lower: float, upper: float, most: int) 
     first = floor(((lower - origin) / unit - offset) / spacing + TOLERANCE)
     begin = origin + unit * (offset + spacing * first)
     cells = max(1, ceil((upper - begin) / (unit * spacing) - TOLERANCE))
-    grid = Grid(begin, begin + unit * spacing * cells, cells)
+    # rounding must not leave the outermost data outside
+    grid = Grid(min(begin, lower), max(begin + unit * spacing * cells, upper), cells)
     return None if len(cut(x, width, grid)) else grid
 
 

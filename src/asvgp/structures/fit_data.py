@@ -84,7 +84,7 @@ class Rows:
         weights = read_weights(sample_weight, noise_variance, points.count)
         if weights is not None and not np.all(weights):
             y, weights = _without(y, weights)
-        seen, log_jacobian = transformed(y, transforms)
+        seen, log_jacobian = transformed(y, transforms, weights)
         return cls(points, seen, weights, log_jacobian, y.ndim == 1)
 
     @classmethod

@@ -5,6 +5,7 @@ Everything but G depends on the plan alone, so that engines with other statistic
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import log2
 from typing import NamedTuple
 
@@ -16,8 +17,9 @@ from asvgp.linalg.cells import elements as loops
 from asvgp.linalg.multifrontal import Space, Tree, symbolic
 from asvgp.model.series.plan import SeriesPlan
 from asvgp.model.series.terms import Season, Term, terms_of
-from asvgp.policies import SERIES
+from asvgp.policies import MEMORY, SERIES
 from asvgp.runtime.lazy import cached_property
+from asvgp.runtime.memory import in_words, physical_memory
 from asvgp.runtime.parallel import each_share
 from asvgp.statistics import Statistics
 
@@ -173,10 +175,23 @@ class SeriesTables:
             out.append(Cells(begins.astype(np.int64), self.places_on_leaves(leaf, numbers)))
         return out
 
+    def _blocks(self, leaves: int) -> Array:
+        """Return zeros for the matrices of all leaves, or raise an error that says why not."""
+        needed, limit = 8.0 * leaves * self.block**2, MEMORY.share * physical_memory()
+        with suppress(MemoryError):
+            if needed <= limit:
+                return np.zeros((leaves, self.block, self.block))
+        raise MemoryError(
+            f"The functions of this series need {in_words(needed)}, {leaves:,} parts with up to "
+            f"{self.block:,} functions each: the shape of a season is far finer than the time "
+            "over which it drifts. Give Periodic a longer lengthscale, or the kernel that it is "
+            "multiplied by a longer or a rougher one."
+        )
+
     def gram(self, statistics: Statistics) -> Array:
         """Return G of every leaf, (leaves, block, block)."""
         edges = self.edges
-        out = np.zeros((len(edges) - 1, self.block, self.block))
+        out = self._blocks(len(edges) - 1)
         groups, table = self.groups
         arguments = self.places, statistics.moments, statistics.cross
 
