@@ -200,6 +200,14 @@ class FieldPolicy:
     scale_ratio: float = 0.15  # [length of the term before] Of the next term over the same inputs.
     nearby_starts_from: int = 2_000  # [functions] From here on only neighbours' starts are tried.
 
+    # Second looks, where bounds are cheap: states with another shape of one term
+    looks: int = 3  # [climbs] From the best of such states, at most,
+    look_gain: float = 1e-3  # [nats per datum] as long as each gains more.
+    look_short: tuple[float, ...] = (0.08, 0.3)  # [domain] Lengths of a term along an input,
+    look_long: float = 4.0  # [domain] or this, where it is a function of the other inputs alone.
+    look_noise: float = 0.5  # [noise variance] Its variance, or that which it has,
+    look_apart: float = 3.0  # [ratio] if a length is no nearer than this to the one it has.
+
     # Effort
     stages: int = 12  # [resolutions] Training ends after so many in any case.
     dear_functions: int = 20_000  # [functions] From here on a bound takes a good part of a second.

@@ -557,7 +557,8 @@ def striking(monkeypatch, place, name, when=1):
         (schedule_field, "GridPosterior", 1, 2),
         (FieldSchedule, "following", 1, 1),
         (FieldSchedule, "_engine", 2, 1),
-        (schedule_field, "climb", 2, 2),
+        (schedule_field, "climb", 2, 1),  # the second look
+        (schedule_field, "climb", 3, 2),
     ],
 )
 def test_ctrl_c_keeps_the_state_wherever_it_strikes(place, name, when, stages, monkeypatch):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from asvgp import Constant, GPRegressor, Matern32, Matern52
+from asvgp import Constant, GPRegressor, Matern12, Matern32, Matern52
 from asvgp.model import chain
 from asvgp.model import devices as engine
 from asvgp.policies import FIELD
@@ -65,13 +65,14 @@ def test_the_upper_bound_waits_until_it_is_asked_for(monkeypatch):
     np.testing.assert_array_equal(gp.predict(X[:5]), mean)
 
 
-def test_the_posterior_is_what_training_factored_last(monkeypatch):
+def test_the_posterior_takes_one_factorisation_more_than_training_at_most(monkeypatch):
+    """And the bound of the best state one, where training looked elsewhere after it."""
     rng = np.random.default_rng(0)
     X = rng.uniform(0.0, 1.0, (300, 2))
     y = np.sin(4 * X[:, 0]) + 0.1 * rng.standard_normal(300)
     factors = counted(monkeypatch, engine, "CpuFactor")
     gp = GPRegressor(Matern32(dim=0) * Matern32(dim=1), num_basis=12).fit(X, y)
-    assert len(factors) <= gp.optimization_.evaluations + 1
+    assert len(factors) <= gp.optimization_.evaluations + 2
 
 
 def test_effects_of_a_line_are_estimated_once(monkeypatch):
@@ -155,3 +156,18 @@ def test_a_limit_of_iterations_is_judged_by_what_the_last_gained(monkeypatch, la
             gp.fit(*hilly())
     assert gp.optimization_.converged == bool(late)
     assert "stopped after 4 iterations on all of the field" in gp.optimization_.message
+
+
+@pytest.mark.parametrize("seed", [0, 2, 9])
+def test_a_term_that_is_a_function_of_one_input_alone_is_found(seed):
+    """Starts have similar lengths along all inputs: a second look tries others, term by term."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0.0, 1.0, (120, 2))
+    true = Matern32(0.25, dim=0) * Matern52(0.12, dim=1)
+    true = true + Matern52(0.1, dim=0) * Matern12(50.0, dim=1)
+    root = np.linalg.cholesky(true(X, X) + 1e-8 * np.eye(len(X)))
+    y = root @ rng.standard_normal(len(X)) + 0.3 * rng.standard_normal(len(X))
+    unset = Matern32(dim=0) * Matern52(dim=1) + Matern52(dim=0) * Matern12(dim=1)
+    found = GPRegressor(unset, num_basis=12).fit(X, y)
+    known = GPRegressor(true, num_basis=12, noise_variance=0.09).fit(X, y)
+    assert found.elbo_ > known.elbo_ - 1e-3 * len(X)
