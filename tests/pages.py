@@ -79,7 +79,7 @@ def run(page: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def alike(shown: str, printed: str) -> bool:
-    """Whether an output is the one shown, numbers to 3 % or one unit of their last digit."""
+    """Whether an output is the one shown, numbers to 10 % or two units of their last digit."""
     want = [line.rstrip() for line in shown.strip("\n").splitlines()]
     got = [line.rstrip() for line in printed.strip("\n").splitlines()]
     return _lines_alike(want, got)
@@ -108,7 +108,7 @@ def _numbers_alike(want: str, got: str) -> bool:
     a, b = (float(text.replace(",", "").replace("−", "-")) for text in (want, got))
     digits = want.split("e")[0].partition(".")[2]
     unit = 10.0 ** -len(digits) if digits else 1.0 if "." in want else 0.0
-    return abs(a - b) <= 0.03 * abs(a) + (unit if "e" not in want else 0.0)
+    return abs(a - b) <= 0.1 * abs(a) + (2.0 * unit if "e" not in want else 0.0)
 
 
 def main(names: list[str]) -> None:
