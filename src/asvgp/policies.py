@@ -585,6 +585,28 @@ class SitesPolicy:
 
 
 @dataclass(frozen=True)
+class NoisePolicy:
+    """Noise whose variance is a process of its own."""
+
+    settled: float = 1e-6  # [nats] A step to the sites of g that gains less is the last,
+    most_steps: int = 4  # [steps] and there are no more than so many for a posterior of f.
+    turns: int = 2  # [turns] Of training both processes, and choosing the cells of g anew.
+    # [bins] Of one input, in which many rows are summed before training; each becomes two rows,
+    least_bins: int = 4096
+    # [bins per cell of f] or as many as these. Measured: bounds of 40,000 rows to 0.01 nats.
+    bins_per_cell: int = 16
+    most_bins: int = 1 << 17  # [bins] More would take as long as the rows themselves.
+    worth: float = 4.0  # [rows per bin] With fewer, sums would save no time.
+    # [ratio] Cells of f may be so much narrower than with one noise variance for all rows: where
+    # there is little noise, more can be seen.
+    finer: int = 4
+    # [rows per cell] Of g, on average, or more: a squared residual says little about a variance.
+    rows_per_cell: float = 4.0
+    least_cells: int = 1024  # [cells] Of g, which may be fewer rows each.
+    same: float = 1.1  # [ratio] Of deviations: noise that varies by less is one for all rows.
+
+
+@dataclass(frozen=True)
 class SavingPolicy:
     """Model files, unless all is to be written."""
 
@@ -627,6 +649,7 @@ SAMPLE = SamplePolicy()
 TRANSFORM = TransformPolicy()
 SAVING = SavingPolicy()
 SITES = SitesPolicy()
+NOISE = NoisePolicy()
 EVENTS = EventsPolicy()
 
 

@@ -16,6 +16,7 @@ from asvgp import (
     Exponential,
     Gamma,
     GPRegressor,
+    Heteroscedastic,
     Matern,
     Matern32,
     Matern52,
@@ -74,6 +75,7 @@ OTHERS = {  # likelihoods, their targets, and what belongs to them
     "weibull": (Weibull(1.5), RNG.exponential(RATE), {"event": SEEN}),
     "beta": (Beta(5.0), np.clip(RNG.beta(5.0 * SHARE, 5.0 - 5.0 * SHARE), 0.01, 0.99), {}),
     "student-t": (StudentT(scale=0.2), Y, {"offset": 0.1 * X}),
+    "heteroscedastic": (Heteroscedastic(Matern32(3.0) + Constant(variance=9.0)), Y, {}),
 }
 
 

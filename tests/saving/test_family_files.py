@@ -17,6 +17,7 @@ from asvgp import (
     Exponential,
     Gamma,
     GPRegressor,
+    Heteroscedastic,
     Matern32,
     NegativeBinomial,
     Ordinal,
@@ -68,6 +69,11 @@ def data_of(name):
             {},
         ),
         "ordinal": (Ordinal(levels=3), np.digitize(f, [-0.5, 0.5]) * 1.0, {}),
+        "heteroscedastic": (
+            Heteroscedastic(),
+            f + np.exp(0.1 * x - 2.0) * rng.standard_normal(N),
+            {},
+        ),
     }
     return x, *cases[name]
 

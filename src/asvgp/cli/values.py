@@ -88,9 +88,13 @@ def likelihood(text: str) -> Any:
     --------
     >>> likelihood("student-t(df=3)")
     StudentT(df=3.0, scale="auto")
+    >>> likelihood("heteroscedastic(kernel=matern52(2) + constant)")
+    Heteroscedastic(kernel=Matern52(lengthscale=2.0, variance=1.0) + Constant())
     """
     from asvgp.likelihoods.names import family_named
 
+    if of_noise := re.fullmatch(r"\s*(heteroscedastic)\s*\(\s*kernel\s*=(.*)\)\s*", text, re.I):
+        return family_named(of_noise[1], kernel=kernel(of_noise[2].strip()))
     found = re.fullmatch(r"\s*([\w-]+)\s*(?:\(([^()]*)\))?\s*", text)
     if found is None:
         raise ValueError(f"{text!r} is no likelihood: write poisson, or student-t(df=4).")

@@ -300,8 +300,8 @@ class Layout:
         return Sum(parts, effects) if isinstance(kernel, Sum) else parts[0]
 
 
-def match(kernel: Kernel, table: Table) -> Layout:
-    """Find the columns that the parts of a kernel speak of.
+def match(kernel: Kernel, table: Table, whole: bool = True) -> Layout:
+    """Find the columns that the parts of a kernel speak of: all of them, if it is the ``whole``.
 
     Examples
     --------
@@ -344,7 +344,7 @@ def match(kernel: Kernel, table: Table) -> Layout:
         numbers.append(number)
     linear = tuple(n for n in numbers if n is not None and n != only)
     unused = set(range(table.width)) - {*several, *smoothed, *linear}
-    if unused:
+    if unused and whole:
         first = min(unused)
         name = table.names[first] if table.names else first
         raise ValueError(

@@ -61,6 +61,8 @@ class Summary:
     scatter: float = nan
     looked_at: int = 0
     findings: tuple[str, ...] = ()  # about the likelihood
+    # Smallest, middle and largest standard deviation of noise that varies along the inputs
+    noise: tuple[float, ...] = ()
 
     def as_dict(self) -> dict:
         """Return everything as plain numbers, strings, tuples and dicts."""
@@ -207,6 +209,12 @@ class Summary:
             if np.isfinite(self.scatter):
                 text += f"; y scatters {self.scatter:.2f} times as much as the likelihood says"
             rows += _wrapped("Fit", text)
+        if self.noise:
+            low, middle, high = self.noise
+            text = (
+                f"standard deviation {low:.4g} to {high:.4g} at the rows, half below {middle:.4g}"
+            )
+            rows += _wrapped("Noise", text)
         for finding in self.findings:
             rows += _wrapped("Look at this", finding)
         return rows
@@ -306,6 +314,7 @@ def _of_family(family: Family, report) -> dict:
         "deviance_explained": getattr(report, "explained", nan),
         "scatter": getattr(report, "scatter", nan),
         "findings": tuple(getattr(report, "findings", ())),
+        "noise": tuple(getattr(report, "noise", ())),
     }
     return found | {name: value for name, value in known.items() if value is not None}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.data.transforms import Transform
 from asvgp.kernels import Kernel
-from asvgp.likelihoods import Family, Gaussian
+from asvgp.likelihoods import Family, Gaussian, Heteroscedastic
 from asvgp.posterior.posterior import Posterior
 from asvgp.statistics import Statistics
 from asvgp.structures.fit_data import FitData
@@ -82,7 +83,12 @@ class AttributesMixin(ABC):
     @property
     def likelihood_(self) -> Gaussian | Family:
         """The likelihood with trained parameters; ``Gaussian(noise=...)`` for Gaussian noise."""
-        return cast(Gaussian | Family, self._fitted().likelihood)
+        fitted = self._fitted()
+        likelihood = cast(Gaussian | Family, fitted.likelihood)
+        if isinstance(likelihood, Heteroscedastic) and likelihood.kernel is not None:
+            labelled = fitted.noise_process.structure.labelled(likelihood.kernel)
+            return replace(likelihood, kernel=labelled)
+        return likelihood
 
     @property
     def transform_(self) -> Transform:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
+import numpy as np
+
 from asvgp.data.settings import Settings
 from asvgp.estimators.again import RowsAgain
+from asvgp.estimators.ingest import check_variation
+from asvgp.estimators.noise import fit_noise
 from asvgp.estimators.quality import judged, quality
-from asvgp.likelihoods import Family, Likelihood
-from asvgp.policies import SITES
+from asvgp.likelihoods import Family, Heteroscedastic, Likelihood
+from asvgp.policies import NOISE, SITES
 from asvgp.runtime.interrupts import Deadline
 from asvgp.runtime.progress import Progress
 from asvgp.sites.readings import NodeReading, Reading, number_of_rows
@@ -43,6 +47,13 @@ def fit_family(
     assert family is not None
     if again is not None:
         again.progress = progress
+    if isinstance(family, Heteroscedastic):
+        if again is None:
+            raise ValueError(
+                f"{family!r} needs the rows themselves to be trained: call fit with all of them."
+            )
+        return _with_noise(settings, data, again, progress.training, deadline, first)
+    if again is not None:
         family, reading = again.family, again.reading(stats.count, number_of_rows(stats))
     else:
         stats = workable(structure, stats)
@@ -55,9 +66,44 @@ def fit_family(
         fitted.report.reads = again.reads
     if first is None or len(first.y) == 0:
         return fitted
-    freedom = fitted.posterior.factored.forms().freedom / reading.count
-    found = quality(cast(Family, fitted.likelihood), structure, fitted.posterior, first, freedom)
+    return _judged(fitted, structure, first, reading.count)
+
+
+def _judged(fitted: Fit[Any], structure: Structure[Any], rows: Observed, count: int) -> Fit[Any]:
+    """Return a fit whose report says how the likelihood suits rows."""
+    freedom = fitted.posterior.factored.forms().freedom / count
+    found = quality(cast(Family, fitted.likelihood), structure, fitted.posterior, rows, freedom)
     return replace(fitted, report=judged(fitted.report, found))
+
+
+def _with_noise(
+    settings: Settings,
+    data: FitData,
+    again: RowsAgain,
+    watch: Watch | None,
+    deadline: Deadline | None,
+    first: Observed | None,
+) -> Fit[Any]:
+    """Fit a model whose noise is a process of its own."""
+    check_variation(settings, data.stats, None if first is None else first.y)
+    fitted = fit_noise(settings, data, again, watch, deadline)
+    if isinstance(fitted.report, SiteReport):
+        fitted.report.reads = again.reads
+    if first is None or len(first.y) == 0:
+        return fitted
+    levels = fitted.noise_process.moments(data.structure, first.points)
+    known = first._replace(extra=levels)
+    fitted = _judged(fitted, data.structure, known, number_of_rows(data.stats))
+    std = np.exp(0.5 * levels[:, 0])
+    report = replace(
+        cast(SiteReport, fitted.report),
+        noise=(float(std.min()), float(np.median(std)), float(std.max())),
+    )
+    if std.max() < NOISE.same * std.min():
+        report.findings.append(
+            "the noise is about the same everywhere: Gaussian() would do, and is faster"
+        )
+    return replace(fitted, report=report)
 
 
 def fit_reading(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.utils import check_random_state
 
 from asvgp.basis import Array
 from asvgp.estimators.in_units import Integrals, PathOfY
+from asvgp.estimators.observations import FamilyObservations
 from asvgp.estimators.predict import PredictMixin, flat, grid_shape, in_rows, on_grid
+from asvgp.likelihoods import Heteroscedastic
 from asvgp.posterior.integrals import integrate
 from asvgp.runtime.memory import as_bytes
 from asvgp.structures.observed import NOTHING, Beside
@@ -132,11 +136,67 @@ class FunctionalsMixin(PredictMixin):
         """Return joint samples in the units of y, in the shape of `sample_y`."""
         posterior, data = self._fitted().posterior, self._fit_data()
         points, limit = data.points(X), as_bytes(self.memory_limit)
-        new = self._observations(points.count, include_noise, noise_variance, beside)
+        new = self._observations(points.count, include_noise, noise_variance, beside, points)
         rng = check_random_state(random_state)
         draws = data.structure.sample(posterior, points, n_samples, rng, limit)
+        process = self._fitted().noise_process
+        if include_noise and process is not None:  # whose draws belong together, too
+            g = process.sample(data.structure, points, n_samples, rng, limit)
+            assert isinstance(new, FamilyObservations)
+            new = replace(new, noisy=False)
+            draws = draws + np.exp(0.5 * g) * rng.standard_normal(g.shape)
         draws = new.draws(draws, np.random.default_rng(rng.randint(1 << 31)))
         return draws[0] if data.single else draws.transpose(1, 0, 2)
+
+    def predict_noise(self, X: Any, return_std: bool = False, quantiles: Any = None) -> Any:
+        """Predict the standard deviation of the noise, where the likelihood is `Heteroscedastic`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n,) or (n, columns), or axes of a grid
+            As in `predict`; a source is read whole.
+        return_std : bool
+            Whether to return the standard deviation of the posterior of the noise's, too.
+        quantiles : float or sequence of float, optional
+            Probabilities between 0 and 1: quantiles of the posterior in place of its mean, such as
+            ``(0.025, 0.5, 0.975)`` for a band of 95 %.
+
+        Returns
+        -------
+        noise : ndarray of shape (n,), or (n, quantiles)
+            In the units of y. On the axes of a grid, its shape is in place of n.
+        std : ndarray of shape (n,), with ``return_std``
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from asvgp import GPRegressor, Heteroscedastic
+        >>> rng = np.random.default_rng(0)
+        >>> x = np.linspace(0.0, 10.0, 500)
+        >>> y = np.sin(x) + np.exp(0.3 * x - 4.0) * rng.standard_normal(500)
+        >>> gp = GPRegressor(likelihood=Heteroscedastic()).fit(x, y)
+        >>> low, middle, high = gp.predict_noise([5.0], quantiles=(0.025, 0.5, 0.975))[0]
+        >>> bool(low < np.exp(-2.5) < high)
+        True
+        """
+        family = self._fit_data().family
+        if not isinstance(family, Heteroscedastic):
+            noise = "Gaussian noise, the same everywhere" if family is None else repr(family)
+            raise ValueError(
+                f"The likelihood is {noise}: predict_noise is for likelihood=Heteroscedastic()."
+            )
+        if return_std and quantiles is not None:
+            raise ValueError("At most one of return_std and quantiles can be requested.")
+        shape, chunk = grid_shape(X), self._rows_in_memory(flat(X))
+        m, v = self._noise_at(chunk.X).T
+        if quantiles is not None:
+            shares = np.asarray(quantiles, dtype=float)
+            if shares.ndim > 1 or not np.all((shares > 0.0) & (shares < 1.0)):
+                raise ValueError(f"quantiles must be between 0 and 1, got {quantiles!r:.80}.")
+            ends = np.exp(0.5 * (m[:, None] + np.sqrt(v)[:, None] * ndtri(shares.ravel())))
+            return on_grid(ends[:, 0] if shares.ndim == 0 else ends, shape)
+        mean = on_grid(np.exp(0.5 * m + 0.125 * v), shape)
+        return (mean, mean * np.sqrt(np.expm1(0.25 * on_grid(v, shape)))) if return_std else mean
 
     def sample_paths(
         self, n_samples: int = 1, random_state: Any = None, component: Any = None

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.special import ndtri
 from sklearn.metrics import r2_score
 
+from asvgp.basis import Array
 from asvgp.data.inputs import as_rows, read_targets, refuse_masked
+from asvgp.data.response import Response
 from asvgp.diagnostics.summary import Summary, summary
 from asvgp.estimators.functionals import FunctionalsMixin
 from asvgp.estimators.in_units import left_out
 from asvgp.estimators.observations import FamilyObservations
 from asvgp.estimators.predict import grid_shape, on_grid
 from asvgp.estimators.quality import deviance_explained
+from asvgp.likelihoods.family import Family
 from asvgp.posterior.leave_one_out import LeaveOneOut, leave_one_out
 from asvgp.sources.source import Chunk, Source, is_source, source_for
 from asvgp.structures.fit_data import Rows
@@ -69,25 +72,42 @@ class HeldOutMixin(FunctionalsMixin):
 
     def _left_out_of_family(self, rows: Rows, observed: Observed) -> LeaveOneOut:
         """Return leave-one-out predictions of a likelihood that is not Gaussian."""
-        structure, posterior = self._fit_data().structure, self._fitted().posterior
-        new = self._observations(len(observed.y))
-        assert isinstance(new, FamilyObservations)
-        new = replace(new, extra=observed.extra, offset=observed.offset)
-        values = posterior.fitted_values(structure.places(observed.points))
-        weight, y, family = observed.weight, observed.y, new.family
-        m, v = new.left_out(y, weight, values.mean, values.variance, values.quadratic)
-        seen = m if observed.offset is None else m + observed.offset
-        mean, _ = family.response_moments(seen, v, observed.extra)
-        std = np.sqrt(family.variance(seen, v, observed.extra))
+        family, y = self._family(), observed.y
+        seen, v, extra = self._without_own(observed)
+        mean, _ = family.response_moments(seen, v, extra)
+        std = np.sqrt(family.variance(seen, v, extra))
         # of counts, the middle of the jump of the distribution at y
-        below = family.cdf(y, seen, v, observed.extra, below=True)
-        share = 0.5 * (below + family.cdf(y, seen, v, observed.extra))
-        density = family.log_predictive_density(y, seen, v, observed.extra)
+        below = family.cdf(y, seen, v, extra, below=True)
+        share = 0.5 * (below + family.cdf(y, seen, v, extra))
+        density = family.log_predictive_density(y, seen, v, extra)
         tiny = np.finfo(float).tiny
         parts = mean, std, y - mean, ndtri(np.clip(share, tiny, 1.0 - 1e-16)), density
         full = np.full((len(parts), rows.points.count), np.nan)
         full[:, ~np.isnan(rows.y)] = parts
         return LeaveOneOut(*full)
+
+    def _family(self) -> Family:
+        """Return the trained likelihood, which is not Gaussian here."""
+        return cast(Family, self._fitted().likelihood)
+
+    def _without_own(self, observed: Observed) -> tuple[Array, Array, Array | None]:
+        """Return mean and variance of f at rows, each without itself, with its offset.
+
+        The last are what the likelihood takes beside f: the noise without the row, if it is a
+        process of its own.
+        """
+        structure, fitted = self._fit_data().structure, self._fitted()
+        values = fitted.posterior.fitted_values(structure.places(observed.points))
+        extra = left_out = observed.extra
+        y, weight, offset = observed.y, observed.weight, observed.offset
+        if (process := fitted.noise_process) is not None:
+            residuals = y - values.mean[0] if offset is None else y - values.mean[0] - offset
+            squares = residuals**2 + np.ravel(values.variance)
+            extra = process.moments(structure, observed.points)
+            left_out = process.left_out(structure, observed.points, squares, weight)
+        new = FamilyObservations(True, Response(family=self._family()), extra, offset)
+        m, v = new.left_out(y, weight, values.mean, values.variance, values.quadratic)
+        return (m if offset is None else m + offset), v, left_out
 
     def summary(self) -> Summary:
         """Return a summary of what was fitted and whether to believe it; print it.
@@ -197,7 +217,7 @@ class HeldOutMixin(FunctionalsMixin):
         wanted = (rows,) if single else (rows, len(mean))
         if y.shape != wanted:
             raise ValueError(f"y has shape {y.shape}, the predictions have {wanted}.")
-        new = self._observations(rows, True, noise_variance, Beside(*beside))
+        new = self._observations(rows, True, noise_variance, Beside(*beside), X)
         y = np.asarray(y[None] if single else y.T, dtype=float)
         return on_grid(new.log_density(y, mean, variance).sum(axis=0), shape)
 

@@ -324,12 +324,14 @@ def _default_model(settings: Settings, head: Chunk, growing: bool) -> FieldChoic
         return plain
     x, y, weights = _some(rows)
     known_noise = head.noise_variance is not None and settings.noise_scale is not None
+    if settings.family is not None:
+        known_noise = not settings.family.relative
     return (
         choose_field(
             x,
             y,
             weights,
-            known_noise=known_noise or rows.working is not None,
+            known_noise=known_noise,
             times=frozenset(structure.timed),
             most_nu=3.0 if settings.degree is None else settings.degree - 1.0,
             names=structure.layout.names or (),

@@ -22,7 +22,7 @@ from asvgp.estimators.observations import (
 )
 from asvgp.estimators.portable import Predictor, without_beside
 from asvgp.kernels import Effect, Kernel
-from asvgp.likelihoods import Gaussian, Likelihood
+from asvgp.likelihoods import Gaussian, Heteroscedastic, Likelihood
 from asvgp.likelihoods.family import Family
 from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.runtime.memory import as_bytes
@@ -31,6 +31,7 @@ from asvgp.sources.answers import in_memory, source_to_predict
 from asvgp.sources.roles import BESIDE
 from asvgp.sources.source import Chunk, Source, is_source, source_for
 from asvgp.structures.observed import NOTHING, Beside
+from asvgp.structures.structure import Points
 
 
 class ComponentPrediction(NamedTuple):
@@ -224,7 +225,7 @@ class PredictMixin(AttributesMixin):
                 "relative rates of change."
             )
         beside = Beside(*(in_rows(part, shape) for part in (exposure, offset, None, trials)))
-        new = self._observations(points.count, include_noise, noise_variance, beside)
+        new = self._observations(points.count, include_noise, noise_variance, beside, points)
         if linked:
             new = GaussianObservations(False, IDENTITY, Gaussian())
 
@@ -236,7 +237,9 @@ class PredictMixin(AttributesMixin):
             std = self._spread(variance, mean)
             return on_grid(self._shaped(mean), shape), on_grid(std, shape)
 
-        latent, variance = evaluate(None, return_std or not (transform.identity or linked))
+        moved = offset is not None and not linked
+        plain = (transform.identity or linked) and not moved
+        latent, variance = evaluate(None, return_std or not plain)
         mean = latent
         if variance.size:
             mean, variance = new.moments(latent, variance)
@@ -260,9 +263,17 @@ class PredictMixin(AttributesMixin):
         return results[0] if len(results) == 1 else tuple(results)
 
     def _observations(
-        self, rows: int, noisy: bool = True, noise_variance=None, beside: Beside = NOTHING
+        self,
+        rows: int,
+        noisy: bool = True,
+        noise_variance=None,
+        beside: Beside = NOTHING,
+        at: Any = None,
     ) -> Observations:
-        """Return what turns f at so many rows into answers in the units of y."""
+        """Return what turns f at so many rows into answers in the units of y.
+
+        They are ``at`` these rows of X, or points, where the noise may be a process of its own.
+        """
         transform, family = self.transform_, self._fit_data().family
         if isinstance(transform, Response) and family is not None:
             if noise_variance is not None:
@@ -272,11 +283,19 @@ class PredictMixin(AttributesMixin):
             trained = self._fitted().likelihood
             assert isinstance(trained, Family)
             extra, offset = beside.read(trained, rows)
+            if noisy and isinstance(trained, Heteroscedastic):
+                extra = self._noise_at(at)
             return FamilyObservations(noisy, Response(family=trained), extra, offset)
         beside.refuse()
         if not noisy:
             return GaussianObservations(False, transform, Gaussian())
         return GaussianObservations(True, transform, *self._likelihood(noise_variance, rows))
+
+    def _noise_at(self, at: Any) -> Array:
+        """Return mean and variance of the log-variance of the noise, as two columns."""
+        data = self._fit_data()
+        points = at if isinstance(at, Points) else data.points(at)
+        return self._fitted().noise_process.moments(data.structure, points)
 
     def _for_outputs(self, covariance: Array, outputs: int) -> Array:
         """Return a covariance matrix, with several outputs one for each along a last axis.
@@ -363,7 +382,7 @@ class PredictMixin(AttributesMixin):
         beside = [in_rows(part, shape) for part in (exposure, offset, None, trials)]
         chunk = self._rows_in_memory(flat(X), None, None, None, None, *beside)
         mean, variance = self._latent(chunk.X)
-        new = self._observations(mean.shape[1], include_noise, None, chunk.beside)
+        new = self._observations(mean.shape[1], include_noise, None, chunk.beside, chunk.X)
         out = new.quantiles(shares.ravel(), mean, variance)
         out = out[0] if self._fit_data().single else out.transpose(1, 0, 2)
         return on_grid(out[..., 0] if shares.ndim == 0 else out, shape)
@@ -385,7 +404,7 @@ class PredictMixin(AttributesMixin):
             return mean - factor * std, mean + factor * std
         latent, variance = self._latent(X)
         given = Beside(**beside)
-        new = self._observations(latent.shape[1], include_noise, noise_variance, given)
+        new = self._observations(latent.shape[1], include_noise, noise_variance, given, X)
         ends = new.quantiles(ndtr(np.array([-factor, factor])), latent, variance)
         return self._shaped(ends[..., 0]), self._shaped(ends[..., 1])
 

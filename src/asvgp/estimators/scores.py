@@ -8,7 +8,6 @@ and Smyth 1996). The same goes for times of which is known that they are longer.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ from scipy.special import ndtri
 
 from asvgp.basis import Array
 from asvgp.data.inputs import as_rows
-from asvgp.estimators.observations import FamilyObservations
 from asvgp.structures.observed import Beside
 
 
@@ -40,23 +38,21 @@ def normal_scores(
     rows = data.rows(X, y, sample_weight, None, None, *rest)
     seen = rows.observed
     assert seen is not None
-    new = gp._observations(len(seen.y))
-    assert isinstance(new, FamilyObservations)
-    new, family = replace(new, extra=seen.extra, offset=seen.offset), new.family
+    family = gp._family()
     if held_out:
         mean, v = data.structure.predict(posterior, seen.points)
-        m = mean[0]
+        m = mean[0] if seen.offset is None else mean[0] + seen.offset
+        process = gp._fitted().noise_process
+        extra = seen.extra if process is None else process.moments(data.structure, seen.points)
     else:
-        values = posterior.fitted_values(data.structure.places(seen.points))
-        m, v = new.left_out(seen.y, seen.weight, values.mean, values.variance, values.quadratic)
-    m = m if seen.offset is None else m + seen.offset
-    low = family.cdf(seen.y, m, v, seen.extra, below=True)
-    high = family.cdf(seen.y, m, v, seen.extra)
+        m, v, extra = gp._without_own(seen)
+    low = family.cdf(seen.y, m, v, extra, below=True)
+    high = family.cdf(seen.y, m, v, extra)
     if "event" in family.takes and seen.extra is not None:
         high = np.where(seen.extra == 0.0, 1.0, high)
     share = low + np.random.default_rng(seed).random(len(m)) * (high - low)
     z = ndtri(np.clip(share, np.finfo(float).tiny, 1.0 - 1e-16))
-    mean, _ = family.response_moments(m, v, seen.extra)
+    mean, _ = family.response_moments(m, v, extra)
     full = np.full((2, rows.points.count), np.nan)
     full[:, ~np.isnan(rows.y)] = z, mean
     return Scores(*full)

@@ -4,6 +4,7 @@ from asvgp.likelihoods.classes import Bernoulli, Binomial
 from asvgp.likelihoods.counts import NegativeBinomial, Poisson
 from asvgp.likelihoods.family import Family
 from asvgp.likelihoods.gaussian import Gaussian, likelihood_of
+from asvgp.likelihoods.heteroscedastic import Heteroscedastic
 from asvgp.likelihoods.inflated import ZeroInflatedPoisson
 from asvgp.likelihoods.likelihood import Likelihood
 from asvgp.likelihoods.names import FAMILIES, family_from_dict, family_named, family_to_dict
@@ -21,6 +22,7 @@ __all__ = [
     "Family",
     "Gamma",
     "Gaussian",
+    "Heteroscedastic",
     "Likelihood",
     "NegativeBinomial",
     "Ordinal",

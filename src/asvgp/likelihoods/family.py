@@ -51,6 +51,8 @@ class Family(ABC):
     bounds: ClassVar[dict[str, tuple[float, float]]] = {}
     whole: ClassVar[bool] = False  # y is a whole number
     support: ClassVar[tuple[float, float]] = (-inf, inf)  # what y may be, its ends excluded
+    # Whether weights of working responses say nothing of their noise, which is to be estimated.
+    relative: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         free = set(self.free)

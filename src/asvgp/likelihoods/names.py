@@ -7,6 +7,7 @@ from dataclasses import fields
 from asvgp.likelihoods.classes import Bernoulli, Binomial
 from asvgp.likelihoods.counts import NegativeBinomial, Poisson
 from asvgp.likelihoods.family import Family
+from asvgp.likelihoods.heteroscedastic import Heteroscedastic
 from asvgp.likelihoods.inflated import ZeroInflatedPoisson
 from asvgp.likelihoods.ordinal import Ordinal
 from asvgp.likelihoods.positive import Exponential, Gamma, Weibull
@@ -27,6 +28,7 @@ FAMILIES: dict[str, type[Family]] = {
         Weibull,
         Beta,
         StudentT,
+        Heteroscedastic,
     )
 }
 

@@ -110,7 +110,8 @@ def series(
     start, stop = place.interval(interval, forecast)
     noise = view.noise if include_noise and view.family is None else 0.0
     transform = view.transform
-    if include_noise and view.family is not None:
+    process = gp._fitted().noise_process
+    if include_noise and view.family is not None and process is None:
         transform, place = NewResponse(family=view.family), place._replace(spacing=0.0)
     columns = values = None
     if X is not None or y is not None:
@@ -119,7 +120,10 @@ def series(
     held = view.fixed_values((place.column,), at, columns)
 
     def evaluate(x, component=None):
-        mean, std = view.predict({**held, place.column: x}, component)
+        here = {**held, place.column: x}
+        mean, std = view.predict(here, component)
+        if include_noise and process is not None and component is None:
+            return mean, view.with_noise_process(process, here, std, factor)
         return mean, np.sqrt(std**2 + noise) if component is None else std
 
     with panels(ax, 1, 1, (9.0, 3.6)) as axes:

@@ -8,6 +8,7 @@ from math import ceil
 from typing import Generic, TypeVar
 
 import numpy as np
+from scipy.special import ndtr
 
 from asvgp.basis import Array
 from asvgp.data.columns import Gridded
@@ -278,6 +279,18 @@ class View(Generic[AnyPosterior]):
         points = self.structure.points_at(wide)
         mean, variance = self.structure.predict(self.posterior, points, True, component, 0)
         return mean[self.output], np.sqrt(variance)
+
+    def with_noise_process(self, process, columns, std: Array, factor: float) -> Array:
+        """Return what ``factor`` is to be multiplied with for the band of new observations.
+
+        It is their quantile, so that the band holds what it says where the noise is uncertain.
+        """
+        rows, v = len(std), std**2
+        wide = {c: x if np.ndim(x) else np.full(rows, x) for c, x in columns.items()}
+        noise = process.moments(self.structure, self.structure.points_at(wide))
+        assert self.family is not None
+        share = ndtr(factor)
+        return self.family.quantiles([share], np.zeros(rows), v, noise)[:, 0] / factor
 
     def moments(self, columns: Mapping[int, Array | float]) -> tuple[Array, Array]:
         """Return mean and standard deviation of f in the units of y."""

@@ -21,7 +21,7 @@ from asvgp.data.columns import Layout
 from asvgp.data.response import Response
 from asvgp.data.settings import Settings
 from asvgp.kernels import Kernel
-from asvgp.likelihoods import Gaussian
+from asvgp.likelihoods import Gaussian, Heteroscedastic
 from asvgp.likelihoods.family import Family
 from asvgp.model.chain_effects import Estimate
 from asvgp.model.plan import Plan
@@ -32,6 +32,7 @@ from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.grid import GridPosterior
 from asvgp.posterior.series import SeriesPosterior
+from asvgp.sites.noise import NoiseProcess
 from asvgp.statistics import Statistics
 from asvgp.statistics.statistics import shapes_of_sums
 from asvgp.structures.earth import grid_kind
@@ -93,7 +94,8 @@ def _fits(value: Any, kind: Any) -> bool:
     if origin in (tuple, list) and isinstance(value, origin):
         each = args if origin is tuple and args[-1] is not ... else args[:1] * len(value)
         return len(each) == len(value) and all(map(_fits, value, each))
-    if not isinstance(origin, type) or getattr(origin, "_is_protocol", False):
+    free = origin is Any or not isinstance(origin, type)
+    if free or getattr(origin, "_is_protocol", False):
         return True
     return isinstance(value, origin)
 
@@ -123,16 +125,15 @@ def check_model(settings: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         _trained(state["_warm"].kernel, data.layout.kernel)
         _of_family(state["_warm"].likelihood, data.family)
     if "_fit_now" in state:
-        _fit(state["_fit_now"], data)
+        _fit(state["_fit_now"], data, width)
 
 
-def _fit(fit: Any, data: FitData) -> None:
+def _fit(fit: Any, data: FitData, width: int) -> None:
     _is("the fit", fit, Fit)
     if len(data.transforms) > 1:
         raise ValueError("a fit without a choice of the transform")
     posterior, structure = fit.posterior, data.structure
-    kinds = {Line: ChainPosterior, Field: GridPosterior, Series: SeriesPosterior | ExactPosterior}
-    _is("the posterior", posterior, kinds[type(structure)])
+    _is("the posterior", posterior, _POSTERIORS[type(structure)])
     _of_family(fit.likelihood, data.family)
     for part in (fit, posterior):
         _trained(part.kernel, data.layout.kernel)
@@ -142,6 +143,28 @@ def _fit(fit: Any, data: FitData) -> None:
         _array("constants of the posterior", posterior.stats.constants, (0,))
     if posterior.stats.outputs != data.outputs:
         raise ValueError("the posterior has other outputs than the statistics")
+    _CHECKS[type(posterior)](posterior)
+    _noise_process(fit, data, width)
+
+
+def _noise_process(fit: Any, data: FitData, width: int) -> None:
+    """Check the process of the noise, which is there if the likelihood has one."""
+    process, family = fit.noise_process, fit.likelihood
+    if not isinstance(family, Heteroscedastic):
+        _is("the process of the noise", process, type(None))
+        return
+    _is("the process of the noise", process, NoiseProcess)
+    structure, posterior = process.structure, process.posterior
+    _structure(structure, width)
+    _is("the noise kernel", family.kernel, Kernel)
+    layout = structure.layout
+    if {*layout.used, *layout.linear} - {*data.layout.used, *data.layout.linear}:
+        raise ValueError("the process of the noise is over columns that f is not over")
+    _is("the posterior of the noise", posterior, _POSTERIORS[type(structure)])
+    for kernel in (family.kernel, posterior.kernel):
+        _trained(kernel, layout.kernel)
+    _is("the statistics of the noise", posterior.stats, Statistics)
+    _statistics(posterior.stats, structure)
     _CHECKS[type(posterior)](posterior)
 
 
@@ -263,6 +286,11 @@ def _exact_posterior(posterior: ExactPosterior) -> None:
     _array("effects", posterior.effects, (len(posterior.kernel.effects), outputs))
 
 
+_POSTERIORS: dict[type, Any] = {
+    Line: ChainPosterior,
+    Field: GridPosterior,
+    Series: SeriesPosterior | ExactPosterior,
+}
 _CHECKS: dict[type, Any] = {
     ChainPosterior: _chain_posterior,
     GridPosterior: _grid_posterior,

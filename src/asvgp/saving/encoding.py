@@ -22,7 +22,7 @@ from asvgp.data.columns import Layout
 from asvgp.data.response import Response
 from asvgp.data.transforms import Transform
 from asvgp.degrees import Latitudes, Longitudes
-from asvgp.kernels import EFFECTS, PROCESSES, EarthMatern, JointMatern
+from asvgp.kernels import EFFECTS, PROCESSES, EarthMatern, JointMatern, Kernel
 from asvgp.kernels.algebra import Sum
 from asvgp.kernels.base import Unset
 from asvgp.kernels.product import Product
@@ -37,6 +37,7 @@ from asvgp.posterior.grid import GridPosterior
 from asvgp.posterior.series import SeriesPosterior
 from asvgp.saving.consistency import check_fields
 from asvgp.saving.migration import MIGRATIONS
+from asvgp.sites.noise import NoiseProcess
 from asvgp.sites.train import SiteReport
 from asvgp.statistics import Statistics
 from asvgp.statistics.ending import Ending
@@ -81,6 +82,7 @@ _CLASSES: dict[str, Any] = {
             LBFGS,
             Report,
             SiteReport,
+            NoiseProcess,
             Level,
         ),
     )
@@ -145,7 +147,10 @@ class Encoder:
         if isinstance(value, Statistics):
             return self._share(value, where)
         if isinstance(value, Gaussian | Family):
-            return {"likelihood": likelihood_to_dict(value, where)}
+            words = likelihood_to_dict(value, where)
+            if isinstance(kernel := words.get("kernel"), Kernel):
+                words["kernel"] = self(kernel, f"{where}.kernel")
+            return {"likelihood": words}
         if _CLASSES.get(name) is type(value):
             parts = {k: self(v, f"{where}.{k}") for k, v in self._parts(value)}
             return {name: parts}
@@ -222,6 +227,7 @@ def _fit_parts(fit: Any) -> dict[str, Any]:
     """
     known, noise = vars(fit), "noise" if isinstance(fit.likelihood, Gaussian) else "likelihood"
     names = ("kernel", noise, "posterior", "elbo", "evidence", "report", "timings")
+    names += ("noise_process",) if fit.noise_process is not None else ()
     parts = {name: getattr(fit, name) for name in names} | {"resolution": known["levels"]}
     return parts | ({"upper": known["upper"]} if "upper" in known else {})
 
@@ -313,6 +319,11 @@ class Decoder:
 
     def _dict(self, pairs: Any) -> dict[Any, Any]:
         return {self(key): self(value) for key, value in pairs}
+
+    def _likelihood(self, given: Any) -> Gaussian | Family:
+        if isinstance(given, dict) and isinstance(given.get("kernel"), dict):
+            given = given | {"kernel": self(given["kernel"])}
+        return likelihood_from_dict(given)
 
     def _shared(self, name: str) -> Any:
         if name not in self._decoded:
@@ -410,10 +421,15 @@ def _in_zone(value: datetime, zone: str | None) -> datetime:
 
 
 # Methods of a decoder by name: bound ones, kept by itself, would keep all arrays for long.
-_NESTED = {"array": "_array", "shared": "_shared", "tuple": "_tuple", "dict": "_dict"}
+_NESTED = {
+    "array": "_array",
+    "shared": "_shared",
+    "tuple": "_tuple",
+    "dict": "_dict",
+    "likelihood": "_likelihood",
+}
 _PLAIN: dict[str, Callable[[Any], Any]] = {
     "float": _special,
-    "likelihood": likelihood_from_dict,
     "seconds": lambda x: Duration(_number(x)),
     "unset": lambda x: Unset(_number(x)),
     "datetime64": lambda x: np.datetime64(_integer(x[0]), _unit(*x[1:])),

@@ -66,6 +66,9 @@ class SiteReport(Report):
         Variance of y about its mean, as a multiple of what the likelihood says.
     findings : list of str
         What there is to say about the likelihood.
+    noise : tuple of float
+        Smallest, middle and largest standard deviation of the noise at the rows that were looked
+        at, where it varies along the inputs.
     """
 
     steps: int = 0
@@ -74,6 +77,7 @@ class SiteReport(Report):
     explained: float = nan
     scatter: float = nan
     findings: list[str] = field(default_factory=list)
+    noise: tuple[float, ...] = ()
 
 
 def fit_sites(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import isnan, nan
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Likelihood
@@ -84,6 +84,8 @@ class Fit(Generic[AnyPosterior]):
     report: Report
     levels: list[Level]  # of all resolutions; the last one's may lack its upper bound
     timings: dict[str, float] = field(default_factory=dict)  # seconds per stage
+    # The process of the logarithm of the noise variance, where the likelihood has one
+    noise_process: Any = None
 
     @property
     def noise(self) -> float:
