@@ -285,7 +285,8 @@ def test_torch_agrees(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["isotropic", "turned", "sum", "three inputs", "smoother, three inputs"]
+    "name",
+    ["isotropic", "turned", "sum", "with time", "three inputs", "smoother, three inputs"],
 )
 def test_posteriors_converge_to_dense_ones(name):
     """Also one lengthscale beyond the data, and far away."""
