@@ -12,6 +12,7 @@ import asvgp
 from asvgp import SHO, Constant, GPRegressor, Linear, Matern32, Matern52
 from asvgp.kernels import Periodic
 from asvgp.posterior.exact import ExactPosterior
+from tests.dense import ExactGP
 
 NOISE = 0.04
 HOURS = 400
@@ -291,3 +292,16 @@ def test_sums_of_materns_on_one_domain_merge_whatever_their_inputs():
 
 
 HALVES = slice(0, 200), slice(200, 400)
+
+
+@pytest.mark.parametrize("period", [0.381, 0.38, 0.39])
+def test_smooth_seasons_at_irregular_inputs_keep_their_digits(period):
+    """A prime number of cells per period left the finest splines only, and a bound too high."""
+    rng = np.random.default_rng(745014304273)
+    x = 0.824 * rng.uniform(size=100)
+    y = 1.34 * np.sin(1.27 * x) - 5.0 + 0.971 * rng.standard_normal(100)
+    kernel = Periodic(period, 0.478, 2.79, nu=2.5) * Matern32(0.935, 0.363)
+    gp = GPRegressor(kernel, noise_variance=0.942, optimizer=None).fit(x, y)
+    evidence = ExactGP(kernel, 0.942, x, y).evidence()
+    assert evidence - 0.05 < gp.elbo_ <= evidence + 1e-6
+    assert gp.num_basis_ < 200

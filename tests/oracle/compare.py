@@ -192,7 +192,7 @@ def _loss(gp, X) -> float:
             cell = np.ptp(X[:, axis]) / np.atleast_1d(gp.num_basis_)[axis]
             ratio = factor.resolved_length / max(cell, 1e-300)
             worst = max(worst, ratio ** (2.0 * factor.order + 2.0))
-    return min(1e-14 * worst, 0.3)
+    return min(1e-13 * worst, 0.3)
 
 
 def _smooth_season(kernel) -> bool:

@@ -225,7 +225,7 @@ def _one_input(draw: _Draw, seed: int, unit: float) -> Model:
         _effects(draw, 1, unit),
         num_basis,
         degree,
-        draw.one(None, None, None, beyond) if n > 1 and kind != "season" else beyond,
+        beyond if n == 1 or (kind != "season" and draw.often(0.25)) else None,
         width=width,
         family=family,
     )

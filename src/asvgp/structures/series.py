@@ -83,9 +83,10 @@ class Series(Field):
         wanted = settings.num_basis
         if isinstance(wanted, tuple):
             (wanted,) = wanted
+        automatic = wanted is None
         if wanted is None:
             wanted = wanted_cells(points.main[0], lower, upper, whole)
-        grid = series_grid(periods, waves, lower, upper, wanted)
+        grid = series_grid(periods, waves, lower, upper, wanted, automatic)
         x = points.main[0]
         # more inputs need splines, which miss least of the prior variance at their knots
         if whole and settings.domain is None and len(x) <= SERIES.regular_inputs:

@@ -14,12 +14,18 @@ from asvgp.training.season_notes import in_words
 
 
 def series_grid(
-    periods: Sequence[float], waves: Sequence[float], lower: float, upper: float, wanted: int
+    periods: Sequence[float],
+    waves: Sequence[float],
+    lower: float,
+    upper: float,
+    wanted: int,
+    automatic: bool = False,
 ) -> Grid:
     """Return a grid of about the ``wanted`` number of cells, from ``lower`` to ``upper`` or beyond.
 
     Every one of the ``periods`` is a whole number of cells, to within a small part of a period
-    over the whole domain; every one of the ``waves`` is at least some cells long.
+    over the whole domain; every one of the ``waves`` is at least some cells long. If the number was
+    chosen ``automatic``ally, a few more cells may make wider ones possible.
     """
     span = upper - lower
     spacing = span / max(1, wanted)
@@ -32,7 +38,8 @@ def series_grid(
     parts = 1
     for period in periods:
         parts = lcm(parts, _denominator(period, shortest, span))
-    each = parts * max(1, ceil(shortest / spacing / parts - 1e-9))
+    each = shortest / spacing / parts
+    each = parts * (_divisible(each) if automatic else max(1, ceil(each - 1e-9)))
     least = SERIES.fewest_phases
     while each < least:
         each += parts
@@ -52,6 +59,24 @@ def series_grid(
             "simpler, or take SHO for one of them."
         )
     return Grid(lower, lower + cells * shortest / each, cells)
+
+
+def _divisible(wanted: float) -> int:
+    """Return a number of cells of a period, at least that wanted, with a divisor of medium size.
+
+    Functions around a circle have cells that divide the period. A prime number would leave only
+    the finest of them, on which smooth seasons have no digits. Steps of regular inputs stay.
+
+    Examples
+    --------
+    >>> [_divisible(wanted) for wanted in (24.0, 191.0, 190.3, 17.2)]
+    [24, 191, 195, 18]
+    """
+    count = max(1, ceil(wanted - 1e-9))
+    if abs(wanted - round(wanted)) < 1e-6 * wanted:
+        return count
+    step = max(1, count // SERIES.medium_phases)
+    return step * ceil(count / step)
 
 
 def _denominator(period: float, shortest: float, span: float) -> int:
