@@ -4,13 +4,14 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+SOAK_ARGS ?= --minutes 10
 VENV := .venv
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed-plot
 TOOLS := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage bench lint docs clean experiments peers
+.PHONY: help demo test coverage soak bench lint docs clean experiments peers
 
 PEERS := $(basename $(notdir $(wildcard experiments/environments/*.txt)))
 
@@ -30,6 +31,9 @@ test: $(TOOLS) ## the whole test suite on all cores
 
 coverage: $(TOOLS) ## the whole test suite, and which lines it reaches
 	$(PYTEST) --cov $(PYTEST_ARGS)
+
+soak: $(TOOLS) ## random models, files, interrupts and kills; SOAK_ARGS='--minutes 120 --seed 1'
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.soak $(SOAK_ARGS)
 
 bench: $(TOOLS) ## speed beside celerite2 and bare memory traffic, as ratios
 	$(BIN)/python benchmarks/one_input.py

@@ -1,0 +1,212 @@
+"""Interrupts during fits, kills while saving, forks during a fit, and workers that die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+import asvgp
+from asvgp import Constant, GPRegressor, Matern32, Matern52
+from tests.soak.campaign import Campaign, Failure, check_numbers
+
+
+def _rows(seed: int, n: int = 2000):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(0.0, 50.0, n)
+    return x, np.sin(x) + 0.2 * rng.standard_normal(n)
+
+
+class Interrupts(Campaign):
+    """An interrupt at any moment of a fit.
+
+    While training climbs, the best state so far is kept, with a warning. At any other moment it is
+    a KeyboardInterrupt, and the model is as it was.
+    """
+
+    name = "interrupts"
+
+    def setup(self):
+        """Fit a model that fits in vain are tried on."""
+        self.x, self.y = _rows(0)
+        self.gp = GPRegressor(Matern32() + Constant(), num_basis=400).fit(self.x, self.y)
+        self.X = X = np.random.default_rng(1).uniform(size=(300, 2))
+        self.field = GPRegressor(Matern32(0.5, dim=0) * Matern52(0.5, dim=1), num_basis=8)
+        self.field.fit(X, np.sin(5.0 * X[:, 0]))
+        self.durations = {}
+        for name, call in self._calls().items():
+            begin = time.perf_counter()
+            call()
+            self.durations[name] = time.perf_counter() - begin
+
+    def _calls(self):
+        return {
+            "line": lambda: self.gp.fit(self.x, self.y),
+            "field": lambda: self.field.fit(self.X, np.sin(5.0 * self.X[:, 0])),
+        }
+
+    def case(self, rng):
+        """Interrupt one fit."""
+        name = str(rng.choice(["line", "field"]))
+        gp, at = (self.gp, [1.0, 2.0]) if name == "line" else (self.field, self.X[:2])
+        self._calls()[name]()
+        before = gp.predict(at)
+        previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        delay = float(rng.uniform(1e-4, 1.2 * self.durations[name]))
+        try:
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            self._calls()[name]()
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            word = "returned"
+        except KeyboardInterrupt:
+            word = "interrupted"
+        except BaseException as error:
+            raise Failure(f"{name} after {delay:.4g} s: {type(error).__name__}: {error}") from error
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, previous)
+        after = gp.predict(at)
+        check_numbers(after)
+        if word == "interrupted" and not np.array_equal(after, before):
+            raise Failure(f"{name}: the model is another after {delay:.4g} s")
+        return word
+
+
+class Kills(Campaign):
+    """A process that is killed while it saves: the old model or the new one is there, whole."""
+
+    name = "kills"
+
+    def setup(self):
+        """Make two models that are saved in turn."""
+        self.path = self.folder / "model.asvgp"
+        self.models = []
+        for seed in (0, 1):
+            x, y = _rows(seed, 3000)
+            gp = GPRegressor(Matern32(), num_basis=900, noise_variance=0.1, optimizer=None)
+            self.models.append(gp.fit(x, y))
+        self.answers = [gp.predict([5.0, 9.0]) for gp in self.models]
+
+    def case(self, rng):
+        """Kill a child in the middle of its savings."""
+        self.models[0].save(self.path)
+        child = os.fork()
+        if child == 0:
+            try:
+                while True:
+                    for gp in self.models:
+                        gp.save(self.path, full=True)
+            finally:
+                os._exit(1)
+        time.sleep(float(rng.uniform(0.0, 0.05)))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        answers = asvgp.load(self.path).predict([5.0, 9.0])
+        if not any(np.array_equal(answers, known) for known in self.answers):
+            raise Failure("the file holds neither model")
+        for path in self.folder.iterdir():
+            os.utime(path, (time.time() - 3600.0,) * 2)  # as if it had happened an hour ago
+        self.models[1].save(self.path)
+        left = [path.name for path in self.folder.iterdir() if path != self.path]
+        if left:
+            raise Failure(f"files are left over: {left[:4]}")
+        return "whole"
+
+
+class Forks(Campaign):
+    """A child that is forked while a thread fits: it fits and predicts itself."""
+
+    name = "forks"
+
+    def setup(self):
+        """Begin a thread that fits for ever."""
+        self.x, self.y = _rows(3, 500)
+        self.stop = threading.Event()
+        self._work()
+        self.thread = threading.Thread(target=self._fit, daemon=True)
+        self.thread.start()
+
+    def _work(self) -> None:
+        gp = GPRegressor(Matern32() + Constant(), num_basis=40).fit(self.x[:99], self.y[:99])
+        gp.predict([1.0], return_std=True)
+
+    def _fit(self) -> None:
+        while not self.stop.is_set():
+            GPRegressor(Matern32() + Constant(), num_basis=150).fit(self.x, self.y)
+
+    def close(self):
+        """End the thread."""
+        self.stop.set()
+        self.thread.join()
+
+    def case(self, rng):
+        """Fork at a random moment."""
+        time.sleep(float(rng.uniform(0.0, 0.03)))
+        child = os.fork()
+        if child == 0:
+            signal.alarm(120)  # ends the child, whatever it waits for
+            try:
+                self._work()
+                os._exit(0)
+            finally:
+                os._exit(1)
+        status = os.waitpid(child, 0)[1]
+        if status:
+            raise Failure(f"the child ended with status {status} (14: it hung for two minutes)")
+        return "done"
+
+
+def _die_once(block, marker: str):
+    """Return a block, after the process has killed itself the first time."""
+    path = Path(marker)
+    if not path.exists():
+        path.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return block
+
+
+class Workers(Campaign):
+    """Workers of Dask that are killed in the middle of a pass: the same bound."""
+
+    name = "workers"
+
+    def setup(self):
+        """Start a cluster of two processes."""
+        from dask.distributed import Client, LocalCluster
+
+        self.cluster = LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        )
+        self.client, self.number = Client(self.cluster), 0
+        self.x, self.y = _rows(5, 40_000)
+        self.known = self._bound(self.y_of(None))
+
+    def y_of(self, marker: str | None):
+        """Return y as a Dask array, one of whose blocks kills a worker once."""
+        import dask.array as da
+
+        y = da.from_array(self.y, chunks=5000)
+        return y if marker is None else y.map_blocks(_die_once, marker=marker, dtype=float)
+
+    def _bound(self, y) -> float:
+        import dask.array as da
+
+        gp = GPRegressor(Matern32(2.0), num_basis=100, noise_variance=0.1, optimizer=None)
+        return gp.fit(da.from_array(self.x, chunks=5000), y).elbo_
+
+    def close(self):
+        """Stop the cluster."""
+        self.client.close()
+        self.cluster.close()
+
+    def case(self, rng):
+        """Kill one worker."""
+        self.number += 1
+        bound = self._bound(self.y_of(str(self.folder / f"killed-{self.number}")))
+        if bound != self.known:
+            raise Failure(f"the bound is {bound!r} in place of {self.known!r}")
+        return "same"
