@@ -563,6 +563,9 @@ class SitesPolicy:
     # [nats per row] A component with less than this in its sites is taken for lost: they are
     # computed anew and training begins afresh. Of `variance * weight / 2`, half that of a row.
     lost_component: float = 1e-4
+    # [rows] Of a sample to train on first, where all rows have to be read again for every step,
+    sample_rows: int = 4000
+    sample_share: int = 10  # [rows per row] or one of so many, where these are more.
     least_left: float = 1e-9  # [share] Of f that others than a row itself must tell of it.
     farthest: float = 1e4  # [ratio] Of hyperparameters, from where a turn began.
     # Rounds of training: the kernel with the sites held, then few steps of these.

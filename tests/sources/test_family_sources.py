@@ -48,7 +48,8 @@ def assert_same(gp, other, x):
     assert gp.stats_.count == other.stats_.count
     assert gp.elbo_ == pytest.approx(other.elbo_, rel=1e-11)
     mine, theirs = (m.predict(x, return_std=True, type="link") for m in (gp, other))
-    np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-9)
+    # sites that begin elsewhere settle to a millionth of a nat
+    np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-7)
 
 
 def columns(table, *names, chunks=700):

@@ -52,6 +52,23 @@ class RowsAgain:
             return SpreadReading(self, source, rows, count)
         return RowReading(structure, partial(self._all, rows), count)
 
+    def sample(self, rows: int, most: int) -> Reading | None:
+        """Return a reading of about ``most`` of the rows, which takes one read of a source.
+
+        None is returned where rows are read where they are.
+        """
+        source, rng = self.source, np.random.default_rng(0)
+        if source is not None and source.spread:
+            return None
+        parts = []
+        for block in self._all(rows) if source is not None else (self.kept,):
+            assert block is not None
+            chosen = np.flatnonzero(rng.random(len(block.y)) < most / rows)
+            beside = (None if column is None else column[chosen] for column in block[2:])
+            parts.append(Observed(block.points.rows(chosen), block.y[chosen], *beside))
+        number = sum(len(p.y) if p.weight is None else float(p.weight.sum()) for p in parts)
+        return RowReading(self.reader.data.structure, lambda: parts, max(1, round(number)))
+
     def _all(self, count: int) -> Iterator[Observed]:
         """Yield all rows, block by block, and count the reads that are complete."""
         if self.source is None:

@@ -45,6 +45,7 @@ def fit_family(
     """
     family, structure, stats = data.family, data.structure, data.stats
     assert family is not None
+    sample = None
     if again is not None:
         again.progress = progress
     if isinstance(family, Heteroscedastic):
@@ -55,13 +56,20 @@ def fit_family(
         return _with_noise(settings, data, again, progress.training, deadline, first)
     if again is not None:
         family, reading = again.family, again.reading(stats.count, number_of_rows(stats))
+        most = max(SITES.sample_rows, stats.count // SITES.sample_share)
+        # the grid of a series suits rows that are regular
+        worth = settings.trained and warm is None and not isinstance(structure, Series)
+        if worth and stats.count >= 2 * most:
+            sample = again.sample(stats.count, most)
     else:
         stats = workable(structure, stats)
         reading: Reading = NodeReading(structure, stats)
     if warm is not None:
         family = family_of(warm)
-    watch = progress.training
-    fitted = fit_reading(settings, structure, family, stats, reading, warm, watch, deadline)
+    given = settings, structure, family, stats
+    beside = progress.training, deadline
+    known = None if sample is None else fit_reading(*given, sample, warm, *beside)
+    fitted = fit_reading(*given, reading, warm, *beside, known)
     if again is not None and isinstance(fitted.report, SiteReport):
         fitted.report.reads = again.reads
     if first is None or len(first.y) == 0:
@@ -115,8 +123,12 @@ def fit_reading(
     warm: State | None = None,
     watch: Watch | None = None,
     deadline: Deadline | None = None,
+    known: Fit[Any] | None = None,
 ) -> Fit[Any]:
-    """Fit a model to a reading of data, on cells no finer than those of ``stats``."""
+    """Fit a model to a reading of data, on cells no finer than those of ``stats``.
+
+    A fit to a sample of them that is ``known`` is where training begins.
+    """
     problem = Problem(
         structure.layout.kernel,
         cast(Likelihood, family),
@@ -126,7 +138,7 @@ def fit_reading(
         watch,
         deadline=deadline,
     )
-    return fit_sites(structure, settings, problem, stats, reading, warm)
+    return fit_sites(structure, settings, problem, stats, reading, warm, known)
 
 
 def workable(structure: Any, stats: Statistics) -> Statistics:

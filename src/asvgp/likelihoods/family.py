@@ -175,6 +175,12 @@ class Family(ABC):
         """Return dV / dlog(parameter) of every free parameter, as rows of a matrix."""
         return np.zeros((0, len(m)))
 
+    def expected_and_slopes(
+        self, y: Array, extra: Array | None, m: Array, v: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return what `expected` and `slopes` do, where both are needed."""
+        return *self.expected(y, extra, m, v), self.slopes(y, extra, m, v)
+
     def robust_weights(
         self, y: Array, extra: Array | None, m: Array, v: Array
     ) -> tuple[Array, Array] | None:

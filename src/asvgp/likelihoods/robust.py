@@ -50,19 +50,13 @@ def _student(d, v, a):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _student_rows(y, m, v, df, scale, constant, value, slope, weight):
+def _student_rows(y, m, v, df, scale, constant, value, slope, weight, share):
     a = df * scale * scale
     for i in range(y.shape[0]):
-        mean, g, w, _ = _student(y[i] - m[i], v[i], a)
+        mean, g, w, share[i] = _student(y[i] - m[i], v[i], a)
         value[i] = constant - 0.5 * (df + 1.0) * mean
         slope[i] = (df + 1.0) * g
         weight[i] = (df + 1.0) * w
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _student_slopes(y, m, v, a, value, share):
-    for i in range(y.shape[0]):
-        value[i], _, _, share[i] = _student(y[i] - m[i], v[i], a)
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,22 +105,33 @@ class StudentT(Family):
 
     def expected(self, y: Array, extra: Any, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return V = E log p(y | f) under f ~ N(m, v), dV/dm and -2 dV/dv, row by row."""
-        df, scale = self.number("df"), self.number("scale")
-        value, slope, weight = np.empty((3, len(m)))
-        _student_rows(y, m, v, df, scale, _log_factor(df, scale), value, slope, weight)
+        value, slope, weight, _ = self._expected(y, m, v)
         return value, slope, weight
 
     def slopes(self, y: Array, extra: Any, m: Array, v: Array) -> Array:
         """Return dV / dlog(parameter) of every free parameter."""
+        return self.expected_and_slopes(y, extra, m, v)[3]
+
+    def expected_and_slopes(
+        self, y: Array, extra: Any, m: Array, v: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return what `expected` and `slopes` do, by one quadrature."""
         df, scale = self.number("df"), self.number("scale")
-        value, share = np.empty((2, len(m)))
-        _student_slopes(y, m, v, df * scale * scale, value, share)
-        of_df = psi(0.5 * (df + 1.0)) - psi(0.5 * df) - 1.0 / df
-        every = {
-            "df": 0.5 * (df * (of_df - value) + (df + 1.0) * share),
-            "scale": (df + 1.0) * share - 1.0,
-        }
-        return np.array([every[name] for name in self.free]).reshape(len(self.free), len(m))
+        value, slope, weight, share = self._expected(y, m, v)
+        every = {"scale": (df + 1.0) * share - 1.0}
+        if "df" in self.free:
+            logs = (_log_factor(df, scale) - value) * (2.0 / (df + 1.0))
+            of_df = psi(0.5 * (df + 1.0)) - psi(0.5 * df) - 1.0 / df
+            every["df"] = 0.5 * (df * (of_df - logs) + (df + 1.0) * share)
+        by_number = np.array([every[name] for name in self.free]).reshape(len(self.free), len(m))
+        return value, slope, weight, by_number
+
+    def _expected(self, y: Array, m: Array, v: Array) -> Array:
+        """Return V, its slope and weight, and the mean of r**2 / (df scale**2 + r**2)."""
+        df, scale = self.number("df"), self.number("scale")
+        out = np.empty((4, len(m)))
+        _student_rows(y, m, v, df, scale, _log_factor(df, scale), *out)
+        return out
 
     def robust_weights(
         self, y: Array, extra: Any, m: Array, v: Array

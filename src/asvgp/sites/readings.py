@@ -113,13 +113,11 @@ class RowReading:
             mean, variance = self.structure.predict(posterior, rows.points)
             m, v = mean[0], variance
             seen = m if rows.offset is None else m + rows.offset
-            densities, g, w = _expected(family, rows.y, rows.extra, seen, v)
+            densities, g, w, parts = _expected(family, rows.y, rows.extra, seen, v)
             if robust and (positive := family.robust_weights(rows.y, rows.extra, seen, v)):
                 g, w = positive
             value += _dot(densities, rows.weight)
-            if len(slopes):
-                parts = family.slopes(rows.y, rows.extra, seen, v)
-                slopes = slopes + np.array([_dot(part, rows.weight) for part in parts])
+            slopes += np.array([_dot(part, rows.weight) for part in parts])
             level += _add_sites(sums, rows, m, g, w)
         return Found(value, slopes, _site_statistics(sums.statistics(), level, self.count))
 
@@ -132,7 +130,7 @@ class RowReading:
             for rows in self.blocks():
                 m, v = (np.full(len(rows.y), value) for value in everywhere)
                 seen = m if rows.offset is None else m + rows.offset
-                _, g, w = _expected(family, rows.y, rows.extra, seen, v)
+                _, g, w, _ = _expected(family, rows.y, rows.extra, seen, v)
                 level += _add_sites(sums, rows, m, g, w)
             return _site_statistics(sums.statistics(), level, self.count)
         boxes = Boxes.of(like, self.count)
@@ -393,24 +391,22 @@ def _site_statistics(sites: Statistics, level: float | None, count: int) -> Stat
 
 def _expected(
     family: Family, y: Array, extra: Array | None, m: Array, v: Array
-) -> tuple[Array, Array, Array]:
-    """Return expectations of all rows, on all cores."""
+) -> tuple[Array, ...]:
+    """Return expectations of all rows and their slopes by numbers of the family, on all cores."""
 
-    def some(rows: slice) -> tuple[Array, Array, Array]:
-        return family.expected(y[rows], None if extra is None else extra[rows], m[rows], v[rows])
+    def some(rows: slice) -> tuple[Array, ...]:
+        beside = None if extra is None else extra[rows]
+        return family.expected_and_slopes(y[rows], beside, m[rows], v[rows])
 
     return _each_row(some, len(y))
 
 
-def _each_row(
-    compute: Callable[[slice], tuple[Array, Array, Array]], count: int
-) -> tuple[Array, Array, Array]:
-    """Return three columns of so many rows, computed on all cores."""
+def _each_row(compute: Callable[[slice], tuple[Array, ...]], count: int) -> tuple[Array, ...]:
+    """Return columns of so many rows, computed on all cores."""
     parts = each_share(count, lambda start, stop: compute(slice(start, stop)))
     if len(parts) == 1:
         return parts[0]
-    first, second, third = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return first, second, third
+    return tuple(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
 
 
 def _dot(values: Array, weight: Array | None) -> float:

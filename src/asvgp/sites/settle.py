@@ -98,14 +98,15 @@ def settle(
     tolerance: float = 1e-6,
     robust_steps: int = 0,
     most: int = SITES.most_steps,
+    begun: Settled | None = None,
 ) -> Settled:
     """Step until a step gains less than ``tolerance`` nats.
 
     The posterior ``before`` says on which cells; ``sites`` are on its grids. The first
     ``robust_steps`` take positive weights only, whatever they do to the bound. There are ``most``
-    steps at most.
+    steps at most. Where ``begun`` is what the data say of these sites, they are not asked again.
     """
-    now = look(reading, family, before, kernel, sites, robust_steps > 0)
+    now = begun or look(reading, family, before, kernel, sites, robust_steps > 0)
     for left in range(robust_steps, 0, -1):
         now = look(reading, family, now.posterior, kernel, now.found.sites, left > 1)
     share, steps, converged, gain = 1.0, robust_steps, False, np.inf

@@ -87,11 +87,15 @@ def fit_sites(
     stats: Statistics,
     reading: Reading,
     warm: State | None = None,
+    known: Fit[Any] | None = None,
 ) -> Fit[Any]:
     """Fit a model with the family that is ``problem.likelihood``.
 
-    ``stats`` are on the grids that cells are chosen from.
+    ``stats`` are on the grids that cells are chosen from. Where a fit to a sample is ``known``, few
+    reads of all data are left to do.
     """
+    if known is not None:
+        return _from_sample(structure, settings, problem, stats, reading, known)
     begin, family = time.perf_counter(), cast(Family, problem.likelihood)
     sites = reading.begin(family, stats)
     given = problem.kernel
@@ -145,7 +149,50 @@ def fit_sites(
             if gained < SITES.settled_turn * reading.count:
                 break
     tolerance = SITES.settled + SITES.settled_per_datum * reading.count
-    now = settle(reading, family_of(state), now.posterior, state.kernel, now.sites, tolerance)
+    return _finished(state, now, reading, report, fitted, given, begin, tolerance)
+
+
+def _from_sample(
+    structure: Structure[Any],
+    settings: Settings,
+    problem: Problem,
+    stats: Statistics,
+    reading: Reading,
+    known: Fit[Any],
+) -> Fit[Any]:
+    """Fit a model whose hyperparameters are known about, from a sample of the rows."""
+    begin, family, given = time.perf_counter(), cast(Family, known.likelihood), problem.kernel
+    sites = reading.found(family, known.posterior, stats, robust=True).sites
+    problem = replace(problem, kernel=_with_priors(structure, given, sites, family))
+    kernel = _with_effects(known.kernel, problem.kernel)
+    gaussian = replace(
+        problem, kernel=kernel, likelihood=UNIT, from_user=False, fixed_likelihood=True
+    )
+    fitted = structure.fit(replace(settings, optimizer=None), gaussian, sites, None)
+    report = cast(SiteReport, known.report)
+    now = _settled_on(fitted, reading, family, most=1)
+    report.steps += now.steps
+    state = state_of(now.posterior.kernel, family)
+    if not report.interrupted:
+        with keeping(state, report):
+            state, now = _trained(problem, state, now, reading, report)
+    return _finished(state, now, reading, report, fitted, given, begin, SITES.unnoticed)
+
+
+def _finished(
+    state: State,
+    now: Settled,
+    reading: Reading,
+    report: SiteReport,
+    fitted: Fit[Any],
+    given: Kernel,
+    begin: float,
+    tolerance: float,
+) -> Fit[Any]:
+    """Return a fit with settled sites, after training that began at a time."""
+    now = settle(
+        reading, family_of(state), now.posterior, state.kernel, now.sites, tolerance, begun=now
+    )
     report.steps += now.steps
     report.objective = now.bound
     if not now.converged:
@@ -219,13 +266,17 @@ def _lost(kernel: Kernel, sites: Statistics) -> bool:
 
 
 def _settled_on(
-    fitted: Fit[Any], reading: Reading, family: Family, robust_steps: int = 0
+    fitted: Fit[Any],
+    reading: Reading,
+    family: Family,
+    robust_steps: int = 0,
+    most: int = SITES.most_steps,
 ) -> Settled:
     """Return settled sites on the cells of a Gaussian fit, whose sites are the first ones."""
     posterior, kernel = fitted.posterior, _bounded(fitted.kernel, family)
     sites = posterior.engine.statistics
     tolerance = SITES.settled_in_training + SITES.settled_in_training_per_datum * reading.count
-    return settle(reading, family, posterior, kernel, sites, tolerance, robust_steps)
+    return settle(reading, family, posterior, kernel, sites, tolerance, robust_steps, most)
 
 
 def _bounded(kernel: Kernel, family: Family) -> Kernel:

@@ -1,0 +1,43 @@
+"""Likelihoods that read the rows at every step: a sample first, then few reads of all."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from asvgp import Constant, GPRegressor, Matern32, NegativeBinomial, StudentT
+from asvgp.policies import SITES
+
+
+def rows(n=9000):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.0, 50.0, n)
+    y = 0.7 + np.sin(x) + 0.5 * np.sin(0.13 * x) + 0.3 * rng.standard_t(4.0, n)
+    wrong = rng.random(n) < 0.1
+    y[wrong] += rng.uniform(5.0, 20.0, np.count_nonzero(wrong))
+    return x, y
+
+
+def test_student_t_reads_all_rows_few_times_and_gets_as_far(monkeypatch):
+    x, y = rows()
+    settings = {"num_basis": 200, "likelihood": StudentT()}
+    few = GPRegressor(Matern32() + Constant(), **settings).fit(x, y)
+    assert few.optimization_.reads <= 12
+    monkeypatch.setattr("asvgp.estimators.families.SITES", replace(SITES, sample_rows=len(y)))
+    many = GPRegressor(Matern32() + Constant(), **settings).fit(x, y)
+    assert many.optimization_.reads > 12
+    assert few.elbo_ > many.elbo_ - 0.05
+    mean, std = few.predict(x, return_std=True, type="link")
+    np.testing.assert_allclose(many.predict(x, type="link"), mean, atol=0.05 * std.min())
+
+
+def test_weights_and_offsets_are_sampled_with_their_rows():
+    rng = np.random.default_rng(1)
+    x, exposure = rng.uniform(0.0, 10.0, 14000), rng.uniform(0.5, 2.0, 14000)
+    rate = exposure * np.exp(1.0 + np.sin(x)) * rng.gamma(3.0, 1.0 / 3.0, 14000)
+    y, weight = rng.poisson(rate).astype(float), rng.integers(0, 3, 14000).astype(float)
+    gp = GPRegressor(Matern32() + Constant(), num_basis=60, likelihood=NegativeBinomial())
+    gp.fit(x, y, exposure=exposure, sample_weight=weight)
+    assert gp.optimization_.reads <= 15
+    assert gp._fitted().likelihood.dispersion == pytest.approx(3.0, rel=0.15)
+    np.testing.assert_allclose(gp.predict(x, type="link"), 1.0 + np.sin(x), atol=0.3)
