@@ -27,10 +27,8 @@ SOURCE = re.compile(
 # Sections whose figures were measured before there was a script for them. Take one off when it
 # has a script; put none on.
 ORPHANS = {
-    ("fields.md", "## A distance in place of a product"),
     ("fields.md", "## On the Earth"),
     ("fields.md", "## Longitudes and hours of the day"),
-    ("fields.md", "## Memory, time and the GPU"),
     ("mathematics.md", "## A chain of cells"),
     ("saving.md", "the beginning"),
     ("mathematics.md", "## How accurate: degree p + 1 or p + 2"),
