@@ -28,7 +28,7 @@ from asvgp.model.prior import Prior
 from asvgp.policies import MEMORY, VERDICT
 from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
-from asvgp.training import fit, schedule_field
+from asvgp.training import fit, schedule_field, second_look
 from asvgp.training.boxes import boxes
 from asvgp.training.schedule_field import FieldSchedule
 from asvgp.training.starts import noise_estimate
@@ -557,8 +557,8 @@ def striking(monkeypatch, place, name, when=1):
         (schedule_field, "GridPosterior", 1, 2),
         (FieldSchedule, "following", 1, 1),
         (FieldSchedule, "_engine", 2, 1),
-        (schedule_field, "climb", 2, 1),  # the second look
-        (schedule_field, "climb", 3, 2),
+        (second_look, "climb", 1, 1),
+        (schedule_field, "climb", 2, 2),
     ],
 )
 def test_ctrl_c_keeps_the_state_wherever_it_strikes(place, name, when, stages, monkeypatch):

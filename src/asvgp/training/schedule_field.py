@@ -51,7 +51,8 @@ from asvgp.training.objective import Objective, total
 from asvgp.training.optimise import LBFGS, Report
 from asvgp.training.pilot import cell_lengths
 from asvgp.training.problem import Level, Problem, State
-from asvgp.training.starts import field_starts, other_shapes, without_effects
+from asvgp.training.second_look import look_again
+from asvgp.training.starts import field_starts, without_effects
 
 Coarsening = tuple[int, ...]  # width of a cell in finest cells, along every input
 Levels = tuple[tuple[int, ...], ...]  # of every term, along every input
@@ -447,33 +448,11 @@ class FieldSchedule:
                 ranking = self._objective(engines[:1])
         found, report = climb(objective, starts, settings, attempts, before, state, ranking)
         if state is None and size < FIELD.nearby_starts_from and len(engines) == 1:
-            found, report = self._looked_again(engines[0], objective, found, report, settings)
+            found, report = look_again(engines[0], objective, found, report, settings)
         if settings.max_iterations < problem.settings.max_iterations:
             _judge(report, settings.max_iterations, count)
         self._blocked = objective.blocked(found)
         return found, report, objective.bound(found)
-
-    def _looked_again(
-        self,
-        engine: GridEngine,
-        objective: Objective,
-        found: State,
-        report: Report,
-        settings: LBFGS,
-    ) -> tuple[State, Report]:
-        """Climb from states with another shape of one term, as long as that is of use."""
-        grids = grids_by_input(found.kernel, engine.plan)
-        for _ in range(FIELD.looks):
-            others, reached = other_shapes(found, grids, engine.statistics), objective.best[0]
-            with keeping(found, report), suppress(np.linalg.LinAlgError):
-                best, other = climb(objective, others, settings, 1, report, found)
-                if objective.best[0] > reached or other.interrupted:
-                    found, report = best, other
-                report.evaluations, report.seconds = other.evaluations, other.seconds
-            gain = objective.best[0] - reached
-            if report.interrupted or gain <= FIELD.look_gain * engine.statistics.observations:
-                break
-        return found, report
 
     def _objective(self, engines: list[GridEngine], step: float = 1.0) -> Objective:
         problem, plan, price = self.problem, engines[0].plan, None

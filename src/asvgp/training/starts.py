@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -185,47 +184,6 @@ def field_starts(
             kernels.append(_with_lengths(kernel, backwards, shape, share))
     estimates = [noise_estimate(plain), START.much_noise * power * mean_weight(stats)]
     return [State(*pair) for pair in product(kernels, problem.likelihoods(estimates))]
-
-
-def other_shapes(
-    state: State, grids: Mapping[int | str | None, Grid], stats: Statistics
-) -> list[State]:
-    """Return states with another shape of one term, where the others are as training left them.
-
-    A term is tried short and long along each of its inputs: one that is long along an input is a
-    function of the others alone, which no start with similar lengths everywhere leads to. Its
-    variance is that which training found, or a part of the noise; where it has less, only that,
-    with any shape: a term without variance has none.
-    """
-    kernel, parts, out = state.kernel, state.kernel.components, []
-    little = FIELD.look_noise * state.noise / mean_weight(stats)
-    for number, part in enumerate(parts):
-        spans = {each.dim: grids[each.dim].upper - grids[each.dim].lower for each in part.along}
-        now = {each.dim: each.values[0] for each in part.along}
-        for lengths in _corners(spans):
-            ratios = [lengths[d] / min(now[d], FIELD.look_long * spans[d]) for d in spans]
-            alike = np.abs(np.log(ratios)).max() < np.log(FIELD.look_apart)
-            if alike and part.variance > little:
-                continue  # it would lead back
-            length = lengths if len(spans) > 1 else lengths[part.dim]
-            for variance in sorted({little, max(part.variance, little)}):
-                other = [*parts]
-                other[number] = part.candidates([length], [], variance)[0]
-                out.append(other)
-    whole = (kernel.replace_parts(each) if isinstance(kernel, Sum) else each[0] for each in out)
-    return [State(each, state.likelihood) for each in whole]
-
-
-def _corners(spans: Mapping[Any, float]) -> list[dict[Any, float]]:
-    """Return lengths of a term that is short or long along each of its inputs."""
-    long = FIELD.look_long
-    fractions = {
-        each for short in FIELD.look_short for each in product((short, long), repeat=len(spans))
-    }
-    return [
-        {dim: part * span for (dim, span), part in zip(spans.items(), each, strict=True)}
-        for each in sorted(fractions)
-    ]
 
 
 def _shapes(
