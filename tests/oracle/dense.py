@@ -28,7 +28,7 @@ class DenseGP:
     def covariance(self, one: Atoms, other: Atoms, part: int | None = None) -> np.ndarray:
         """Return prior covariances, of one part or of the whole sum."""
         parts = self.parts if part is None else [self.parts[part]]
-        return sum(each.covariance(one, other) for each in parts)
+        return np.sum([each.covariance(one, other) for each in parts], axis=0)
 
     @property
     def quadratic(self) -> float:

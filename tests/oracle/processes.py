@@ -69,7 +69,10 @@ class Decaying(Even):
         for _ in range(order):
             lower = [(c * n, n - 1, rate) for c, n, rate in terms if n]
             terms = lower + [(-c * rate, n, rate) for c, n, rate in terms]
-        return sum(np.real(c * np.exp(-rate * t)) * t**n for c, n, rate in terms)
+        out = np.zeros(np.shape(t))
+        for c, n, rate in terms:
+            out = out + np.real(c * np.exp(-rate * t)) * t**n
+        return out
 
 
 def matern(p: int, lengthscale: float) -> Decaying:
@@ -138,10 +141,10 @@ class Times(Even):
 
     def right(self, order: int, t: np.ndarray) -> np.ndarray:
         """Return the derivative of some order at lags that are not negative."""
-        return sum(
-            comb(order, i) * self.one.right(i, t) * self.other.right(order - i, t)
-            for i in range(order + 1)
-        )
+        out = np.zeros(np.shape(t))
+        for i in range(order + 1):
+            out = out + comb(order, i) * self.one.right(i, t) * self.other.right(order - i, t)
+        return out
 
 
 def even(kernel) -> Even:

@@ -482,6 +482,8 @@ POSTERIOR = (*FIT, "posterior", "ChainPosterior")
         ((*FIT, "noise"), -1.0, "noise is -1"),
         ((*FIT, "noise"), "low", "noise is 'low'"),
         ((*FIT, "kernel"), {"SHO": {"period": 2.0}}, "with other hyperparameters"),
+        ((*FIT, "kernel", "Matern32", "lengthscale"), 1e308, "lengthscale is 1e.308"),
+        ((*POSTERIOR, "kernel", "Matern32", "variance"), 1e308, "variance is 1e.308"),
         ((*FIT, "posterior"), {"tuple": []}, "tuple"),
         ((*POSTERIOR, "degree"), {"tuple": [1]}, "degree is 1"),
         ((*POSTERIOR, "state"), {"dict": [["wings", 2]]}, "unknown parts"),

@@ -50,7 +50,11 @@ class ModelFiles(Campaign):
             gp = asvgp.load(path)
         except ModelFileError:
             return None
-        return gp.predict(at, return_std=True)
+        try:
+            return gp.predict(at, return_std=True)
+        except Exception as error:  # as of a model that says it has more columns
+            refused(error)
+            return None
 
 
 class Damaged(ModelFiles):
@@ -79,7 +83,7 @@ class Damaged(ModelFiles):
         answers = self.load(bytes(content), at)
         if answers is None:
             return "refused"
-        if not all(np.array_equal(new, old) for new, old in zip(answers, known, strict=True)):
+        if not np.allclose(answers, known, rtol=1e-9, atol=1e-12):  # some tables are computed anew
             raise Failure("a damaged file loads and answers differently")
         return "harmless"
 

@@ -115,9 +115,8 @@ class Settings(Campaign):
         x = rng.uniform(0.0, 4.0, int(rng.choice([1, 2, 30])))
         y = np.abs(np.sin(3.0 * x)) + 0.1 * rng.uniform(size=len(x))
         y = np.rint(3.0 * y) if isinstance(given.get("likelihood"), asvgp.Poisson) else y
+        kernel = Matern32(*(float(10.0 ** rng.uniform(-9, 9)) for _ in range(2)))
         try:
-            length, variance = (float(10.0 ** rng.uniform(-9, 9)) for _ in range(2))
-            kernel = Matern32(length, variance)
             gp = GPRegressor(kernel, **given).fit(x, y)
             check_numbers(*gp.predict([0.5, 9.0], return_std=True), gp.elbo_)
         except (Failure, KeyboardInterrupt) as error:

@@ -165,5 +165,5 @@ def _scales(factor: Component) -> tuple[float, float]:
         fast = damping + sqrt(max(0.0, damping**2 - 1.0))
         slow = damping if damping <= 1.0 else 1.0 / fast
         return 1.0 / (omega * max(1.0, fast)), _FORGOTTEN / (omega * slow)
-    rate = sqrt(2.0 * factor.order + 1.0) / factor.lengthscale
+    rate = sqrt(2.0 * factor.order + 1.0) / factor.resolved_length
     return 1.0 / rate, _FORGOTTEN / rate

@@ -18,6 +18,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.data.columns import Layout
+from asvgp.data.extremes import check_extremes
 from asvgp.data.response import Response
 from asvgp.data.settings import Settings
 from asvgp.kernels import Kernel
@@ -43,6 +44,7 @@ from asvgp.structures.series import Series
 from asvgp.structures.structure import Structure
 from asvgp.times import TimeAxis
 from asvgp.training.fit import Fit
+from asvgp.training.starts import signal_power
 
 
 def check_numbers(arrays: Mapping[str, Array]) -> None:
@@ -135,8 +137,10 @@ def _fit(fit: Any, data: FitData, width: int) -> None:
     posterior, structure = fit.posterior, data.structure
     _is("the posterior", posterior, _POSTERIORS[type(structure)])
     _of_family(fit.likelihood, data.family)
+    widths = [grid.upper - grid.lower for grid in structure.grids(data.stats)] or [1.0]
     for part in (fit, posterior):
         _trained(part.kernel, data.layout.kernel)
+        check_extremes(part.kernel, False, widths, signal_power(data.stats), None)
     _is("the posterior's statistics", posterior.stats, Statistics)
     _statistics(posterior.stats, structure)
     if posterior.stats is not data.stats:
