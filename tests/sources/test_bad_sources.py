@@ -374,3 +374,24 @@ def test_compiling_is_told_from_two_seconds_on(capsys):
     late.last = 0.0
     numba.njit(lambda x: x)(1)  # after the work nobody listens
     assert capsys.readouterr().err == ""
+
+
+def test_archives_that_need_another_zip_program_are_refused(tmp_path):
+    np.savez(path := tmp_path / "rows.npz", x=np.arange(9.0), y=np.arange(9.0))
+    content = bytearray(path.read_bytes())
+    for place in (content.find(b"PK\x01\x02") + 6, content.find(b"PK\x01\x02") + 10):
+        damaged = bytearray(content)
+        damaged[place] = 99
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="cannot be read as npz"):
+            asvgp.scan(path)
+
+
+def test_damaged_classic_netcdf_is_refused_and_does_not_crash(tmp_path):
+    frame = pd.DataFrame({"x": np.arange(9.0), "y": np.arange(9.0)}).set_index("x")
+    frame.to_xarray().to_netcdf(path := tmp_path / "rows.nc", format="NETCDF3_64BIT")
+    content = path.read_bytes()
+    for length in (5, 20, 60, 100):
+        path.write_bytes(content[:length])
+        with pytest.raises(ValueError, match="cannot be read as NetCDF"):
+            asvgp.scan(path)

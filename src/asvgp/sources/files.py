@@ -41,6 +41,9 @@ FORMATS = {
 }
 
 
+_OF_ARCHIVES = BadZipFile, zlib.error, RuntimeError  # the last of encrypted members
+
+
 def open_source(data, roles: Roles) -> Source | None:
     """Return a source for a path, a folder, a pattern, or a list of paths; None for other data."""
     items = data if isinstance(data, list | tuple) else [data]
@@ -110,7 +113,7 @@ def _numpy(paths: Sequence[str], kind: str, roles: Roles) -> Source:
             return array_source(np.load(paths[0], mmap_mode="r"), roles, paths)
         with open(paths[0], "rb") as file, np.load(file) as arrays:
             return DictSource(dict(arrays), roles, paths)
-    except (ValueError, OSError, EOFError, BadZipFile, zlib.error) as error:
+    except (ValueError, OSError, EOFError, NotImplementedError, *_OF_ARCHIVES) as error:
         raise unreadable(paths, error, kind) from None
 
 

@@ -77,6 +77,14 @@ def _is_store(path: str) -> bool:
     return any(os.path.isfile(os.path.join(path, m)) for m in (".zgroup", "zarr.json"))
 
 
+def _is_classic(path: str) -> bool:
+    """Return True for a NetCDF file of the classic format, which SciPy reads."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(4) in (b"CDF\x01", b"CDF\x02")
+
+
 def _from_files(paths: Sequence[str], roles: Roles) -> Source:
     """Return a source for files, opened by xarray."""
     try:
@@ -93,6 +101,9 @@ def _from_files(paths: Sequence[str], roles: Roles) -> Source:
     if zarr and len(zarr) < len(paths):
         raise ValueError("NetCDF files and Zarr stores at once: give one kind.")
     options: dict[str, Any] = {"engine": "zarr"} if zarr else {}
+    if all(map(_is_classic, paths)):
+        # damaged files of this format crash the C library, and with it the whole process
+        options["engine"] = "scipy"
     try:
         if len(paths) == 1:
             data = xr.open_dataset(paths[0], **options)
@@ -104,7 +115,7 @@ def _from_files(paths: Sequence[str], roles: Roles) -> Source:
             f"Reading {paths[0]} needs more: {error}. For NetCDF and Zarr pip install "
             "'asvgp[data]', for several files at once 'asvgp[dask]'."
         ) from None
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except Exception as error:  # readers of damaged files fail in many ways
         raise unreadable(paths, error, "Zarr" if zarr else "NetCDF") from error
     return GridSource(data, roles, paths=tuple(paths))
 
