@@ -49,11 +49,19 @@ def cells_for(
 
 
 def _excess(best: Trained, sample: Sample, widths: Array, rows: int) -> float:
-    """Return functions, or the work of a bound, in units of what may be had: the larger one."""
-    share = functions(best, sample, widths) / _useful(rows)
-    most = SAMPLE.most_work[widths.shape[1]]
-    most = min(most, SAMPLE.least_work + SAMPLE.work_per_row * rows)
-    return max(share, work(_sides(best, sample, widths)) / most)
+    """Return functions, or the work of a bound, in units of what may be had: the larger one.
+
+    The prior of a kernel over all inputs jointly is factorised as well.
+    """
+    share, inputs = functions(best, sample, widths) / _useful(rows), widths.shape[1]
+    most = SAMPLE.least_work + SAMPLE.work_per_row[inputs] * rows
+    most = min(most, SAMPLE.most_work[inputs])
+    sides = _sides(best, sample, widths)
+    total = work(sides)
+    for term, own in zip(best.model.terms, sides, strict=True):
+        if len(term[0].columns) == inputs:
+            total += work([own])
+    return max(share, total / most)
 
 
 def _wider(best: Trained, sample: Sample, widths: Array, rows: int) -> Array:
