@@ -58,6 +58,13 @@ def main(arguments: list[str] | None = None) -> int:
         help="full sizes, as FULL=1 does",
     )
     parser.add_argument("--page", action="store_true", help="only write the pages")
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        default=[],
+        metavar="WORD",
+        help="of peers, run only methods with these words in their names; keep the other rows",
+    )
     parser.add_argument("--compare", metavar="OLD", type=Path, help="folder of earlier results")
     asked = parser.parse_args(arguments)
     for name in asked.names:
@@ -73,7 +80,8 @@ def main(arguments: list[str] | None = None) -> int:
         if not olds:
             parser.error(f"no results (*.json) in {asked.compare}")
         return sum(not same(path, asked.full) for path in olds)
-    return run_all([] if asked.page else asked.names or list(EXPERIMENTS), asked.full)
+    names = [] if asked.page else asked.names or list(EXPERIMENTS)
+    return run_all(names, asked.full, asked.methods)
 
 
 # ---------------------------------------------------------------- running
@@ -90,7 +98,7 @@ class Outcome:
     without: int  # rows without a result
 
 
-def run_all(names: Sequence[str], full: bool) -> int:
+def run_all(names: Sequence[str], full: bool, methods: Sequence[str] = ()) -> int:
     """Run experiments, one after the other, then write the pages; the number that failed.
 
     One that fails does not stop the others. Ctrl-C stops everything, and loses no row.
@@ -99,7 +107,7 @@ def run_all(names: Sequence[str], full: bool) -> int:
     try:
         with stoppable():
             for name in names:
-                done.append(run(name, full))
+                done.append(run(name, full, methods))
             failed = sum(outcome.state == "failed" for outcome in done)
             failed += not write_pages()
     except KeyboardInterrupt as stop:
@@ -127,10 +135,11 @@ def stoppable() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def run(name: str, full: bool) -> Outcome:
+def run(name: str, full: bool, methods: Sequence[str] = ()) -> Outcome:
     """Run one: its results file, its table, its figures."""
     begin = time.perf_counter()
     found = results.Results(name, name, full)
+    found.record |= {"again": list(methods)} if methods else {}
     state = "finished"
     try:
         module = importlib.import_module(EXPERIMENTS[name])

@@ -131,6 +131,7 @@ def record() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),
+        "clock": os.environ.get("ASVGP_CLOCK"),  # "cpu": seconds of all cores; else on the clock
         "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),  # None: as many as cores
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
     }

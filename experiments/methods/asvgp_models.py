@@ -1,7 +1,8 @@
 """asvgp, as a user would call it.
 
-Settings: "kernel" (text, as on the command line; without it matern32, which all recorded results of
-"asvgp, defaults" were made with), and any parameter of `GPRegressor`.
+Settings: "kernel" (text, as on the command line; None for the library's own choice; without it
+matern32, which all recorded results of "asvgp, defaults" over one input were made with), and any
+parameter of `GPRegressor`.
 """
 
 import child
@@ -12,12 +13,14 @@ from asvgp.kernels.text import parse_kernel
 
 def fit(x, y, settings):
     settings = dict(settings)
-    kernel = parse_kernel(settings.pop("kernel", "matern32"))
+    text = settings.pop("kernel", "matern32")
+    kernel = None if text is None else parse_kernel(text)
     gp = GPRegressor(kernel, **settings).fit(x, y)
     info = {
         "num_basis": gp.num_basis_,
         "bound": float(gp.elbo_),
         "noise": float(gp.noise_variance_),
+        "kernel": str(gp.kernel_),
     }
     return {"gp": gp, "info": info}
 

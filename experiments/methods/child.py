@@ -43,6 +43,16 @@ def forget_peak():
         file.write("5")
 
 
+def clock():
+    """Seconds on the clock; with ``ASVGP_CLOCK=cpu`` those of all cores, children included.
+
+    On a machine that others use as well, seconds of CPU say more.
+    """
+    if os.environ.get("ASVGP_CLOCK") == "cpu":
+        return sum(os.times()[:4])
+    return time.perf_counter()
+
+
 def main(fit, predict, versions=()):
     """Do the job named on the command line: ``script.py job.npz FOLDER_OF_ANSWERS``."""
     source, target = sys.argv[1:3]
@@ -75,11 +85,11 @@ def _answer(fit, predict, x, y, new, settings):
     before = peak_mib()
     try:
         with warnings.catch_warnings(record=True) as said:
-            begin = time.perf_counter()
+            begin = clock()
             model = fit(x, y, settings)
-            trained = time.perf_counter()
+            trained = clock()
             mean, spread = predict(model, new)
-            done = time.perf_counter()
+            done = clock()
     except Exception as error:
         traceback.print_exc()
         return np.empty(0), np.empty(0), {"reason": f"{type(error).__name__}: {error}"[:300]}

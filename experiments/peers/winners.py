@@ -73,6 +73,8 @@ def summary(found: Sequence[Results]) -> str:
 def _counts(pairs: Sequence[tuple[float, float]], differs: bool) -> str:
     """How often we are better, alike and worse, and the median of theirs relative to ours."""
     gains = [a - b if differs else a / b for a, b in pairs]
+    if not gains:
+        return "–"
     even = 0.0 if differs else 1.0
     better = sum(gain > even + NEARLY for gain in gains)
     worse = sum(gain < even - NEARLY for gain in gains)
