@@ -270,6 +270,16 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
             return models[0].summary()
         return {label: each.summary() for label, each in zip(self.classes_, models, strict=True)}
 
+    def save(self, path: Any, *, full: bool = False) -> None:
+        """Write the model to a file, from which `asvgp.load` makes it again.
+
+        Labels may be numbers, booleans or text. What is written, and what ``full`` means, is as in
+        `GPRegressor.save`.
+        """
+        from asvgp.estimators.persistence import save_classifier
+
+        save_classifier(self, path, full)
+
     def _shares(self, X, offset=None) -> Array:
         """Return the probability of the second class, or of each along a last axis."""
         models = self._models()

@@ -148,7 +148,19 @@ class CoxProcess(BaseEstimator):
         regressor._replace(added.data.with_statistics(stats))
         regressor._fit_now = fitted
         regressor._announce(fitted)
-        self.regressor_, self.events_, self._seen = regressor, len(seen.columns[0]), seen
+        return self._take(regressor, len(seen.columns[0]), seen)
+
+    def _take(self, regressor: GPRegressor, events: int, seen: _Seen | None = None) -> Self:
+        """Keep what was fitted; what was ``seen``, but for the events, follows from the model."""
+        if seen is None:
+            data = regressor._fit_data()
+            axes, names = data.structure.axes, data.features.names
+            domain = _box(regressor.domain, axes, "domain")
+            windows = [_box(each, axes, "windows") for each in _windows(self.windows, len(axes))]
+            _check_boxes(windows, domain)
+            none = [np.empty(0) for _ in axes]
+            seen = _Seen(names, axes, none, domain, windows or [domain], None)
+        self.regressor_, self.events_, self._seen = regressor, int(events), seen
         self.windows_ = [_alone(seen.in_units(box)) for box in seen.boxes]
         self.n_features_in_: int = len(seen.columns)
         return self
@@ -311,6 +323,16 @@ class CoxProcess(BaseEstimator):
             out.append(seen.rows(drawn.at(*rng.uniform(size=(len(pieces.low), len(each))))))
         return out
 
+    def save(self, path: Any, *, full: bool = False) -> None:
+        """Write the model to a file, from which `asvgp.load` makes it again.
+
+        Files hold no functions: with an ``exposure``, save ``regressor_``. What ``full`` means is
+        as in `GPRegressor.save`.
+        """
+        from asvgp.estimators.persistence import save_cox
+
+        save_cox(self, path, full)
+
     def summary(self) -> Summary:
         """Return a summary of the model of f; print it."""
         return self._model().summary()
@@ -323,7 +345,7 @@ class CoxProcess(BaseEstimator):
 class _Seen:
     """Events as numbers, and what was observed."""
 
-    table: Table
+    names: Sequence[str] | None  # of the columns
     axes: tuple[TimeAxis | None, ...]
     columns: list[Array]
     domain: Box
@@ -355,13 +377,13 @@ class _Seen:
         boxes = boxes or [whole]
         out = np.flatnonzero(~inside(boxes, columns))
         if len(out):
-            shown = cls(table, axes, [x[out[:3]] for x in columns], whole, boxes, exposure)
+            shown = cls(table.names, axes, [x[out[:3]] for x in columns], whole, boxes, exposure)
             raise ValueError(
                 f"{len(out)} of {len(table)} events are outside of what was observed (domain and "
                 f"windows), the first in rows {out[:3].tolist()}: "
                 f"{shown.rows(shown.columns).tolist()}."
             )
-        return cls(table, axes, columns, whole, boxes, exposure)
+        return cls(table.names, axes, columns, whole, boxes, exposure)
 
     def on(self, axes: tuple[TimeAxis | None, ...]) -> _Seen:
         """Return the same with times counted from other origins."""
@@ -435,8 +457,8 @@ class _Seen:
     def given(self, columns: Sequence[Array]) -> Any:
         """Return places as rows that a regressor takes, with the names of columns."""
         columns = [self._column(d, x) for d, x in enumerate(columns)]
-        if self.table.names is not None:
-            return Columns(self.table.names, columns)
+        if self.names is not None:
+            return Columns(self.names, columns)
         return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
 
     def _column(self, d: int, x: Array) -> Any:

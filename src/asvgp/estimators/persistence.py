@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from inspect import signature
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from asvgp.basis import Array
 from asvgp.data.columns import Features
+from asvgp.estimators.classifier import GPClassifier
+from asvgp.estimators.cox import CoxProcess
 from asvgp.estimators.regressor import GPRegressor
 from asvgp.likelihoods import Gaussian
 from asvgp.likelihoods.family import Family
@@ -30,6 +35,68 @@ def save(estimator: GPRegressor, path, full: bool = False, **notes) -> None:
 
     Notes are values that JSON can hold, for programs that `read` the file; `load` ignores them.
     """
+    encode = Encoder(room=_room([estimator], full))
+    model = _encoded(estimator, encode, full) | {"shared": encode.shared} | notes
+    write(path, model, encode.arrays)
+
+
+def save_classifier(classifier: GPClassifier, path: Any, full: bool = False) -> None:
+    """Write a classifier to a file: its labels, and the model of every class."""
+    models, classes = classifier._models(), classifier.classes_
+    if classes.dtype.kind not in "biufU":
+        raise TypeError(
+            f"A model file can hold labels that are numbers, booleans or text, not {classes.dtype}."
+        )
+    labels = {"kind": classes.dtype.kind, "values": classes.tolist()}
+    _save_parts(classifier, models, path, full, {"classes": labels})
+
+
+def save_cox(process: CoxProcess, path: Any, full: bool = False) -> None:
+    """Write a point process to a file: the model of f, and what was observed."""
+    if process.exposure is not None:
+        raise TypeError(
+            "A model file holds no functions, and exposure is one. Save the model of f alone, "
+            "regressor_.save(path): its predictions are intensities."
+        )
+    model = process._model()
+    _save_parts(process, [model], path, full, {"events": process.events_})
+
+
+def _save_parts(
+    estimator: GPClassifier | CoxProcess,
+    models: Sequence[GPRegressor],
+    path: Any,
+    full: bool,
+    more: dict[str, Any],
+) -> None:
+    """Write an estimator that is made of regressors."""
+    encode = Encoder(room=_room(models, full))
+    own = estimator.get_params(deep=False).items()
+    model = {
+        "estimator": type(estimator).__name__,
+        "settings": {name: encode(value, name) for name, value in own},
+        "parts": [_encoded(part, encode, full, f"{number}.") for number, part in enumerate(models)],
+        "shared": encode.shared,
+    }
+    write(path, model | more, encode.arrays)
+
+
+def _room(models: Sequence[GPRegressor], full: bool) -> float | None:
+    """Return the bytes that arrays may take in all; None where all are to be written."""
+    own = 0
+    for model in models:
+        attributes = vars(model)
+        if full or "_fit_now" not in attributes:
+            return None
+        data, stats = attributes["_data"], attributes["_fit_now"].posterior.stats
+        own += 8 * stats.count * (data.features.count + data.outputs)  # of the data's columns
+    return max(SAVING.most_times_data * own, len(models) * SAVING.always)
+
+
+def _encoded(
+    estimator: GPRegressor, encode: Encoder, full: bool, prefix: str = ""
+) -> dict[str, Any]:
+    """Return a regressor as JSON; the names of its arrays begin with a prefix."""
     attributes: dict[str, Any] = vars(estimator)
     if "_data" not in attributes:
         raise NotFittedError(
@@ -47,24 +114,24 @@ def save(estimator: GPRegressor, path, full: bool = False, **notes) -> None:
         kernel, likelihood = attributes["_warm"]
         noise = likelihood.noise if isinstance(likelihood, Gaussian) else likelihood
         attributes = attributes | {"_warm": (kernel, noise)}
-    encode = Encoder()
     if not full and "_fit_now" in attributes:
         data, stats = attributes["_data"], attributes["_fit_now"].posterior.stats
         attributes = attributes | {"_data": data.compact(stats)}
-        own = 8 * stats.count * (data.features.count + data.outputs)  # of the data's columns
-        encode = Encoder(room=max(SAVING.most_times_data * own, SAVING.always))
-    settings = {name: encode(attributes[name], name) for name in SETTINGS}
+    settings = {name: encode(attributes[name], prefix + name) for name in SETTINGS}
     state = {
-        name: encode(attributes[name], name.strip("_")) for name in STATE if name in attributes
+        name: encode(attributes[name], prefix + name.strip("_"))
+        for name in STATE
+        if name in attributes
     }
     names = attributes.get("feature_names_in_")
     if names is not None:
         state["feature_names_in_"] = [str(name) for name in names]
-    model = {"settings": settings, "shared": encode.shared, "state": state} | notes
-    write(path, model, encode.arrays)
+    return {"settings": settings, "state": state}
 
 
-def load(path: Any, *, memory_limit: float | str | None = None) -> GPRegressor:
+def load(
+    path: Any, *, memory_limit: float | str | None = None
+) -> GPRegressor | GPClassifier | CoxProcess:
     """Load the model that was saved to a file: it predicts the same bits, and can learn on.
 
     Nothing in the file is executed: it holds arrays and JSON. Small models load in
@@ -74,7 +141,8 @@ def load(path: Any, *, memory_limit: float | str | None = None) -> GPRegressor:
     Parameters
     ----------
     path : str or path-like
-        Written by `GPRegressor.save`, by this version of the library or an older one.
+        Written by `save` of `GPRegressor`, `GPClassifier` or `CoxProcess`, by this version of the
+        library or an older one.
     memory_limit : float or str, optional
         Bytes that the arrays of the file may take, or text such as ``"8 GiB"``. By default a file
         that would take more than half a gibibyte, and more than 64 times its own size, is refused:
@@ -103,20 +171,50 @@ def load(path: Any, *, memory_limit: float | str | None = None) -> GPRegressor:
     model, arrays = read(path, as_bytes(memory_limit))
     with damage(path, "contradicts itself"):
         check_numbers(arrays)
+        kind = model.get("estimator", "GPRegressor")
+        if kind == "GPRegressor":
+            return _decoded(model, model["shared"], arrays)
+        if kind not in ("GPClassifier", "CoxProcess"):
+            raise ValueError(f"{kind!r} is no estimator of this library")
         plain = Decoder(arrays)
         settings = {name: plain(node) for name, node in model["settings"].items()}
-        estimator = GPRegressor(**settings)
-        decode = Decoder(arrays, model["shared"], str(estimator.device))
-        state = {name: decode(node) for name, node in model["state"].items()}
-        if unknown := set(state) - {*STATE, "feature_names_in_"}:
-            raise ValueError(f"unknown parts {sorted(unknown)}")
-        if "_warm" in state:
-            kernel, noise = state["_warm"]
-            known: Any = noise if isinstance(noise, Family) else likelihood_from(noise)
-            state["_warm"] = State(kernel, known)
-        check_model(estimator.get_params(deep=False), state)
-        names = state.pop("feature_names_in_", None)
-        features = Features(state.pop("n_features_in_"), None if names is None else tuple(names))
-        estimator._replace(replace(state.pop("_data"), features=features))
-        vars(estimator).update(state)
+        parts = [_decoded(part, model["shared"], arrays) for part in model["parts"]]
+        if kind == "GPClassifier":
+            return GPClassifier(**settings)._take(_labels(model["classes"], len(parts)), parts)
+        (part,) = parts
+        return CoxProcess(**settings)._take(part, model["events"])
+
+
+def _labels(saved: Any, parts: int) -> Array:
+    """Return the labels of a file, checked to be sorted and to have as many models."""
+    kind, values = saved["kind"], saved["values"]
+    types: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": float, "U": str}
+    if not all(type(value) is types[kind] for value in values):
+        raise ValueError(f"its labels {values!r:.60} are not of kind {kind!r}")
+    labels = np.array(values, dtype=np.uint64 if kind == "u" else None)
+    if len(labels) < 2 or len(np.unique(labels)) != len(labels) or list(labels) != sorted(labels):
+        raise ValueError(f"its labels {values!r:.60} are not sorted, or not several")
+    if parts != (1 if len(labels) == 2 else len(labels)):
+        raise ValueError(f"it has {parts} models for {len(labels)} labels")
+    return labels
+
+
+def _decoded(model: Any, shared: Any, arrays: Any) -> GPRegressor:
+    """Return the regressor that JSON and arrays describe, checked."""
+    plain = Decoder(arrays)
+    settings = {name: plain(node) for name, node in model["settings"].items()}
+    estimator = GPRegressor(**settings)
+    decode = Decoder(arrays, shared, str(estimator.device))
+    state = {name: decode(node) for name, node in model["state"].items()}
+    if unknown := set(state) - {*STATE, "feature_names_in_"}:
+        raise ValueError(f"unknown parts {sorted(unknown)}")
+    if "_warm" in state:
+        kernel, noise = state["_warm"]
+        known: Any = noise if isinstance(noise, Family) else likelihood_from(noise)
+        state["_warm"] = State(kernel, known)
+    check_model(estimator.get_params(deep=False), state)
+    names = state.pop("feature_names_in_", None)
+    features = Features(state.pop("n_features_in_"), None if names is None else tuple(names))
+    estimator._replace(replace(state.pop("_data"), features=features))
+    vars(estimator).update(state)
     return estimator
