@@ -545,12 +545,14 @@ class SitesPolicy:
     plain_steps: int = 5  # [steps] Before what the last steps had in common is taken further,
     leap_from: int = 5  # [steps] as many of them.
     least_share: float = 1e-3  # [step] Shorter ones are not tried: rounding is in the way.
+    slower: float = 0.7  # [step] Of one that lost, what later ones may be at most,
+    faster: float = 1.1  # [ratio] and how that grows with every one that gains.
     # [relative] How well bounds are known: a step may lose as much.
     rounding: float = 1e-11
     # [nats per unknown] The same, by determinants. Measured: 900 splines of two inputs, 1e-6 nats
     rounding_by_size: float = 3e-9
     short_steps: int = 2  # [steps] In a row that gain nothing, where they cannot be longer.
-    settled: float = 1e-7  # [nats] A step that gains less is the last,
+    settled: float = 1e-9  # [nats] A step that gains less is the last,
     settled_per_datum: float = 1e-9  # [nats per datum] and so much more where data are many.
     unnoticed: float = 1e-3  # [nats] Where steps end, they have ended well if the last gained less.
     settled_in_training: float = 1e-4  # [nats] The same, at states that training passes through.
@@ -577,7 +579,6 @@ class SitesPolicy:
     farthest_of_round: float = 20.0  # [ratio] Of hyperparameters: farther off, held sites mislead.
     difference: float = 0.05  # [log] Of hyperparameters, whose slopes show the curvature.
     steps_of_round: int = 3  # [steps] Of the sites, after that of the new kernel itself.
-    least_share_of_round: float = 0.2  # [step] Shorter ones are left to the next round.
     halvings: int = 5  # [times] That the move of a round is tried shorter.
     settled_round: float = 1e-3  # [nats] A round that gains less is the last,
     settled_round_per_datum: float = 1e-7  # [nats per datum] and so much more where data are many.

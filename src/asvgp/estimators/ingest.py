@@ -331,11 +331,11 @@ def _default_model(settings: Settings, head: Chunk, growing: bool) -> FieldChoic
             x,
             y,
             weights,
-            known_noise=known_noise,
+            known_noise=known_noise,  # that of working responses is known at the best f only
             times=frozenset(structure.timed),
             most_nu=3.0 if settings.degree is None else settings.degree - 1.0,
             names=structure.layout.names or (),
-            objective=settings.objective,
+            objective=settings.objective if rows.working is None else "elbo",
         )
         or plain
     )

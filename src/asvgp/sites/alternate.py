@@ -23,7 +23,7 @@ from asvgp.model.bound import Bound, lower_bound
 from asvgp.policies import SITES
 from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.sites.readings import Reading, blended
-from asvgp.sites.settle import UNIT, Settled, look, rounding
+from asvgp.sites.settle import UNIT, Pace, Settled, look, rounding
 from asvgp.training.objective import Limits, Objective
 from asvgp.training.optimise import LBFGS, Report, maximise, updated
 from asvgp.training.problem import Problem, State
@@ -102,12 +102,12 @@ class Numbers:
         """Take note that a step was too long."""
         self.curvature = SITES.steepening * self.curvature
 
-    def moved(self, family: Family, slopes: Array, share: float) -> Family:
-        """Return the family after a step, or a share of it."""
+    def moved(self, family: Family, slopes: Array) -> Family:
+        """Return the family after a step."""
         if not len(slopes):
             return family
         longest = SITES.longest_move
-        step = share * np.linalg.solve(self.curvature, slopes)
+        step = np.linalg.solve(self.curvature, slopes)
         step *= min(1.0, longest / max(float(np.abs(step).max()), 1e-300))
         low, high = np.log(np.array(family.limits())).T
         return family.with_values(np.exp(np.clip(np.log(family.values) + step, low, high)))
@@ -121,6 +121,7 @@ class Alternation:
     reading: Reading
     limits: Limits  # of the kernel
     numbers: Numbers
+    pace: Pace
     steps: int = 0
     curvature: Array | None = None  # of the Gaussian bound
     before: Array | None = None  # move of the last round
@@ -223,23 +224,23 @@ class Alternation:
         self.steps += 1
         numbers.last = None  # the slopes after a change of the kernel are of another function
         numbers.learn(family, now.found.slopes)
-        share = 1.0
+        failed = False
         for _ in range(SITES.steps_of_round):
             trial = None
-            other = numbers.moved(family, now.found.slopes, share)
+            other = numbers.moved(family, now.found.slopes)
             with suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
-                sites = blended(now.sites, now.found.sites, share)
+                sites = blended(now.sites, now.found.sites, self.pace.share)
                 trial = look(reading, other, now.posterior, kernel, sites)
             self.steps += 1
             if trial is None or not trial.bound >= now.bound - rounding(now):
-                share *= 0.5
                 numbers.steepen()
-                if share < SITES.least_share_of_round:
-                    break
+                if other is family or failed:  # else the numbers may have gone too far
+                    self.pace.failed()
+                failed = True
                 continue
             gain, now, family = trial.bound - now.bound, trial, other
             numbers.learn(family, now.found.slopes)
-            share = min(1.0, 2.0 * share)
+            self.pace.gained()
             if gain < SITES.settled_in_training:
                 break
         return family, now

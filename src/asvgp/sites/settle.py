@@ -67,8 +67,31 @@ def rounding(now: Settled) -> float:
     return size + (SITES.rounding * abs(now.bound) if np.isfinite(now.bound) else 0.0)
 
 
-def leapt(history: Sequence[Settled]) -> Statistics:
-    """Return the combination of the last targets whose steps cancel best (Anderson, 1965)."""
+@dataclass
+class Pace:
+    """How far steps go towards the sites that the data ask for, learnt from those before.
+
+    Where weights answer strongly to variances, whole steps go too far again and again.
+    """
+
+    share: float = 1.0
+    most: float = 1.0
+
+    def failed(self) -> None:
+        """Take note of a step that lost."""
+        self.most, self.share = SITES.slower * self.share, 0.5 * self.share
+
+    def gained(self) -> None:
+        """Take note of a step that gained."""
+        self.most = min(1.0, SITES.faster * self.most)
+        self.share = min(self.most, 1.5 * self.share)
+
+
+def leapt(history: Sequence[Settled], share: float = 1.0) -> Statistics:
+    """Return the combination of the last targets whose steps cancel best (Anderson, 1965).
+
+    Targets are a ``share`` of the way to what the data asked for.
+    """
     names = "moments", "targets"
     last = history[-1].found.sites
     sizes = {name: max(float(np.abs(getattr(last, name)).max()), 1e-300) for name in names}
@@ -84,7 +107,8 @@ def leapt(history: Sequence[Settled]) -> Statistics:
     shares = np.linalg.solve(gram, changes @ steps[-1])
     weights = np.append(0.0, shares) - np.append(shares, 0.0)
     weights[-1] += 1.0
-    pairs = list(zip(weights, [one.found.sites for one in history], strict=True))
+    targets = [blended(one.sites, one.found.sites, share) for one in history]
+    pairs = list(zip(weights, targets, strict=True))
     mixed = {name: sum(w * getattr(sites, name) for w, sites in pairs) for name in SUMS}
     return replace(last, **mixed)
 
@@ -99,23 +123,26 @@ def settle(
     robust_steps: int = 0,
     most: int = SITES.most_steps,
     begun: Settled | None = None,
+    pace: Pace | None = None,
 ) -> Settled:
     """Step until a step gains less than ``tolerance`` nats.
 
     The posterior ``before`` says on which cells; ``sites`` are on its grids. The first
     ``robust_steps`` take positive weights only, whatever they do to the bound. There are ``most``
-    steps at most. Where ``begun`` is what the data say of these sites, they are not asked again.
+    steps at most; their ``pace`` is known from other states, or learnt. Where ``begun`` is what the
+    data say of these sites, they are not asked again.
     """
     now = begun or look(reading, family, before, kernel, sites, robust_steps > 0)
     for left in range(robust_steps, 0, -1):
         now = look(reading, family, now.posterior, kernel, now.found.sites, left > 1)
-    share, steps, converged, gain = 1.0, robust_steps, False, np.inf
+    pace, steps, converged, gain = Pace() if pace is None else pace, robust_steps, False, np.inf
     history, leap, small = [now], True, 0
     while steps < most:
         steps += 1
         # Most sites settle in a few steps; those that do not go on along the way they came.
-        leaping = leap and share == 1.0 and steps > SITES.plain_steps and len(history) > 1
-        sites = leapt(history) if leaping else blended(now.sites, now.found.sites, share)
+        share = pace.share
+        leaping = leap and steps > SITES.plain_steps and len(history) > 1
+        sites = leapt(history, share) if leaping else blended(now.sites, now.found.sites, share)
         trial, slack = None, rounding(now)
         # A step that is too long may end at sites that no Gaussian has.
         with suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
@@ -124,18 +151,20 @@ def settle(
             if leaping:
                 leap, history = False, [now]
                 continue
-            share *= 0.5
-            if share < SITES.least_share:
+            pace.failed()
+            if pace.share < SITES.least_share:
                 break
             continue
         gain, now = trial.bound - now.bound, trial
         history, leap = [*history, now][-SITES.leap_from :], True
-        small = 0 if gain > tolerance + slack else small + (not leaping)
+        enough = abs(gain) > max(tolerance * share, 0.1 * slack)
+        small = 0 if enough else small + (not leaping)
         if small >= (1 if share == 1.0 else SITES.short_steps):
             converged = True
             break
-        if gain <= tolerance + slack:
+        if not enough:
             leap = False  # a plain step has the last word
-        share = min(1.0, 1.5 * share)
+        if not leaping:
+            pace.gained()
     converged = converged or gain < SITES.unnoticed
     return Settled(now.posterior, now.sites, now.found, now.bound, steps, converged)

@@ -26,7 +26,7 @@ from asvgp.model.effects import column_precisions, mean_square
 from asvgp.policies import DATA, SITES
 from asvgp.sites.alternate import Alternation, Numbers
 from asvgp.sites.readings import Level, Reading
-from asvgp.sites.settle import UNIT, Settled, settle
+from asvgp.sites.settle import UNIT, Pace, Settled, settle
 from asvgp.statistics import Statistics
 from asvgp.structures.line import Line
 from asvgp.structures.series import Series
@@ -102,14 +102,14 @@ def fit_sites(
     problem = replace(problem, kernel=_with_priors(structure, given, sites, family))
     gaussian = replace(problem, likelihood=UNIT, from_user=False, fixed_likelihood=True)
     first = None if warm is None else State(_with_effects(warm.kernel, problem.kernel), UNIT)
-    robust = 0 if family.log_concave else SITES.robust_steps
+    robust, pace = 0 if family.log_concave else SITES.robust_steps, Pace()
     alike = settings.trained and reading.alike
     if alike:  # nothing in y tells of a kernel
         settings = replace(settings, optimizer=None)
         sites = reading.begin(family, stats, _best_level(reading, family, problem.kernel))
     fitted = structure.fit(settings, gaussian, sites, first)
     report = SiteReport(**vars(fitted.report))
-    now = _settled_on(fitted, reading, family, robust)
+    now = _settled_on(fitted, reading, family, pace, robust)
     if alike:
         report.notes.append(
             "all y are alike, so that there is nothing to train a kernel on: its hyperparameters "
@@ -119,14 +119,14 @@ def fit_sites(
         # The first sites may hide what better ones show.
         sites = reading.found(family, now.posterior, stats, robust=True).sites
         again = structure.fit(settings, gaussian, sites, None)
-        other = _settled_on(again, reading, family, robust)
+        other = _settled_on(again, reading, family, pace, robust)
         report.steps += other.steps
         if other.bound > now.bound:
             fitted, now = again, other
     report.steps += now.steps
     for other_family in family.alternatives() if settings.trained else ():
         again = structure.fit(settings, gaussian, reading.begin(other_family, stats), None)
-        other = _settled_on(again, reading, other_family, robust)
+        other = _settled_on(again, reading, other_family, pace, robust)
         report.steps += other.steps + 1
         if other.bound > now.bound:
             fitted, family, now = again, other_family, other
@@ -134,13 +134,13 @@ def fit_sites(
     if settings.trained and not report.interrupted:
         for _ in range(SITES.most_turns):
             with keeping(state, report):
-                state, now = _trained(problem, state, now, reading, report)
+                state, now = _trained(problem, state, now, reading, report, pace)
             if report.interrupted or not settings.automatic:
                 break
             # On the sites as they are now, other cells may do better.
             anew = reading.found(family_of(state), now.posterior, stats, robust=True).sites
             again = structure.fit(settings, gaussian, anew, State(state.kernel, UNIT))
-            other = _settled_on(again, reading, family_of(state))
+            other = _settled_on(again, reading, family_of(state), pace)
             report.steps += other.steps + 1
             gained = other.bound - now.bound
             if gained > 0.0:
@@ -149,7 +149,7 @@ def fit_sites(
             if gained < SITES.settled_turn * reading.count:
                 break
     tolerance = SITES.settled + SITES.settled_per_datum * reading.count
-    return _finished(state, now, reading, report, fitted, given, begin, tolerance)
+    return _finished(state, now, reading, report, fitted, given, begin, tolerance, pace)
 
 
 def _from_sample(
@@ -162,6 +162,7 @@ def _from_sample(
 ) -> Fit[Any]:
     """Fit a model whose hyperparameters are known about, from a sample of the rows."""
     begin, family, given = time.perf_counter(), cast(Family, known.likelihood), problem.kernel
+    pace = Pace()
     sites = reading.found(family, known.posterior, stats, robust=True).sites
     problem = replace(problem, kernel=_with_priors(structure, given, sites, family))
     kernel = _with_effects(known.kernel, problem.kernel)
@@ -170,13 +171,13 @@ def _from_sample(
     )
     fitted = structure.fit(replace(settings, optimizer=None), gaussian, sites, None)
     report = cast(SiteReport, known.report)
-    now = _settled_on(fitted, reading, family, most=1)
+    now = _settled_on(fitted, reading, family, pace, most=1)
     report.steps += now.steps
     state = state_of(now.posterior.kernel, family)
     if not report.interrupted:
         with keeping(state, report):
-            state, now = _trained(problem, state, now, reading, report)
-    return _finished(state, now, reading, report, fitted, given, begin, SITES.unnoticed)
+            state, now = _trained(problem, state, now, reading, report, pace)
+    return _finished(state, now, reading, report, fitted, given, begin, SITES.unnoticed, pace)
 
 
 def _finished(
@@ -188,11 +189,11 @@ def _finished(
     given: Kernel,
     begin: float,
     tolerance: float,
+    pace: Pace,
 ) -> Fit[Any]:
     """Return a fit with settled sites, after training that began at a time."""
-    now = settle(
-        reading, family_of(state), now.posterior, state.kernel, now.sites, tolerance, begun=now
-    )
+    before, kernel, sites = now.posterior, state.kernel, now.sites
+    now = settle(reading, family_of(state), before, kernel, sites, tolerance, begun=now, pace=pace)
     report.steps += now.steps
     report.objective = now.bound
     if not now.converged:
@@ -269,6 +270,7 @@ def _settled_on(
     fitted: Fit[Any],
     reading: Reading,
     family: Family,
+    pace: Pace,
     robust_steps: int = 0,
     most: int = SITES.most_steps,
 ) -> Settled:
@@ -276,7 +278,9 @@ def _settled_on(
     posterior, kernel = fitted.posterior, _bounded(fitted.kernel, family)
     sites = posterior.engine.statistics
     tolerance = SITES.settled_in_training + SITES.settled_in_training_per_datum * reading.count
-    return settle(reading, family, posterior, kernel, sites, tolerance, robust_steps, most)
+    return settle(
+        reading, family, posterior, kernel, sites, tolerance, robust_steps, most, pace=pace
+    )
 
 
 def _bounded(kernel: Kernel, family: Family) -> Kernel:
@@ -292,14 +296,19 @@ def _bounded(kernel: Kernel, family: Family) -> Kernel:
 
 
 def _trained(
-    problem: Problem, state: State, now: Settled, reading: Reading, report: SiteReport
+    problem: Problem,
+    state: State,
+    now: Settled,
+    reading: Reading,
+    report: SiteReport,
+    pace: Pace,
 ) -> tuple[State, Settled]:
     """Train from a state, on the cells of its posterior."""
     family = family_of(state)
     limits = _limits(state)
     if not limits and not family.parameters:
         return state, now
-    rounds = Alternation(problem, reading, limits, Numbers.of(family, reading.count))
+    rounds = Alternation(problem, reading, limits, Numbers.of(family, reading.count), pace)
     try:
         return rounds.run(family, now, report)
     finally:
