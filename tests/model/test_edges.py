@@ -98,13 +98,28 @@ WAVE = np.sin(SERIES) + 0.3 * np.random.default_rng(1).standard_normal(300)
         (-1e3, 0.01, -40.0, 1e3),
     ],
 )
-@pytest.mark.parametrize("rows", [40, 300])
-def test_the_default_fit_moves_and_stretches_with_the_data(shift, scale, lift, stretch, rows):
-    x, y = SERIES[:rows], WAVE[:rows]
+@pytest.mark.parametrize("kernel", [None, Matern32() + Constant()], ids=["default", "Matern32"])
+def test_fits_move_and_stretch_with_the_data(shift, scale, lift, stretch, kernel):
+    x, y = SERIES, WAVE
     new = np.array([1.3, 2.2, 15.5, 23.0])
-    one = GPRegressor(Matern32() + Constant()).fit(x, y)
-    other = GPRegressor(Matern32() + Constant()).fit(shift + scale * x, lift + stretch * y)
+    one = GPRegressor(kernel).fit(x, y)
+    other = GPRegressor(kernel).fit(shift + scale * x, lift + stretch * y)
     mean, std = one.predict(new, return_std=True)
+    moved, spread = other.predict(shift + scale * new, return_std=True)
+    np.testing.assert_allclose((moved - lift) / stretch, mean, atol=1e-6 * np.ptp(y))
+    np.testing.assert_allclose(spread / stretch, std, atol=1e-6 * np.ptp(y))
+
+
+@pytest.mark.parametrize(
+    "shift, scale, lift, stretch",
+    [(0.0, 1.0, 0.0, 1e30), (0.0, 1e-30, 0.0, 1.0), (3.0, 0.2, 100.0, 7.0)],
+)
+def test_maps_move_and_stretch_with_the_data(shift, scale, lift, stretch):
+    rng = np.random.default_rng(0)
+    X, new = rng.uniform(size=(150, 2)), rng.uniform(size=(20, 2))
+    y = np.sin(4.0 * X[:, 0]) * np.cos(3.0 * X[:, 1]) + 0.1 * rng.standard_normal(150)
+    mean, std = GPRegressor().fit(X, y).predict(new, return_std=True)
+    other = GPRegressor().fit(shift + scale * X, lift + stretch * y)
     moved, spread = other.predict(shift + scale * new, return_std=True)
     np.testing.assert_allclose((moved - lift) / stretch, mean, atol=1e-6 * np.ptp(y))
     np.testing.assert_allclose(spread / stretch, std, atol=1e-6 * np.ptp(y))

@@ -102,7 +102,8 @@ class _Twin:
         raw = np.sum(self.dense.y**2 / self.dense.noise[:, None])
         self.rounding += raw * (SMOOTH_SEASON if _smooth_season(self.kernel) else CANCELLED)
         self.loss = 1e-9 + _loss(self.gp, self.X)  # of variances, beside the prior's
-        self.rounding += 1e-3 * (self.loss - 1e-9) * len(self.X)
+        # of fields, bounds may lose so much per row before anything is said
+        self.rounding += min(1e-4, self.loss - 1e-9) * len(self.X)
         self.gap = max(0.0, self.evidence - self.gp.elbo_) * (1.0 + 1e-9) + self.rounding
 
     def functional(self, name: str, mean, std, new: Atoms, part: int | None = None, mix=None):
