@@ -28,7 +28,7 @@ class DenseGP:
     def covariance(self, one: Atoms, other: Atoms, part: int | None = None) -> np.ndarray:
         """Return prior covariances, of one part or of the whole sum."""
         parts = self.parts if part is None else [self.parts[part]]
-        return np.sum([each.covariance(one, other) for each in parts], axis=0)
+        return np.stack([each.covariance(one, other) for each in parts]).sum(axis=0)
 
     @property
     def quadratic(self) -> float:

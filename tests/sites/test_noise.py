@@ -36,6 +36,7 @@ def dense(K, L, y, weight=None):
     n, before = len(y), -np.inf
     weight = np.ones(n) if weight is None else weight
     mean, variance = np.full(n, np.log(np.var(y))), np.zeros(n)
+    bound, m, v = before, mean, variance
     for _ in range(200):
         precision = weight * np.exp(0.5 * variance - mean)
         system = np.eye(n) + K * precision
@@ -115,6 +116,7 @@ def test_steps_are_monotone():
     gp = model(num_basis=60).fit(X, Y)
     reading, posterior = reading_of(gp, X, Y)
     like = posterior.engine.statistics
+    assert reading.noise is not None
     flat = reading.of_squares(np.ones(N)).begin(SquaredResiduals(), reading.noise.sites)
     reading.noise = settle(
         reading.of_squares(np.ones(N)),
@@ -239,6 +241,7 @@ def test_many_rows_are_few():
     rows = Observed(Points((x,), ranges=((x.min(), x.max()),)), y, None, weight)
     few = compressed([rows], 0.0, 10.0, 500)
     assert len(few.y) == 1000
+    assert few.weight is not None
     for power, factor in ((0, 1.0), (1, 1.0), (2, 1.0), (0, y), (1, y)):
         of_y = 1.0 if isinstance(factor, float) else few.y
         total = np.sum(weight * factor * x**power)

@@ -60,7 +60,7 @@ class HeldOutMixin(FunctionalsMixin):
             found = self._left_out_of_family(rows, rows.observed)
             return found if shape is None else found.on_grid(shape)
         points, targets, weights = rows.points, rows.y, rows.weights
-        known = np.all(~np.isnan(targets.reshape(points.count, -1)), axis=1)
+        known = np.asarray(~np.isnan(targets.reshape(points.count, -1)).any(axis=1))
         gaps = points.shape is None and not known.all()  # of a grid, gaps are inside the domain
         if gaps:  # missing rows may lie where no splines are
             points, targets = points.rows(known), targets[known]

@@ -106,7 +106,7 @@ class CoefficientFactored(ABC, Generic[Engine, Prior]):
 
     def divergence(self) -> float:
         """Return the divergence of the coefficients' posterior from their prior, in nats."""
-        return divergence(self)
+        return divergence(self.gained, self.forms())
 
     def forms(self) -> Forms:
         """Return what the gradient of the bound needs."""

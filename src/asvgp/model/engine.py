@@ -123,10 +123,9 @@ class Factored(Protocol):
         ...
 
 
-def divergence(factored: Factored) -> float:
+def divergence(gained: float, forms: Forms) -> float:
     """Return the divergence of the coefficients' posterior from their prior, in nats."""
-    forms = factored.forms()
-    return 0.5 * (factored.gained + forms.energy - forms.freedom)
+    return 0.5 * (gained + forms.energy - forms.freedom)
 
 
 class Remembered(Generic[Solution]):

@@ -199,7 +199,7 @@ class ExactFactored:
 
     def divergence(self) -> float:
         """Return the divergence of the coefficients' posterior from their prior, in nats."""
-        return divergence(self)
+        return divergence(self.gained, self.forms())
 
     def forms(self) -> Forms:
         """Return what the gradient of the bound needs."""

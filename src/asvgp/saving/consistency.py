@@ -92,14 +92,15 @@ def _fits(value: Any, kind: Any) -> bool:
     if origin is np.ndarray:
         return isinstance(value, np.ndarray) and value.dtype == np.float64
     if origin in (int, float):
-        return isinstance(value, int | origin) and not isinstance(value, bool)
+        return isinstance(value, int if origin is int else (int, float)) and not isinstance(
+            value, bool
+        )
     if origin in (tuple, list) and isinstance(value, origin):
         each = args if origin is tuple and args[-1] is not ... else args[:1] * len(value)
         return len(each) == len(value) and all(map(_fits, value, each))
-    free = origin is Any or not isinstance(origin, type)
-    if free or getattr(origin, "_is_protocol", False):
+    if not isinstance(origin, type) or getattr(origin, "_is_protocol", False):
         return True
-    return isinstance(value, origin)
+    return origin is Any or isinstance(value, origin)
 
 
 def check_model(settings: Mapping[str, Any], state: Mapping[str, Any]) -> None:
