@@ -108,8 +108,14 @@ class SeriesPosterior(Posterior[GridPoints]):
     @cached_property
     def factored(self) -> SeriesFactored:
         """P, factored."""
-        with one_blas_thread:  # on several the last digits might differ
-            return self.engine.factor(self.kernel, self.likelihood)
+        try:
+            with one_blas_thread:  # on several the last digits might differ
+                return self.engine.factor(self.kernel, self.likelihood)
+        except np.linalg.LinAlgError as error:  # of what a file holds: training tries this first
+            raise ValueError(
+                "The statistics of this model cannot be those of data, or its hyperparameters not "
+                f"those of a fit: {error} If it came from a file, that was altered: fit it again."
+            ) from error
 
     @property
     def _inverse(self) -> SeriesInverse:
