@@ -12,6 +12,7 @@ import pytest
 from asvgp import Constant, GPRegressor, Matern32, NegativeBinomial, Poisson, StudentT, scan
 from asvgp.estimators.again import PortablePosterior
 from asvgp.policies import DATA
+from asvgp.sites.readings import Level
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -190,3 +191,19 @@ def test_grids(lazy, grid):
     assert bands.shape == (30, 40)
     score = by_axes.score(axes, grid["count"].values, exposure=grid["effort"].values)
     assert score == pytest.approx(expected.score(X, y, exposure=effort))
+
+
+def test_one_mean_everywhere_is_read_on_dask_as_from_arrays(table):
+    gp = GPRegressor(KERNEL, likelihood=StudentT(), **FIXED)
+    x, y = table["x"].to_numpy(), table["count"].to_numpy()
+    given = (x, y), (da.from_array(x, chunks=400), da.from_array(y, chunks=400))
+    found = []
+    for rows in given:
+        added = gp._add(gp._settings(), None, *rows)
+        assert added.again is not None
+        reading, like = added.again.reading(N, N), added.data.stats
+        family = StudentT(df=4.0, scale=0.7)
+        sites = reading.begin(family, like, Level(0.3, 0.2))
+        found.append((reading.level(family, 0.3, 0.2), sites.cell_weights, sites.targets))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)

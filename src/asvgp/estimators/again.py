@@ -16,7 +16,7 @@ import numpy as np
 from asvgp.likelihoods.family import Family
 from asvgp.runtime.progress import Progress
 from asvgp.saving.encoding import bytes_of
-from asvgp.sites.readings import Found, Reading, RowReading
+from asvgp.sites.readings import Found, Level, Reading, RowReading
 from asvgp.sources.source import Chunk, Source
 from asvgp.statistics import Statistics
 from asvgp.statistics.combining import SUMS
@@ -131,9 +131,17 @@ class SpreadReading:
         sent = PortablePosterior(posterior)
         return self._summed(SiteWork(self.rows.reader, family, like, sent, robust))
 
-    def begin(self, family: Family, like: Statistics) -> Statistics:
+    def begin(
+        self, family: Family, like: Statistics, everywhere: Level | None = None
+    ) -> Statistics:
         """Return sites to begin with, before there is a posterior."""
-        return self._summed(SiteWork(self.rows.reader, family, like)).sites
+        work = SiteWork(self.rows.reader, family, like, everywhere=everywhere)
+        return self._summed(work).sites
+
+    def level(self, family: Family, m: float, v: float) -> float:
+        """Return the value of one f everywhere, which takes a read."""
+        work = SiteWork(self.rows.reader, family, self.rows.reader.data.stats)
+        return self._summed(replace(work, everywhere=Level(m, v))).value
 
     def _summed(self, work: SiteWork) -> Found:
         advance = self.rows.passing(self.count)
@@ -168,6 +176,7 @@ class SiteWork:
     like: Statistics
     sent: PortablePosterior | None = None
     robust: bool = False
+    everywhere: Level | None = None
 
     @property
     def nbytes(self) -> int:
@@ -183,6 +192,8 @@ class SiteWork:
             return None
         count = sum(len(each.y) for each in rows)
         here = RowReading(self.reader.data.structure, lambda: rows, count)
+        if self.everywhere is not None:
+            return here.at(self.everywhere, self.family, self.like)
         if self.sent is None:
             return Found(0.0, np.zeros(0), here.begin(self.family, self.like))
         return here.found(self.family, self.sent.posterior, self.like, self.robust)

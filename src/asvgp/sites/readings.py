@@ -125,20 +125,25 @@ class RowReading:
         self, family: Family, like: Statistics, everywhere: Level | None = None
     ) -> Statistics:
         """Return sites to begin with; see `Reading`."""
-        sums, level = _accumulator(like), 0.0
         if everywhere is not None:
-            for rows in self.blocks():
-                m, v = (np.full(len(rows.y), value) for value in everywhere)
-                seen = m if rows.offset is None else m + rows.offset
-                _, g, w, _ = _expected(family, rows.y, rows.extra, seen, v)
-                level += _add_sites(sums, rows, m, g, w)
-            return _site_statistics(sums.statistics(), level, self.count)
-        boxes = Boxes.of(like, self.count)
+            return self.at(everywhere, family, like).sites
+        sums, boxes = _accumulator(like), Boxes.of(like, self.count)
         levels = boxes.levels(family, self.blocks())
         for rows in self.blocks():
             f = _own_levels(family, rows, levels[boxes.of_points(rows.points)])
             _add_sites(sums, rows, f, *positive_sites(family, rows, f))
         return _site_statistics(sums.statistics(), None, self.count)
+
+    def at(self, everywhere: Level, family: Family, like: Statistics) -> Found:
+        """Return what the data say where f has one mean and one variance everywhere."""
+        value, sums, level = 0.0, _accumulator(like), 0.0
+        for rows in self.blocks():
+            m, v = (np.full(len(rows.y), number) for number in everywhere)
+            seen = m if rows.offset is None else m + rows.offset
+            densities, g, w, _ = _expected(family, rows.y, rows.extra, seen, v)
+            value += _dot(densities, rows.weight)
+            level += _add_sites(sums, rows, m, g, w)
+        return Found(value, np.zeros(0), _site_statistics(sums.statistics(), level, self.count))
 
     def level(self, family: Family, m: float, v: float) -> float:
         """Return the value of one f everywhere, by the first block of rows; see `Reading`."""
