@@ -13,6 +13,7 @@ from asvgp import (
     Exponential,
     Gamma,
     GPRegressor,
+    Heteroscedastic,
     Matern32,
     NegativeBinomial,
     Ordinal,
@@ -46,6 +47,10 @@ def seen(name: str, rows: int = ROWS, inputs: int = 1):
         "weibull": (Weibull(), rate * rng.weibull(2.0, rows)),
         "beta": (Beta(), rng.beta(9.0 * share + 1.0, 9.0 * (1.0 - share) + 1.0)),
         "student t": (StudentT(), f + 0.2 * rng.standard_t(3.0, rows)),
+        "varying noise": (
+            Heteroscedastic(),
+            f + np.exp(0.2 * X[:, 0] - 2.5) * rng.standard_normal(rows),
+        ),
     }
     family, y, *beside = cases[name]
     X = X[:, 0] if inputs == 1 else X
@@ -64,6 +69,7 @@ NAMES = [
     "weibull",
     "beta",
     "student t",
+    "varying noise",
 ]
 
 
