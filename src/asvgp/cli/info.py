@@ -37,7 +37,7 @@ def tell(session: Session, gp, path: str, **further) -> None:
     ]
     family = gp._fit_data().family
     if family is not None:
-        likelihood = gp._fit_now.likelihood if facts["trained"] else family
+        likelihood = gp.likelihood_ if facts["trained"] else family
         named.append(f"Likelihood        {likelihood!r}")
         facts |= likelihood_facts(likelihood)
     if facts["trained"] and family is not None:

@@ -68,7 +68,10 @@ def fit_noise(
     plain = structure.fit(settings, problem, stats, None)
     rows, domain = _few(structure, stats, plain.posterior, again, count)
     if settings.automatic and _on_a_line(structure):
-        stats = _coarser(stats, NOISE.finer * plain.posterior.stats.grid.cells)
+        finer = NOISE.finer * plain.posterior.stats.grid.cells
+        # steps of two processes on more cells than that take longer than they gain
+        most = max(SITES.most_cells, NOISE.cells_per_row * count)
+        stats = _coarser(stats, min(finer, most))
     reading = NoiseReading(structure, other, rows, count)
     settings_g = _settings(settings, structure, other, domain)
     state = State(plain.kernel, state_of(plain.kernel, family).likelihood)
