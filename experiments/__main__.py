@@ -3,6 +3,7 @@
 python -m experiments                      all of them
 python -m experiments table1 figure3       some
 python -m experiments --page               only the pages of the documentation, anew
+python -m experiments --figures            only the figures, from the results there are
 python -m experiments --compare OLD        compare the results with an earlier folder of them
 
 Ctrl-C keeps the rows there are, in experiments/results/NAME.part.json, to look at: a new run
@@ -58,6 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
         help="full sizes, as FULL=1 does",
     )
     parser.add_argument("--page", action="store_true", help="only write the pages")
+    parser.add_argument("--figures", action="store_true", help="only draw the figures")
     parser.add_argument(
         "--methods",
         nargs="+",
@@ -80,8 +82,30 @@ def main(arguments: list[str] | None = None) -> int:
         if not olds:
             parser.error(f"no results (*.json) in {asked.compare}")
         return sum(not same(path, asked.full) for path in olds)
+    if asked.figures:
+        return draw(asked.names or list(EXPERIMENTS))
     names = [] if asked.page else asked.names or list(EXPERIMENTS)
     return run_all(names, asked.full, asked.methods)
+
+
+def draw(names: Sequence[str]) -> int:
+    """Draw the figures of experiments again, from the results that there are; the exit status."""
+    for name in names:
+        if known := results.read(name):
+            with safe_colours():
+                importlib.import_module(EXPERIMENTS[name]).figure(known)
+    return 0
+
+
+@contextmanager
+def safe_colours() -> Iterator[None]:
+    """Let C0, C1, ... be colours that everyone can tell apart (Okabe and Ito)."""
+    import matplotlib
+    from cycler import cycler
+
+    colours = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000"
+    with matplotlib.rc_context({"axes.prop_cycle": cycler(color=colours)}):
+        yield
 
 
 # ---------------------------------------------------------------- running
@@ -152,7 +176,8 @@ def run(name: str, full: bool, methods: Sequence[str] = ()) -> Outcome:
         path = found.save()
         path.with_suffix(".md").write_text(module.table(found))
         results.FIGURES.mkdir(parents=True, exist_ok=True)
-        module.figure(found)
+        with safe_colours():
+            module.figure(found)
     except Missing as error:
         found.add({"method": name, "dataset": "", "n": 0, "reason": str(error)})
         state = "data missing"  # said, and the rest runs

@@ -279,7 +279,7 @@ def figure(found: Results) -> None:
 
     picture = Figure(figsize=(9.0, 3.6), layout="constrained")
     axes = picture.subplots(1, 2)
-    labels = ["SGPR", "VFF", OURS, DEFAULT]
+    labels, markers = ["SGPR", "VFF", OURS, DEFAULT], "s^oD"
     for axis, key, factor in zip(axes, ("mse", "nlpd"), (10.0, 1.0), strict=True):
         for i, label in enumerate(labels):
             for j, name in enumerate(NUM_BASIS):
@@ -287,20 +287,21 @@ def figure(found: Results) -> None:
                 printed = PAPER.get((name, label))
                 if printed:
                     value = printed.mse if key == "mse" else printed.nlpd
-                    axis.plot(at, value, "o", mfc="none", color=f"C{i}", ms=12, zorder=3)
+                    style = {"mfc": "none", "color": f"C{i}", "ms": 12, "zorder": 3}
+                    axis.plot(at, value, markers[i], **style)
                 values = [
                     factor * r[key] for r in found.where(dataset=name, method=label) if key in r
                 ]
                 if values:
                     spread = np.std(values, ddof=1) if len(values) > 1 else 0.0
-                    mean, style = np.mean(values), {"fmt": "o", "ms": 5.5, "capsize": 3}
+                    mean, style = np.mean(values), {"fmt": markers[i], "ms": 5.5, "capsize": 3}
                     axis.errorbar(at, mean, spread, color=f"C{i}", **style)
         names = ["pressure\n(paper: rainfall)" if n == "pressure" else n for n in NUM_BASIS]
         axis.set_xticks(range(len(NUM_BASIS)), names)
         axis.set_ylabel("MSE (×10⁻¹)" if key == "mse" else "NLPD")
         axis.grid(axis="y", alpha=0.3)
     axes[0].set_yscale("log")
-    marks = [Line2D([], [], ls="", marker="o", color=f"C{i}") for i in range(len(labels))]
+    marks = [Line2D([], [], ls="", marker=m, color=f"C{i}") for i, m in enumerate(markers)]
     title = "filled: ours, hollow: the paper's"
     axes[0].legend(marks, labels, frameon=False, title=title, fontsize="small")
     picture.savefig(results.FIGURES / "table1.png", dpi=120)

@@ -98,7 +98,7 @@ def test_table1_says_where_ours_lies(monkeypatch, folder):
     )
     assert "| asvgp, defaults | 77 | 5 |" in text
     assert "A stand-in: the paper does not say" in text
-    assert "/ SGPR, pressure (N = 240): minutes a fit: FULL=1 runs it" in text
+    assert "/ SGPR, pressure (N = 240): minutes per fit: FULL=1 runs it" in text
     for full, splits in ((True, 5), (False, 0)):
         ((sgpr, number),) = (m for m in table1.methods("pressure", full) if m[0].label == "SGPR")
         assert (number, sgpr.settings["train_inducing"]) == (splits, full)

@@ -66,3 +66,16 @@ def test_generated_pages_hold_the_results(file):
     """No number was changed by hand, and none is older than the results."""
     text = (ROOT / "docs" / file).read_text(encoding="utf-8")
     assert page.text(page.PAGES[file]) == text
+
+
+def test_figures_are_drawn_again_from_the_results(tmp_path, monkeypatch):
+    import matplotlib
+
+    from experiments import __main__ as command
+    from experiments.harness import results
+
+    monkeypatch.setattr(results, "FIGURES", tmp_path)
+    before = matplotlib.rcParams["axes.prop_cycle"]
+    assert command.main(["--figures", "table2"]) == 0
+    assert (tmp_path / "table2.png").stat().st_size > 10_000
+    assert matplotlib.rcParams["axes.prop_cycle"] == before
