@@ -1,6 +1,6 @@
-"""Counts and classes beside our own Gaussian fit, and beside GPBoost's Vecchia approximation.
+"""Counts and classes beside our own Gaussian fit, GPBoost's Vecchia approximation and mgcv.
 
-    python benchmarks/likelihoods.py [--quick] [--gpboost-python ENV/bin/python]
+    python benchmarks/likelihoods.py [--quick] [--gpboost-python ENV/bin/python] [--mgcv]
 
 One input, the same smooth function under Poisson, Bernoulli (logit) and Gaussian noise; all
 hyperparameters are trained, by default settings, in one process. Printed are CPU seconds, the ratio
@@ -38,6 +38,22 @@ found = model.predict(
 )
 mean, var = found["mu"], found["var"]
 print(json.dumps({"seconds": seconds, "mean": mean.tolist(), "std": np.sqrt(var).tolist()}))
+"""
+
+MGCV = """
+suppressMessages(library(mgcv))
+args <- commandArgs(trailingOnly = TRUE)
+rows <- matrix(readBin(args[1], "double", n = 2 * as.integer(args[3])), ncol = 2)
+new <- data.frame(x = readBin(args[2], "double", n = 5000))
+data <- data.frame(x = rows[, 1], y = rows[, 2])
+family <- if (args[4] == "poisson") poisson() else binomial()
+begin <- proc.time()
+model <- bam(y ~ s(x, bs = "ps", k = 200), data = data, family = family, discrete = TRUE)
+spent <- proc.time() - begin
+cat(spent[1] + spent[2], "\\n")
+found <- predict(model, new, se.fit = TRUE, discrete = FALSE)
+cat(found$fit, "\\n")
+cat(found$se.fit, "\\n")
 """
 
 
@@ -85,15 +101,36 @@ def beside_gpboost(python, family, x, y, new, seconds, folder):
     )
 
 
+def beside_mgcv(family, x, y, new, seconds, limit, folder):
+    np.concatenate([x, y]).tofile(f"{folder}/rows.bin")
+    new.tofile(f"{folder}/new.bin")
+    arguments = [f"{folder}/rows.bin", f"{folder}/new.bin", str(len(x)), family.name]
+    command = ["Rscript", "-e", MGCV, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
+    if done.returncode:
+        print("  mgcv failed:", done.stderr.strip().splitlines()[-1])
+        return
+    (theirs,), mean, std = (np.array(line.split(), float) for line in done.stdout.splitlines())
+    ratio = theirs / seconds
+    verdict = "ok" if ratio >= limit else "MISSED"
+    print(
+        f"  mgcv bam {theirs:.1f} s, {ratio:.1f} times ours (limit {limit}: {verdict})  "
+        f"{errors(mean, std, truth(new))}"
+    )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="10,000 rows only")
     parser.add_argument("--gpboost-python", help="interpreter of an environment with gpboost")
-    parser.add_argument("--folder", default=tempfile.gettempdir(), help="for rows of GPBoost")
+    parser.add_argument("--mgcv", action="store_true", help="beside bam of R's mgcv, by Rscript")
+    parser.add_argument("--rows", type=int, nargs="*", help="numbers of rows")
+    parser.add_argument("--folder", default=tempfile.gettempdir(), help="for rows of peers")
     options = parser.parse_args()
     rng = np.random.default_rng(0)
     new = rng.uniform(0.0, 100.0, 5000)
-    sizes = [10_000] if options.quick else [100_000, 1_000_000, 10_000_000]
+    sizes = [10_000] if options.quick else [10_000, 100_000, 1_000_000, 10_000_000]
+    sizes = options.rows or sizes
     for family in (None, Poisson(), Bernoulli()):  # compile
         x = rng.uniform(0.0, 100.0, 2000)
         fitted(family, x, drawn(family, truth(x), rng), 1)
@@ -113,7 +150,10 @@ def main():
                 verdict = "ok" if ratio <= 2.0 else "MISSED"
                 text += f", {ratio:.2f} of the Gaussian (limit 2: {verdict})"
             print(f"{text}  {errors(mean, std, truth(new))}", flush=True)
-            if family is not None and options.gpboost_python and rows <= 100_000:
+            if family is not None and options.mgcv and 100_000 <= rows <= 1_000_000:
+                limit = 4 if rows == 100_000 else 20
+                beside_mgcv(family, x, y, new, seconds, limit, options.folder)
+            if family is not None and options.gpboost_python and rows == 100_000:
                 beside_gpboost(options.gpboost_python, family, x, y, new, seconds, options.folder)
 
 
