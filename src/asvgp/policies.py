@@ -568,6 +568,11 @@ class SitesPolicy:
     # [nats per row] A component with less than this in its sites is taken for lost: they are
     # computed anew and training begins afresh. Of `variance * weight / 2`, half that of a row.
     lost_component: float = 1e-4
+    most_rule_error: float = 0.01  # [nats] Of the bound, by sums per cell in place of rows.
+    # [nats] The same where no rows are left to look at: estimates are some 20 times too large.
+    noted_rule_error: float = 0.1
+    # [ratio] By which it falls where cells become half as wide, at least. Measured: 140 to 5,000
+    rule_gain: float = 100.0
     # [rows] Of a sample to train on first, where all rows have to be read again for every step,
     sample_rows: int = 4000
     sample_share: int = 10  # [rows per row] or one of so many, where these are more.

@@ -16,7 +16,7 @@ from asvgp.likelihoods import Family, Heteroscedastic, Likelihood
 from asvgp.policies import NOISE, SITES
 from asvgp.runtime.interrupts import Deadline
 from asvgp.runtime.progress import Progress
-from asvgp.sites.readings import NodeReading, Reading, number_of_rows
+from asvgp.sites.readings import NodeReading, Reading, RowReading, number_of_rows
 from asvgp.sites.train import SiteReport, family_of, fit_sites
 from asvgp.statistics import Statistics
 from asvgp.structures.fit_data import FitData
@@ -72,9 +72,72 @@ def fit_family(
     fitted = fit_reading(*given, reading, warm, *beside, known)
     if again is not None and isinstance(fitted.report, SiteReport):
         fitted.report.reads = again.reads
+    if isinstance(reading, NodeReading):
+        fitted = _without_rule_error(fitted, reading, settings, data, first, beside)
     if first is None or len(first.y) == 0:
         return fitted
     return _judged(fitted, structure, first, reading.count)
+
+
+def _without_rule_error(
+    fitted: Fit[Any],
+    reading: NodeReading,
+    settings: Settings,
+    data: FitData,
+    rows: Observed | None,
+    beside: tuple[Watch | None, Deadline | None],
+) -> Fit[Any]:
+    """Return a fit whose bound is not wrong by the sums that stand for the rows.
+
+    Where it may be, sums on finer cells take their place, if there are such, or else the rows, if
+    all of them are at hand; if not, a note says how far it may be off.
+    """
+    family, report = cast(Family, fitted.likelihood), cast(SiteReport, fitted.report)
+    report.rule_error = reading.error(family, fitted.posterior)
+    if not report.rule_error > SITES.most_rule_error:
+        return fitted
+    structure, stats, warm = data.structure, reading.stats, State(fitted.kernel, fitted.likelihood)
+    given = settings, structure, family, stats
+    if data.stats.grids != stats.grids:
+        finer = NodeReading(structure, data.stats)
+        if finer.error(family, fitted.posterior) <= SITES.most_rule_error:
+            fitted = fit_reading(*given, finer, warm, *beside)
+            again = cast(SiteReport, fitted.report)
+            again.rule_error = finer.error(family, fitted.posterior)
+            return fitted
+    if rows is None or len(rows.y) != data.stats.count:
+        if report.rule_error > SITES.noted_rule_error:
+            report.notes.append(
+                "sums per cell stand for the rows, and the bound may be wrong by up to "
+                f"{report.rule_error:.2g} nats for it: take more basis functions, or fit arrays, "
+                "whose rows can be read again"
+            )
+        return fitted
+    by_rows, reads = _counted(structure, rows, reading.count)
+    found = by_rows.found(family, fitted.posterior, fitted.posterior.engine.statistics)
+    value = reading.found(family, fitted.posterior, fitted.posterior.engine.statistics).value
+    report.rule_error = abs(found.value - value)
+    report.reads += len(reads)
+    if report.rule_error <= SITES.most_rule_error:
+        return fitted
+    known = fitted if settings.trained and not report.interrupted else None
+    fitted = fit_reading(*given, by_rows, None if known else warm, *beside, known)
+    again = cast(SiteReport, fitted.report)
+    again.rule_error, again.reads = 0.0, report.reads + len(reads) - 1
+    return fitted
+
+
+def _counted(
+    structure: Structure[Any], rows: Observed, count: int
+) -> tuple[RowReading, list[None]]:
+    """Return a reading of rows, and a list that gets longer with every read."""
+    reads: list[None] = []
+
+    def blocks() -> tuple[Observed]:
+        reads.append(None)
+        return (rows,)
+
+    return RowReading(structure, blocks, count), reads
 
 
 def _judged(fitted: Fit[Any], structure: Structure[Any], rows: Observed, count: int) -> Fit[Any]:

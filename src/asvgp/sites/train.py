@@ -58,6 +58,8 @@ class SiteReport(Report):
         Number of times that sites were computed.
     reads : int
         Number of times that the rows were read; one where their sums were enough.
+    rule_error : float
+        About the error of the bound by sums that stand for the rows, in nats; NaN if none do.
     looked_at : int
         Number of rows that the following are of; none where no rows were at hand.
     explained : float
@@ -73,6 +75,7 @@ class SiteReport(Report):
 
     steps: int = 0
     reads: int = 1
+    rule_error: float = nan
     looked_at: int = 0
     explained: float = nan
     scatter: float = nan

@@ -1,0 +1,78 @@
+"""Sums in place of rows: training notices where they are too coarse, and mends it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from asvgp import Bernoulli, Constant, Gamma, GPRegressor, Matern32, Poisson
+from asvgp.policies import SITES
+from asvgp.sites.readings import NodeReading, RowReading
+
+KERNEL = Matern32(5.0, 1.0) + Constant()
+
+
+def rows(family, n=5000):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.0, 100.0, n)
+    return x, family.sample(0.5 + np.sin(x), rng)
+
+
+@pytest.mark.parametrize("family", [Poisson(), Bernoulli(), Gamma(2.0)], ids=repr)
+@pytest.mark.parametrize("basis", [40, 60, 100, 200])
+def test_the_estimate_is_above_the_error(family, basis, monkeypatch):
+    monkeypatch.setattr("asvgp.estimators.families.SITES", replace(SITES, most_rule_error=np.inf))
+    x, y = rows(family)
+    settings = {"num_basis": basis, "likelihood": family, "optimizer": None}
+    gp = GPRegressor(KERNEL, **settings).fit(x, y)
+    data, posterior = gp._fit_data(), gp.posterior_
+    observed = data.rows(x, y).observed
+    readings = (
+        NodeReading(data.structure, data.stats),
+        RowReading(data.structure, lambda: (observed,), len(y)),
+    )
+    nodes, exact = (r.found(family, posterior, posterior.engine.statistics).value for r in readings)
+    assert abs(nodes - exact) < gp.optimization_.rule_error
+    assert basis < 200 or gp.optimization_.rule_error < 0.01
+
+
+@pytest.mark.parametrize("optimizer", [None, "lbfgs"])
+def test_rows_are_read_where_sums_are_too_coarse(optimizer, monkeypatch):
+    x, y = rows(Poisson())
+    settings = {"num_basis": 40, "likelihood": Poisson(), "optimizer": optimizer}
+    gp = GPRegressor(KERNEL, **settings).fit(x, y)
+    assert gp.optimization_.reads > 1
+    assert gp.optimization_.rule_error == 0.0
+    data, posterior = gp._fit_data(), gp.posterior_
+    observed = data.rows(x, y).observed
+    exact = RowReading(data.structure, lambda: (observed,), len(y))
+    found = exact.found(Poisson(), posterior, posterior.engine.statistics)
+    assert gp.elbo_ == pytest.approx(found.value - posterior.factored.divergence(), abs=1e-3)
+    monkeypatch.setattr("asvgp.estimators.families.SITES", replace(SITES, most_rule_error=np.inf))
+    wrong = GPRegressor(KERNEL, **settings).fit(x, y)
+    assert wrong.optimization_.reads == 1
+    assert abs(wrong.elbo_ - gp.elbo_) > 0.1
+
+
+def test_rows_are_looked_at_once_where_sums_will_do():
+    x, y = rows(Poisson())
+    gp = GPRegressor(KERNEL, num_basis=60, likelihood=Poisson(), optimizer=None).fit(x, y)
+    assert gp.optimization_.reads == 2
+    assert 0.0 < gp.optimization_.rule_error < 0.01
+
+
+def test_finer_sums_are_taken_where_there_are_such(monkeypatch):
+    x, y = rows(Poisson())
+    monkeypatch.setattr("asvgp.estimators.families.SITES", replace(SITES, most_cells=64))
+    gp = GPRegressor(KERNEL, likelihood=Poisson(), optimizer=None).fit(x, y)
+    assert gp.optimization_.reads == 1
+    assert gp.optimization_.rule_error < 0.01
+
+
+def test_a_note_says_so_where_rows_are_gone():
+    x, y = rows(Poisson())
+    gp = GPRegressor(KERNEL, num_basis=40, likelihood=Poisson(), domain=(0.0, 100.0))
+    for part in np.array_split(np.arange(len(y)), 2):
+        gp.partial_fit(x[part], y[part])
+    with pytest.warns(UserWarning, match=r"may be wrong by up to [0-9.]+ nats"):
+        gp.predict(x[:3])
