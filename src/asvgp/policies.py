@@ -587,6 +587,7 @@ class SitesPolicy:
     halvings: int = 5  # [times] That the move of a round is tried shorter.
     settled_round: float = 1e-3  # [nats] A round that gains less is the last,
     settled_round_per_datum: float = 1e-7  # [nats per datum] and so much more where data are many.
+    slow_round: float = 0.01  # [nats] A last round that gains less ends training well, too.
     # [ratio] From a round to the next, of their moves: slower ones are drawn out, by Aitken's rule,
     slow_rate: float = 0.2
     longest_draw: float = 4.0  # [ratio] but no farther than this.

@@ -145,6 +145,8 @@ class Alternation:
             if gain < tolerance:
                 report.converged, report.message = True, "converged"
                 break
+        else:  # along a ridge, as between a dispersion and a process of short range
+            report.converged = report.trace[-1] - report.trace[-2] < SITES.slow_round
         kernel = now.posterior.kernel
         theta, (low, high) = self._encoded(kernel), self._ends
         at_bounds = np.minimum(theta - low, high - theta) < 1e-6
