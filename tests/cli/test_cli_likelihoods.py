@@ -4,10 +4,20 @@ import json
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from asvgp import Constant, GPRegressor, Matern32, Poisson, StudentT, load
+from asvgp import (
+    Constant,
+    CoxProcess,
+    GPClassifier,
+    GPRegressor,
+    Matern32,
+    Poisson,
+    StudentT,
+    load,
+)
 from asvgp.cli import checkpoint
 from asvgp.cli.values import likelihood
 from asvgp.likelihoods.names import FAMILIES
@@ -259,3 +269,24 @@ def test_numbers_and_words():
     assert likelihood("student-t( df = 3 , scale=auto )") == StudentT(df=3.0)
     assert likelihood("ordinal(levels=4)").levels == 4
     assert likelihood("bernoulli(link=probit)").link == "probit"
+
+
+def test_classes_and_events_are_predicted_or_refused(tmp_path):
+    x = np.linspace(0.0, 10.0, 200)
+    labels = np.where(np.sin(x) > 0.0, "wet", "dry")
+    classes = GPClassifier(Matern32(2.0) + Constant(), num_basis=12).fit(x, labels)
+    three = GPClassifier(Matern32(2.0) + Constant(), num_basis=12, optimizer=None)
+    three.fit(x, np.digitize(np.sin(x), [-0.5, 0.5]))
+    events = CoxProcess(Matern32() + Constant(), domain=(0.0, 10.0), num_basis=12).fit(x)
+    data, out = tmp_path / "places.csv", tmp_path / "out.csv"
+    data.write_text("x\n1.5\n4.5\n")
+    for gp, said in ((classes, "probabilities of 'wet'"), (events, "intensities")):
+        gp.save(tmp_path / "model.asvgp")
+        assert said in call("predict", tmp_path / "model.asvgp", data, "-o", out).stderr
+        expected = gp.regressor_.predict([1.5, 4.5])
+        np.testing.assert_allclose(column(pa_csv.read_csv(out), "mean"), expected, rtol=1e-12)
+        said = refused(tmp_path, "update", tmp_path / "model.asvgp", data)
+        assert f"holds a {type(gp).__name__}" in said
+    three.save(tmp_path / "model.asvgp")
+    said = refused(tmp_path, "predict", tmp_path / "model.asvgp", data, "-o", out)
+    assert "holds a GPClassifier" in said

@@ -19,7 +19,7 @@ from asvgp.runtime.memory import in_words
 @common
 def info(session: Session, model: str) -> None:
     """Print columns, hyperparameters and bounds of MODEL, and whether its basis is large enough."""
-    tell(session, session.load(model), model)
+    tell(session, session.load(model, reading=True), model)
 
 
 def tell(session: Session, gp, path: str, **further) -> None:

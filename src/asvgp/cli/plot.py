@@ -77,7 +77,7 @@ def plot(
     from asvgp import plot as pictures
 
     spare_inputs(output, data, model)
-    gp = session.load(model)
+    gp = session.load(model, reading=True)
     if kind == "auto":
         kind = {1: "series", 2: "map"}.get(len(inputs_of(gp)), "components")
     if kind in NEED_DATA and not data:

@@ -142,7 +142,7 @@ def predict(
         )
     spare_inputs(output, data, model)
     begin = time.perf_counter()
-    gp = session.load(model)
+    gp = session.load(model, reading=True)
     if places:
         total, rows = rows_at(gp, places)
     else:

@@ -34,7 +34,7 @@ def report(session: Session, model, data, target, output, **columns) -> None:
     from asvgp.report.page import compose
 
     spare_inputs(output, data, model)
-    gp = session.load(model)
+    gp = session.load(model, reading=True)
     source = source_of(data, target, gp=gp, **columns) if data else None
     page = compose(gp, source)
     page.write(output)

@@ -59,11 +59,29 @@ class Session:
             warnings.showwarning = show
             yield
 
-    def load(self, path):
-        """Return a model that shows progress as this session does."""
+    def load(self, path, reading: bool = False):
+        """Return a model that shows progress as this session does.
+
+        Where it is for ``reading`` only, the one process of a classifier of two classes, or of
+        events, stands for these.
+        """
+        from asvgp.estimators.classifier import GPClassifier
         from asvgp.estimators.persistence import load
+        from asvgp.estimators.regressor import GPRegressor
 
         gp = load(path)
+        if not isinstance(gp, GPRegressor):
+            several = isinstance(gp, GPClassifier) and len(gp.regressors_) > 1
+            if several or not reading:
+                raise ValueError(
+                    f"{path} holds a {type(gp).__name__}, which this command cannot take: use it "
+                    f"in Python, by asvgp.load({str(path)!r})."
+                )
+            what = "intensities"
+            if isinstance(gp, GPClassifier):
+                what = f"probabilities of {gp.classes_[1].item()!r}"
+            self.note(f"{path} holds a {type(gp).__name__}: predictions are {what}.")
+            gp = gp.regressor_
         gp.progress = self.progress
         return gp
 
