@@ -276,3 +276,15 @@ def test_cells_of_a_part_do_not_get_wider():
     assert wide.no_wider(narrow) == narrow.no_wider(wide) == narrow
     wave = Part(Along(9, 1, wave=True))
     assert wide.no_wider(wave) == wide  # functions of another kind
+
+
+def test_the_table_of_a_drifting_season_has_no_more_rows_than_there_are_cells():
+    # Cells along the line and around the circle that have no divisor in common.
+    part = Part(Along(3, 5), Around(3, 4, 13))
+    kernel = Periodic(52.0, 10.0) * Matern32(300.0)
+    plan = SeriesPlan(Grid(0.0, 128.0, 128), 6, (part,))
+    (term,) = terms_of(kernel, plan)
+    assert len(term.table) == 128 < 32 * 13
+    (longer,) = terms_of(kernel, SeriesPlan(Grid(0.0, 512.0, 512), 6, (part,)))
+    assert len(longer.table) == 32 * 13
+    np.testing.assert_allclose(longer.table[:128, :4], term.table[:, :4])

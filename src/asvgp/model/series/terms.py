@@ -223,7 +223,9 @@ class Drift:
     def table(self) -> Array:
         """Polynomials of the functions alive on finest cells, (patterns, alive, powers)."""
         along, around = self.axis.parts, self.circle.parts
-        cells = np.arange(lcm(len(along), len(around)))
+        # They repeat, unless that would take more cells than there are.
+        there = len(self.axis.numbers) << self.axis.level
+        cells = np.arange(min(lcm(len(along), len(around)), there))
         return convolve(
             along[cells % len(along)][:, None, :, :], around[cells % len(around)][:, :, None, :]
         ).reshape(len(cells), -1, along.shape[2] + around.shape[2] - 1)
