@@ -21,6 +21,7 @@ from sklearn.base import clone
 from asvgp.data.columns import Gridded
 from asvgp.estimators.ingest import counted_from
 from asvgp.estimators.persistence import load, save
+from asvgp.estimators.regressor import GPRegressor
 from asvgp.runtime.interrupts import patient_interrupts
 from asvgp.runtime.progress import Progress
 from asvgp.saving.leftovers import remove_leftovers
@@ -127,7 +128,7 @@ def path_of(output: str) -> str:
     return f"{output}.partial"
 
 
-def resumed(output: str, fresh, source: Source):
+def resumed(output: str, fresh: GPRegressor, source: Source) -> GPRegressor:
     """Return the model of a checkpoint, if it is of these data and settings."""
     path = path_of(output)
     if not os.path.exists(path):
@@ -136,9 +137,10 @@ def resumed(output: str, fresh, source: Source):
             "rows. Leave out --resume to start again."
         )
     model, _ = read(path)
-    if not isinstance(model, dict) or "checkpoint" not in model:
-        raise ModelFileError(f"{path} is a model, but not a checkpoint of a fit.")
     gp = load(path)
+    if not isinstance(model, dict) or "checkpoint" not in model or type(gp) is not type(fresh):
+        raise ModelFileError(f"{path} is a model, but not a checkpoint of a fit.")
+    assert isinstance(gp, GPRegressor)
     mine, theirs = (
         {name: repr(value) for name, value in each.get_params(deep=False).items()}
         for each in (fresh, gp)
