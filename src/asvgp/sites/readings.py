@@ -151,7 +151,11 @@ class RowReading:
         rows = next(iter(self.blocks()))
         seen = np.full(len(rows.y), m) + (0.0 if rows.offset is None else rows.offset)
         values = family.expected(rows.y, rows.extra, seen, np.full(len(rows.y), v))[0]
-        return _dot(values, rows.weight) * self.count / max(len(rows.y), 1)
+        return (
+            _dot(values, rows.weight)
+            * self.count
+            / max(_dot(np.ones(len(values)), rows.weight), 1.0)
+        )
 
 
 @dataclass(frozen=True)
@@ -209,8 +213,8 @@ def _own_levels(family: Family, rows: Observed, f: Array) -> Array:
 
     def slopes(f: Array) -> tuple[Array, Array]:
         seen = f if rows.offset is None else f + rows.offset
-        _, g, w = family.expected(rows.y, rows.extra, seen, narrow)
-        return (g, w) if rows.weight is None else (g * rows.weight, w * rows.weight)
+        # without weights: a row of weight two says what two rows say, each for itself
+        return family.expected(rows.y, rows.extra, seen, narrow)[1:]
 
     return _shrunken(f, slopes)
 

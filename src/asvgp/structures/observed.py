@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.likelihoods.family import Family
+from asvgp.likelihoods.family import Family, weighted_mean
 from asvgp.structures.structure import Points, Structure
 
 # for messages
@@ -108,7 +108,7 @@ def _listed(names) -> str:
 def positive_sites(family: Family, rows: Observed, f: Array) -> tuple[Array, Array]:
     """Return slopes and weights at f, all of them positive, to begin with."""
     g, w = family.working(rows.y, rows.extra, f if rows.offset is None else f + rows.offset)
-    typical = float(np.mean(np.abs(w))) if len(w) else 1.0
+    typical = weighted_mean(np.abs(w), rows.weight) if len(w) else 1.0
     return g, np.maximum(w, _LEAST_WEIGHT * typical)
 
 
