@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from asvgp import GPRegressor, Matern32, scan
+from asvgp import Bernoulli, Binomial, GPRegressor, Matern32, Poisson, scan
 from asvgp.data.settings import Settings
 from asvgp.estimators import ingest
+from asvgp.estimators.default_field import FieldChoice
 from asvgp.sources.source import source_for
 
 FIXED = {"num_basis": 20, "noise_variance": 0.1, "optimizer": None}
@@ -72,3 +73,29 @@ def test_what_was_never_added_cannot_be_forgotten():
     with pytest.raises(ValueError, match="the data so far have 1 output"):
         gp.forget(x, np.stack([y, y], axis=1))
     assert gp.forget(x[:50], y[:50]).stats_.count == 150
+
+
+@pytest.mark.parametrize("family", [Bernoulli(), Bernoulli("probit"), Poisson(), Binomial()])
+def test_default_fields_are_chosen_with_the_curvatures_of_log_densities(family, monkeypatch):
+    """Sums of a one-read family have masses for weights, which say nothing of working responses."""
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(size=(60, 2)), rng.integers(0, 2, 60).astype(float)
+    given, weight = [], rng.uniform(0.5, 2.0, 60)
+
+    def choose(_, z, weights, known_noise, **__):
+        given.append((z[:, 0], weights, known_noise))
+        return FieldChoice(Matern32(dim=0) * Matern32(dim=1))
+
+    monkeypatch.setattr(ingest, "choose_field", choose)
+    settings = Settings.parse(None, likelihood=family)
+    ingest.absorb(settings, source_for(x, y, weight))
+    ((z, weights, known_noise),) = given
+    trials = np.ones(60) if "trials" in family.takes else None
+    f, h = family.start(y, trials, weight, None), 1e-4
+    low, middle, high = (
+        family.expected(y, trials, f + step, np.zeros(60))[0] for step in (-h, 0.0, h)
+    )
+    slope, curvature = (high - low) / (2.0 * h), (2.0 * middle - low - high) / h**2
+    assert known_noise
+    np.testing.assert_allclose(weights, weight * curvature, rtol=1e-5)
+    np.testing.assert_allclose(z, f + slope / curvature, rtol=1e-5)

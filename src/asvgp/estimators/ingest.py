@@ -351,8 +351,8 @@ def _some(rows: Rows) -> tuple[Array, Array, Array | None]:
     if points.shape is not None:
         places = list(np.unravel_index(chosen, points.shape))
     x = np.stack([column[i] for column, i in zip(points.main, places, strict=True)], axis=1)
-    weights = None if rows.weights is None else np.ravel(rows.weights)[chosen]
-    return x, y[chosen], weights
+    weights = rows.chosen_weights
+    return x, y[chosen], None if weights is None else np.ravel(weights)[chosen]
 
 
 def _default_kernel(settings: Settings, head: Chunk, table: Table, growing: bool) -> Kernel:

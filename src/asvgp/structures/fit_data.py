@@ -39,9 +39,11 @@ class Rows:
     weights: Array | None
     log_jacobian: Array  # sums of the log derivatives of the transform, one per output
     single: bool  # True where y came as a vector
-    # Where the likelihood is not Gaussian: y as grids and kernels are chosen by, the rows with
-    # targets, and sums of theirs, of which the last is their number.
+    # Where the likelihood is not Gaussian: y as grids and kernels are chosen by and its weights,
+    # which are not those of the sums, the rows with targets, and sums of theirs, of which the last
+    # is their number.
     working: Array | None = None
+    working_weights: Array | None = None
     observed: Observed | None = None
     constants: Array = field(default_factory=partial(np.empty, 0))
     summed: bool = True  # True where sums are all that training needs
@@ -50,6 +52,11 @@ class Rows:
     def chosen_by(self) -> Array:
         """The targets that grids and kernels are chosen by."""
         return self.y if self.working is None else self.working
+
+    @property
+    def chosen_weights(self) -> Array | None:
+        """The weights of the targets that grids and kernels are chosen by."""
+        return self.weights if self.working is None else self.working_weights
 
     @classmethod
     def read(
@@ -135,10 +142,11 @@ class Rows:
         number = float(len(kept)) if observed.weight is None else float(observed.weight.sum())
         constants = np.append(constants, number)
         values, working = np.full((2, rows), np.nan)
-        weights = np.ones(rows)
-        values[kept], working[kept], weights[kept] = seen, z, masses
-        none = np.zeros(1)
-        return cls(points, values, weights, none, single, working, observed, constants, sums)
+        weights, precisions = np.ones((2, rows))
+        values[kept], weights[kept] = seen, masses
+        working[kept], precisions[kept] = z, w
+        seen_by = working, precisions, observed, constants, sums
+        return cls(points, values, weights, np.zeros(1), single, *seen_by)
 
 
 def _check_known(family: Family, y: Array, extra: Array | None, kept: Array) -> None:
