@@ -59,7 +59,7 @@ class Cpu:
     """NumPy arrays on the CPU, one front at a time."""
 
     name = "cpu"
-    chunk = 1 << 22  # doubles to work on at a time
+    chunk = 1 << 19  # doubles to work on at a time: there are several arrays of them
     limit: float | None = None  # bytes of memory beyond which factors go to disk
 
     def __init__(self) -> None:
@@ -87,10 +87,17 @@ class Cpu:
         return np.zeros(shape)
 
     def factor(
-        self, tree: Tree, elements: Callable[[int, int], DeviceArray], on_disk: bool
+        self,
+        tree: Tree,
+        elements: Callable[[int, int], DeviceArray],
+        on_disk: bool,
+        panels: Workspace | None = None,
     ) -> Factor:
-        """Factor P, whose leaf elements come from ``elements(start, stop)``."""
-        panels = self.disk if on_disk else None
+        """Factor P, whose leaf elements come from ``elements(start, stop)``.
+
+        Its memory comes from ``panels`` and goes back there, which hold that of earlier factors.
+        """
+        panels = self.disk if on_disk else panels
         return CpuFactor(tree, elements, workspace=self.workspace, panels=panels)
 
     @property
@@ -144,9 +151,13 @@ class Batched:
         return self.torch.zeros(shape, dtype=self.torch.float64, device=self.device)
 
     def factor(
-        self, tree: Tree, elements: Callable[[int, int], DeviceArray], on_disk: bool
+        self,
+        tree: Tree,
+        elements: Callable[[int, int], DeviceArray],
+        on_disk: bool,
+        panels: Workspace | None = None,
     ) -> Factor:
-        """Factor P on the device; ``on_disk`` does not matter here."""
+        """Factor P on the device; ``on_disk`` and ``panels`` do not matter here."""
         from asvgp.linalg.multifrontal.batched import BatchedFactor
 
         return BatchedFactor(tree, elements, device=self.name)

@@ -112,6 +112,11 @@ class GridEngine:
         )
         return GridFactored(self, prior, likelihood, solution)
 
+    def release(self) -> None:
+        """Let go of the last factorisations of P and K; `factor` makes them again."""
+        self._last, self._prior = Remembered(), None
+        self.tables.clear()
+
     def _solution(self, prior: GridPrior, noise: float) -> Solution:
         """Factor P by elimination, or where that loses too many digits, by square roots."""
         failure: NotPositiveDefinite | float = 0.0
@@ -234,7 +239,8 @@ class GridEngine:
         columns = self.column_stiffness(prior)
         if not self.inputs:
             return DenseFactor(self.statistics.column_gram / noise + columns)
-        columns, leaves = self.device.move(columns), self.tables.leaves
+        columns, tables = self.device.move(columns), self.tables
+        leaves = tables.leaves
         stiffness = leaves.stiffness(prior.axes)
         scales = [self.device.move(term.coefficients / term.variance) for term in prior.terms]
         gram = self.gram  # before there are threads
@@ -246,7 +252,7 @@ class GridEngine:
                 out[0, -len(columns) :, -len(columns) :] += columns
             return out
 
-        return self.device.factor(self.tables.tree, elements, self.tables.on_disk)
+        return self.device.factor(tables.tree, elements, tables.on_disk, tables.panels)
 
     def column_stiffness(self, prior: GridPrior) -> Array:
         """Return K of the global columns, (columns, columns)."""

@@ -67,7 +67,12 @@ def _main_factor(engine: GridEngine, prior: GridPrior, noise: float) -> RootFact
         out[:, first:] = data[start:stop] * noise**-0.5
         return out
 
-    return RootFactor(engine.tables.main_tree, elements, workspace=device.workspace)
+    return RootFactor(
+        engine.tables.main_tree,
+        elements,
+        workspace=device.workspace,
+        panels=engine.tables.panels,
+    )
 
 
 def _root_table(leaves: Leaves, d: int, i: int, axis: Axis) -> Array:

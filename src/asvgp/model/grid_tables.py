@@ -15,6 +15,7 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.kernels import JointMatern, Kernel
 from asvgp.linalg.multifrontal import Tree
+from asvgp.linalg.multifrontal.cpu import Workspace
 from asvgp.model.devices import Cpu, Device, DeviceArray
 from asvgp.model.elements import Leaves, add_rows, permute
 from asvgp.model.joint import JointTables
@@ -37,6 +38,7 @@ class GridTables:
         self.axes = plan.axes(kernel)
         self.main = sum(plan.counts(kernel))
         self.size = self.main + plan.columns
+        self.panels = Workspace()  # memory of factors, which goes with these tables
 
     @cached_property
     def device(self) -> Device:
@@ -73,6 +75,12 @@ class GridTables:
                     found[number] = JointTables(own, self.device)
             out.append(found)
         return out
+
+    def clear(self) -> None:
+        """Let go of memory that is kept for the next factors."""
+        self.panels.clear()
+        for tables in (each for found in self.joint for each in found.values()):
+            tables.panels.clear()
 
     @cached_property
     def need(self) -> Need:

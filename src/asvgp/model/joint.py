@@ -8,8 +8,10 @@ its splines, those beyond the data included.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import prod
+from threading import Lock
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +20,7 @@ from asvgp.basis import Array, rescaling
 from asvgp.kernels import EarthMatern, JointMatern
 from asvgp.linalg.cells.polynomial import bilinear
 from asvgp.linalg.multifrontal import Tree
+from asvgp.linalg.multifrontal.cpu import Workspace
 from asvgp.linalg.multifrontal.sandwich import selected_sandwich
 from asvgp.model.devices import Device, DeviceArray, Factor, log_det_error, probes
 from asvgp.model.elements import Leaves, outer
@@ -26,6 +29,8 @@ from asvgp.model.joint_share import missed_shares
 from asvgp.model.poles import poles_of
 from asvgp.runtime.lazy import cached_property
 from asvgp.runtime.parallel import one_blas_thread
+
+Consumer = Callable[[int, int, DeviceArray], None]  # of the blocks of some leaves
 
 
 class JointTables:
@@ -37,6 +42,7 @@ class JointTables:
         self.size = prod(axis.count for axis in axes)
         self._moments: DeviceArray = None  # the last ones, and G of them
         self._gram: tuple[DeviceArray, DeviceArray] | None = None
+        self.panels = Workspace()  # memory of factors, which goes with these tables
 
     @cached_property
     def tree(self) -> Tree:
@@ -114,7 +120,10 @@ class JointPrior:
         tables, coefficients = self.tables, self.tables.device.move(self.coefficients)
         _ = tables.stiffness  # before there are threads
         return tables.device.factor(
-            tables.tree, lambda start, stop: tables.elements(coefficients, start, stop), False
+            tables.tree,
+            lambda start, stop: tables.elements(coefficients, start, stop),
+            False,
+            tables.panels,
         )
 
     @property
@@ -144,16 +153,41 @@ class JointPrior:
         self.factor.selected_inverse(consume)
         return out
 
-    def _forms(self, blocks: DeviceArray) -> Array:
+    def _visit(self, consume: Consumer) -> None:
+        """Pass K^-1 to ``consume`` in chunks: what is at hand, or by a selected inversion.
+
+        All of it takes more memory than anything else that training keeps of K.
+        """
+        if "_inverse" in self.__dict__:
+            self._in_chunks(self._inverse, consume)
+        else:
+            self.factor.selected_inverse(consume)
+
+    def _in_chunks(self, blocks: DeviceArray, consume: Consumer) -> None:
+        """Pass blocks on all leaves to ``consume``."""
+        count, step = len(blocks), max(1, self.tables.device.chunk // self.tables.leaves.block**2)
+        for start in range(0, count, step):
+            stop = min(start + step, count)
+            consume(start, stop, blocks[start:stop])
+
+    def _forms(self, visit: Callable[[Consumer], None]) -> Array:
         """Return blocks on all leaves times products of tables, summed."""
-        tables = self.tables
-        forms = tables.leaves.tables_form(blocks, tables.stiffness, 0, 0, len(blocks))
-        return tables.device.back(forms)
+        tables, lock = self.tables, Lock()
+        leaves, stiffness = tables.leaves, tables.stiffness
+        total = tables.device.zeros(self.coefficients.shape)
+
+        def consume(start: int, stop: int, blocks: DeviceArray) -> None:
+            part = leaves.tables_form(blocks, stiffness, 0, start, stop)
+            with lock:
+                total[:] += part
+
+        visit(consume)
+        return tables.device.back(total)
 
     @cached_property
     def d_log_det(self) -> Array:
         """Derivatives of ``log|K|``."""
-        return self.combined(self._forms(self._inverse))
+        return self.combined(self._forms(self._visit))
 
     def form(self, forms: Array) -> float:
         """Return the sum of forms of the tables that is K's."""
@@ -184,11 +218,12 @@ class JointPrior:
         powers = [2 * axis.degree + 1 for axis in own]
         cells = zip(own, powers, strict=True)
         out = device.zeros(tuple(axis.grid.cells * size for axis, size in cells))
-        count, step = len(self._inverse), max(1, device.chunk // leaves.block**2)
-        for start in range(0, count, step):
-            stop = min(start + step, count)
-            part = leaves.polynomials(self._inverse[start:stop], start, stop, (0, 0))
+
+        def consume(start: int, stop: int, blocks: DeviceArray) -> None:
+            part = leaves.polynomials(blocks, start, stop, (0, 0))
             leaves.paste(part, start, stop, powers, out)
+
+        self._visit(consume)
         return out + device.move(self.poles.squares()) if self.poles else out
 
     @cached_property
@@ -243,7 +278,10 @@ class JointPrior:
         stiffness = tables.elements(device.move(self.coefficients), 0, len(tables.tree.leaves))
         inverse, between = selected_sandwich(tables.tree, stiffness, gram, device.move)
         self.__dict__.setdefault("_inverse", inverse)  # found on the way
-        value, slopes = float((self._squares * own).sum()), -self.combined(self._forms(between))
+        value, slopes = (
+            float((self._squares * own).sum()),
+            -self.combined(self._forms(partial(self._in_chunks, between))),
+        )
         if self.poles:
             slopes = slopes + float((device.move(self.poles.squares(derivative=True)) * own).sum())
         return value, slopes

@@ -139,11 +139,10 @@ class FieldSchedule:
             return False
         if evidence:
             with suppress(np.linalg.LinAlgError):
-                fits = [
-                    lower_bound(each.factor(*state), "evidence", False, "left out").fit
-                    for each in (wider, engine)
-                ]
-                return fits[0] < fits[1] - FIELD.coarsening_loss * self.stats.observations
+                fit = lower_bound(engine.factor(*state), "evidence", False, "left out").fit
+                engine.release()  # or there would be the factors of two engines
+                other = lower_bound(wider.factor(*state), "evidence", False, "left out").fit
+                return other < fit - FIELD.coarsening_loss * self.stats.observations
         return True
 
     def final(self, engine: GridEngine) -> GridEngine:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from threading import Lock
 
 import numpy as np
 
@@ -49,6 +50,12 @@ class Workspace:
 
     def __init__(self) -> None:
         self._free: dict[int, list[Array]] = {}
+        self._scratch: list[Array] = []
+        self._lock = Lock()  # threads borrow at the same time
+
+    def __reduce__(self):
+        """Pickle without the memory."""
+        return type(self), ()
 
     def take(self, size: int) -> Array:
         """Return an array of that many doubles, of any value."""
@@ -64,14 +71,31 @@ class Workspace:
         """Take an array back."""
         self._free.setdefault(values.size, []).append(values)
 
+    def clear(self) -> None:
+        """Let go of all that is not in use."""
+        with self._lock:
+            self._free.clear()
+            self._scratch.clear()
+
     @contextmanager
     def lend(self, size: int) -> Iterator[Array]:
-        """Yield an array that is given back in the end."""
-        values = self.take(size)
+        """Yield an array of that many doubles for a while, of any value.
+
+        It is part of the smallest one that is long enough. A new one replaces one that is too
+        short, so that matrices of several sizes in turn share what the largest takes.
+        """
+        with self._lock:
+            fitting = [each for each in self._scratch if each.size >= size]
+            known = min(fitting, key=len) if fitting else None
+            old = known if fitting else max(self._scratch, key=len, default=None)
+            self._scratch = [each for each in self._scratch if each is not old]
+            del old
+        values = self._fresh(size) if known is None else known
         try:
-            yield values
+            yield values[:size]
         finally:
-            self.give(values)
+            with self._lock:
+                self._scratch.append(values)
 
 
 class CpuFactor:
