@@ -202,6 +202,23 @@ def test_workspace_is_used_again_but_never_twice_at_once():
     np.testing.assert_array_equal(inverse_on_leaves(again), inverse)
 
 
+def test_borrowers_in_turn_share_what_the_largest_takes():
+    space = Workspace()
+    with space.lend(5) as small, space.lend(9) as large:
+        assert (small.size, large.size) == (5, 9)
+        assert not np.shares_memory(small, large)
+    with space.lend(3) as part:  # of the shorter one
+        assert part.size == 3
+        assert np.shares_memory(part, small)
+    with space.lend(20) as longer, space.lend(4) as other:  # in place of the longer of the two
+        assert np.shares_memory(other, small)
+        assert longer.size == 20
+    assert sorted(map(len, space._scratch)) == [5, 20]
+    space.clear()
+    with space.lend(4) as fresh:
+        assert not np.shares_memory(fresh, small)
+
+
 def test_plans_go_with_their_trees():
     tree = symbolic.__wrapped__((5, 7), (Space((1, 1), (0, 0)),))
     assert plans.plan(tree) is plans.plan(tree)

@@ -258,7 +258,7 @@ def test_gram_and_right_hand_side_are_those_of_the_functions(case):
     np.testing.assert_allclose(assembly.right[:, 0], functions.T @ (w * y), atol=1e-10)
     if assembly.inputs:
         total = np.zeros((assembly.size, assembly.size))
-        for index, block in zip(assembly.tables.tree.leaf_index, assembly.gram, strict=True):
+        for index, block in zip(assembly.tables.tree.leaf_index, assembly.gram[:], strict=True):
             own = index >= 0
             total[np.ix_(index[own], index[own])] += block[np.ix_(own, own)]
         np.testing.assert_allclose(total, functions.T @ (w[:, None] * functions), atol=1e-10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 from itertools import product
 
@@ -230,10 +231,22 @@ def test_bounds_hold_the_evidence_and_gradients_are_right(case):
 
 
 @pytest.mark.parametrize("name", ["turned", "sum", "with time"])
+def test_engine_gives_the_same_after_letting_go_of_its_factors(name):
+    engine, state = CASES[name].engine(), (CASES[name].kernel, Gaussian(NOISE))
+    first = lower_bound(engine.factor(*state), "evidence")
+    factor = weakref.ref(engine.factor(*state).solution.factor)
+    engine.release()
+    assert factor() is None
+    again = lower_bound(engine.factor(*state), "evidence")
+    assert again.fit == pytest.approx(first.fit, rel=1e-12)
+    np.testing.assert_allclose(again.gradient, first.gradient, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["turned", "sum", "with time"])
 def test_products_with_p_are_those_of_its_leaves(name):
     engine, kernel = CASES[name].engine(), CASES[name].kernel
     prior, leaves = engine.prior(kernel), engine.tables.leaves
-    blocks = engine.gram / NOISE
+    blocks = engine.gram[:] / NOISE
     scales = [term.coefficients / term.variance for term in prior.terms]
     leaves.add_stiffness(leaves.stiffness(prior.axes), scales, 0, len(blocks), blocks)
     expected = np.zeros((engine.size, engine.size))

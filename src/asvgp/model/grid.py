@@ -27,7 +27,7 @@ from asvgp.model.engine import Forms, NoiseModel, Remembered
 from asvgp.model.grid_inverse import CellInverse, InverseSums, cell_inverse, inverse_sums
 from asvgp.model.grid_prior import GridPrior, TermForms, TermPrior
 from asvgp.model.grid_roots import root_factor
-from asvgp.model.grid_tables import GridTables, interleave
+from asvgp.model.grid_tables import GridTables, LeafBlocks, interleave
 from asvgp.model.levels import marginal_moments, rounding_error
 from asvgp.model.plan import Plan
 from asvgp.model.pole_factor import PoleFactor, PoleForms
@@ -77,7 +77,7 @@ class GridEngine:
         return self.device.move(interleave(self.statistics.moments, self.inputs))
 
     @cached_property
-    def gram(self) -> DeviceArray:
+    def gram(self) -> LeafBlocks:
         """G of every leaf, (leaves, s, s)."""
         return self.tables.gram(self.moments, self.statistics)
 
@@ -85,7 +85,7 @@ class GridEngine:
     def gram_roots(self) -> Array:
         """Square roots of G of every leaf, but for the global columns."""
         own = self.tables.leaves.block - self.plan.columns
-        return root_of(self.gram[:, :own, :own])
+        return root_of(self.gram[:][:, :own, :own])
 
     @cached_property
     def right(self) -> Array:

@@ -15,7 +15,7 @@ from asvgp.basis import Array
 from asvgp.model.devices import DeviceArray, Factor
 from asvgp.model.elements import add_rows
 from asvgp.model.grid_prior import GridPrior, Window
-from asvgp.model.grid_tables import GridTables
+from asvgp.model.grid_tables import GridTables, LeafBlocks
 
 Consumer = Callable[[int, int, DeviceArray], None]
 
@@ -40,7 +40,7 @@ class CellInverse(NamedTuple):
 def inverse_sums(
     tables: GridTables,
     prior: GridPrior,
-    gram: DeviceArray,
+    gram: LeafBlocks,
     selected_inverse: Callable[[Consumer], None],
 ) -> InverseSums:
     """Contract P^-1 with K and with G of the leaves, by one selected inversion."""

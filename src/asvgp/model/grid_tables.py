@@ -20,10 +20,13 @@ from asvgp.model.devices import Cpu, Device, DeviceArray
 from asvgp.model.elements import Leaves, add_rows, permute
 from asvgp.model.joint import JointTables
 from asvgp.model.memory import Need, plan_need
+from asvgp.model.packed import PackedBlocks
 from asvgp.model.plan import Plan
 from asvgp.policies import MEMORY
 from asvgp.runtime.lazy import cached_property
 from asvgp.statistics import Statistics
+
+LeafBlocks = PackedBlocks | DeviceArray  # (leaves, s, s), of which slices are taken
 
 
 class GridTables:
@@ -92,25 +95,34 @@ class GridTables:
         """True if factors of P are on disk: they do not fit in memory, and all else does."""
         return self.need.spills(self.device.limit or MEMORY.share * self.device.memory)
 
-    def gram(self, moments: DeviceArray, statistics: Statistics) -> DeviceArray:
+    def gram(self, moments: DeviceArray, statistics: Statistics) -> LeafBlocks:
         """Return G of every leaf, (leaves, s, s), from interleaved moments."""
         leaves, plan, device = self.leaves, self.plan, self.device
-        count = len(self.tree.leaves)
-        out = device.zeros((count, leaves.block, leaves.block))
-        step = max(1, device.chunk // leaves.block**2)
+        count, columns = len(self.tree.leaves), plan.columns
         cross = None
-        if plan.columns:
+        if columns:
             cross = device.move(interleave(statistics.cross, self.inputs))
         powers = [p + 1 for p in plan.powers]
-        for start in range(0, count, step):
-            stop = min(start + step, count)
-            part = out[start:stop]
-            leaves.gram(moments, start, stop, part)
+
+        def fill(start: int, stop: int, out: DeviceArray) -> None:
+            leaves.gram(moments, start, stop, out)
             if cross is not None:
-                self._add_cross(leaves.cut(cross, start, stop, powers), start, stop, part)
-        if plan.columns:
-            out[0, -plan.columns :, -plan.columns :] += device.move(statistics.column_gram)
+                self._add_cross(leaves.cut(cross, start, stop, powers), start, stop, out)
+                if start == 0:
+                    out[0, -columns:, -columns:] += device.move(statistics.column_gram)
+
+        if isinstance(device, Cpu):
+            return PackedBlocks(count, leaves.block, self._step, fill)
+        out = device.zeros((count, leaves.block, leaves.block))
+        for start in range(0, count, self._step):
+            stop = min(start + self._step, count)
+            fill(start, stop, out[start:stop])
         return out
+
+    @property
+    def _step(self) -> int:
+        """Leaves to work on at a time."""
+        return max(1, self.device.chunk // self.leaves.block**2)
 
     def _add_cross(self, local: DeviceArray, start: int, stop: int, out: DeviceArray) -> None:
         """Add the products of functions with the global columns."""
@@ -128,14 +140,20 @@ class GridTables:
         index = self.tree.leaf_index
         return self.device.move(np.where(index < 0, self.size, index))
 
-    def multiply(self, blocks: DeviceArray, values: Array) -> Array:
+    def multiply(self, blocks: LeafBlocks, values: Array) -> Array:
         """Multiply the sum of the leaves' blocks, (leaves, s, s), by values, (size, n)."""
         device, places = self.device, self._places
         padded = device.move(np.append(values, np.zeros((1, values.shape[1])), axis=0))
-        local = (blocks @ padded[places]).reshape(-1, values.shape[1])
-        if isinstance(device, Cpu):  # several times as fast as adding rows
-            sums = [np.bincount(places.ravel(), each, self.size + 1) for each in local.T]
+        if isinstance(device, Cpu):
+            local = np.empty((*places.shape, values.shape[1]))
+            for start in range(0, len(places), self._step):
+                part = slice(start, start + self._step)
+                local[part] = blocks[part] @ padded[places[part]]
+            # Several times as fast as adding rows
+            columns = local.reshape(-1, values.shape[1]).T
+            sums = [np.bincount(places.ravel(), each, self.size + 1) for each in columns]
             return np.stack(sums, axis=1)[:-1]
+        local = (blocks @ padded[places]).reshape(-1, values.shape[1])
         total = device.zeros((self.size + 1, values.shape[1]))
         add_rows(total, places.reshape(-1), local)
         return device.back(total)[:-1]

@@ -167,12 +167,12 @@ class CpuFactor:
 
         def step(boxes: Boxes, own: Array, shared: Array) -> None:
             z = np.empty((self._chunk if boxes.level == 0 else 0, s, s))
-            with self._workspace.lend(work_size) as work:
-                memory = z, self._panels, own, shared, work
-                for part in self._chunks(boxes):
-                    sweeps.selected_inverse(self._plan.fronts, self._inverses, *part, *memory)
-                    if part.level == 0:
-                        consume(part.start, part.stop, z[: part.stop - part.start])
+            # Little, for which the workspace would lend what another thread is about to need
+            memory = z, self._panels, own, shared, np.empty(work_size)
+            for part in self._chunks(boxes):
+                sweeps.selected_inverse(self._plan.fronts, self._inverses, *part, *memory)
+                if part.level == 0:
+                    consume(part.start, part.stop, z[: part.stop - part.start])
 
         self._walk(step, self._own_size, self._shared_size, up=False)
 
