@@ -22,7 +22,7 @@ NUMBER = r"(?<![\w.])[-−+]?\d[\d,.]*(?:e-?\d+)?"
 # A number with a unit that only a measurement has: nats and gibibytes are limits, too.
 MEASURED = re.compile(rf"{NUMBER}\s*(?:seconds of one core|ms\b|s\b|MiB\b|cm\b)")
 SOURCE = re.compile(
-    r"((?:benchmarks|docs/figures|experiments)/\w+\.py)|make (bench|experiment-\w+|demo)"
+    r"((?:benchmarks|docs/figures|experiments)/\w+\.py)|make (bench|experiment-\w+|demo|soak)"
 )
 # Sections whose figures were measured before there was a script for them. Take one off when it
 # has a script; put none on.

@@ -393,3 +393,10 @@ def test_circles_take_inputs_modulo_their_period():
     assert (longer.grids[0], longer.smooths) == (grids[0], smooths)
     with pytest.raises(ValueError, match="16 cells around a circle"):
         stats.coarsen((3, 1))
+
+
+@pytest.mark.parametrize("linear", [-1, 1, 2**31])
+def test_more_linear_columns_than_there_are_take_no_memory(linear):
+    stats = Statistics.from_data(np.linspace(0.0, 1.0, 9), np.zeros(9), Grid(0.0, 1.0, 4), 2)
+    with pytest.raises(ValueError, match=f"linear is {linear}, of 0 columns"):
+        replace(stats, linear=linear)

@@ -134,7 +134,7 @@ def work(terms: Sequence[Sequence[Side]]) -> float:
     Examples
     --------
     >>> long, short = Side(cells=400.0, degree=2.0), Side(cells=20.0, degree=2.0)
-    >>> work([[long, short]]) < 0.2 * work([[Side(90.0, 2.0), Side(90.0, 2.0)]])
+    >>> work([[long, short]]) < 0.8 * work([[Side(90.0, 2.0), Side(90.0, 2.0)]])
     True
     """
     share, boxes, total = [1.0] * len(terms[0]), 1.0, 0.0

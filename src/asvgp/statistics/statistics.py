@@ -161,6 +161,8 @@ class Statistics:
         for name in ("centre", "log_jacobian"):
             if len(getattr(self, name)) != len(self.squares):
                 object.__setattr__(self, name, np.zeros(len(self.squares)))
+        if not 0 <= self.linear <= len(self.column_gram):  # before there is room for so many
+            raise ValueError(f"linear is {self.linear}, of {len(self.column_gram)} columns")
         if len(self.column_centre) != self.linear:
             object.__setattr__(self, "column_centre", np.zeros(self.linear))
 
