@@ -23,7 +23,7 @@ from asvgp.model.bound import Bound, lower_bound
 from asvgp.policies import SITES
 from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.sites.readings import Reading, blended
-from asvgp.sites.settle import UNIT, Pace, Settled, look, rounding
+from asvgp.sites.settle import UNIT, Pace, Settled, look, rounding, settled_in_training
 from asvgp.training.objective import Limits, Objective
 from asvgp.training.optimise import LBFGS, Report, maximise, updated
 from asvgp.training.problem import Problem, State
@@ -226,7 +226,7 @@ class Alternation:
         self.steps += 1
         numbers.last = None  # the slopes after a change of the kernel are of another function
         numbers.learn(family, now.found.slopes)
-        failed = False
+        failed, tolerance = False, settled_in_training(reading)
         for _ in range(SITES.steps_of_round):
             trial = None
             other = numbers.moved(family, now.found.slopes)
@@ -243,6 +243,6 @@ class Alternation:
             gain, now, family = trial.bound - now.bound, trial, other
             numbers.learn(family, now.found.slopes)
             self.pace.gained()
-            if gain < SITES.settled_in_training:
+            if gain < tolerance:
                 break
         return family, now

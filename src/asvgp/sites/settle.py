@@ -67,6 +67,12 @@ def rounding(now: Settled) -> float:
     return size + (SITES.rounding * abs(now.bound) if np.isfinite(now.bound) else 0.0)
 
 
+def settled_in_training(reading: Reading, first: bool = False) -> float:
+    """Return the gain of a last step at the first state, or those that training goes through."""
+    each = SITES.settled_at_first_per_datum if first else SITES.settled_in_training_per_datum
+    return SITES.settled_in_training + each * reading.count
+
+
 @dataclass
 class Pace:
     """How far steps go towards the sites that the data ask for, learnt from those before.

@@ -26,7 +26,7 @@ from asvgp.model.effects import column_precisions, mean_square
 from asvgp.policies import DATA, SITES
 from asvgp.sites.alternate import Alternation, Numbers
 from asvgp.sites.readings import Level, Reading
-from asvgp.sites.settle import UNIT, Pace, Settled, settle
+from asvgp.sites.settle import UNIT, Pace, Settled, settle, settled_in_training
 from asvgp.statistics import Statistics
 from asvgp.structures.line import Line
 from asvgp.structures.series import Series
@@ -112,7 +112,7 @@ def fit_sites(
         sites = reading.begin(family, stats, _best_level(reading, family, problem.kernel))
     fitted = structure.fit(settings, gaussian, sites, first)
     report = SiteReport(**vars(fitted.report))
-    now = _settled_on(fitted, reading, family, pace, robust)
+    now = _settled_on(fitted, reading, family, pace, robust, first=True)
     if alike:
         report.notes.append(
             "all y are alike, so that there is nothing to train a kernel on: its hyperparameters "
@@ -122,14 +122,14 @@ def fit_sites(
         # The first sites may hide what better ones show.
         sites = reading.found(family, now.posterior, stats, robust=True).sites
         again = structure.fit(settings, gaussian, sites, None)
-        other = _settled_on(again, reading, family, pace, robust)
+        other = _settled_on(again, reading, family, pace, robust, first=True)
         report.steps += other.steps
         if other.bound > now.bound:
             fitted, now = again, other
     report.steps += now.steps
     for other_family in family.alternatives() if settings.trained else ():
         again = structure.fit(settings, gaussian, reading.begin(other_family, stats), None)
-        other = _settled_on(again, reading, other_family, pace, robust)
+        other = _settled_on(again, reading, other_family, pace, robust, first=True)
         report.steps += other.steps + 1
         if other.bound > now.bound:
             fitted, family, now = again, other_family, other
@@ -180,7 +180,8 @@ def _from_sample(
     if not report.interrupted:
         with keeping(state, report):
             state, now = _trained(problem, state, now, reading, report, pace)
-    return _finished(state, now, reading, report, fitted, given, begin, SITES.unnoticed, pace)
+    tolerance = SITES.unnoticed + SITES.unnoticed_per_datum * reading.count
+    return _finished(state, now, reading, report, fitted, given, begin, tolerance, pace)
 
 
 def _finished(
@@ -276,11 +277,15 @@ def _settled_on(
     pace: Pace,
     robust_steps: int = 0,
     most: int = SITES.most_steps,
+    first: bool = False,
 ) -> Settled:
-    """Return settled sites on the cells of a Gaussian fit, whose sites are the first ones."""
+    """Return settled sites on the cells of a Gaussian fit, whose sites are the first ones.
+
+    At the ``first`` state of training they need not settle well.
+    """
     posterior, kernel = fitted.posterior, _bounded(fitted.kernel, family)
     sites = posterior.engine.statistics
-    tolerance = SITES.settled_in_training + SITES.settled_in_training_per_datum * reading.count
+    tolerance = settled_in_training(reading, first)
     return settle(
         reading, family, posterior, kernel, sites, tolerance, robust_steps, most, pace=pace
     )
