@@ -340,7 +340,12 @@ class SeriesPolicy:
     # [functions] In the intervals that elimination begins with. Measured: (b) of
     # benchmarks/series.py, 12,000 hours: a bound takes 31 ms with 34 of them, 134 ms with 270
     leaf_functions: int = 32
-    leaf_columns: float = 0.5  # [columns] or this part of the columns, which all intervals have.
+    leaf_columns: float = 0.5  # [columns] or this part of the columns, which all intervals have,
+    # [functions] or as many as those of drifting seasons on a cell exceed this by: the matrices of
+    # all intervals hold them. Measured: 50,000 minutes of power need 128 GiB without
+    leaf_drifts: int = 128
+    # [bytes] Seasons of automatic plans drift with fewer phases where matrices would take more.
+    most_leaf_bytes: float = 2e9
     wave_degree: int = 9  # [degree] Of the polynomials of oscillators.
     least_wave_level: int = 2  # [doublings] Digits of high powers are lost on finest cells alone.
     fewest_cells: int = 4  # [cells] Of any component along the line.

@@ -14,6 +14,7 @@ from asvgp.model.circle import CircleAxis
 from asvgp.model.moments import CellMoments
 from asvgp.model.series.engine import SeriesEngine
 from asvgp.model.series.plan import Along, Around, Part, SeriesPlan
+from asvgp.model.series.tables import SeriesTables
 from asvgp.model.series.terms import terms_of
 from asvgp.model.series.wave import WaveAxis, cell_functions
 from asvgp.statistics import Statistics
@@ -288,3 +289,15 @@ def test_the_table_of_a_drifting_season_has_no_more_rows_than_there_are_cells():
     (longer,) = terms_of(kernel, SeriesPlan(Grid(0.0, 512.0, 512), 6, (part,)))
     assert len(longer.table) == 32 * 13
     np.testing.assert_allclose(longer.table[:128, :4], term.table[:, :4])
+
+
+def test_leaves_grow_with_the_functions_of_a_drifting_season():
+    def tables(phases: int) -> SeriesTables:
+        parts = Part(Along(3, 0)), Part(Along(3, 8), Around(3, phases, 256 // phases))
+        kernel = Matern32(3.0) + Periodic(256.0, 9.0) * Matern32(900.0)
+        return SeriesTables(kernel, SeriesPlan(Grid(0.0, 8192.0, 8192), 6, parts))
+
+    few, many = tables(16), tables(128)
+    assert len(few.edges) > 2 * len(many.edges)
+    # Without larger leaves, every one of those of few would hold the functions of many.
+    assert many.leaf_bytes < 0.5 * 8.0 * (len(few.edges) - 1) * many.block**2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -223,7 +224,7 @@ class NegativeBinomial(Family):
         mean, share, _ = softplus_moments(m - math.log(r), v)
         return (r * (psi(y + r) - psi(r)) - y - r * mean + (y + r) * share)[None]
 
-    def working(self, y, extra, f):
+    def working(self, y: Array, extra: Array | None, f: Array) -> tuple[Array, Array]:
         """Return slopes at f and the weights that are expected of y: small counts lower none."""
         r = self.number("dispersion")
         _, share, _ = softplus_moments(f - math.log(r), np.zeros(len(f)))
@@ -234,7 +235,7 @@ class NegativeBinomial(Family):
         exposure = np.ones(len(y)) if offset is None else growth(offset)
         return shrunken_rate(y, exposure)
 
-    def alternatives(self):
+    def alternatives(self) -> Sequence[Family]:
         """Return copies with larger dispersions: scatter about one rate is mostly the field's."""
         if not self.free:
             return []

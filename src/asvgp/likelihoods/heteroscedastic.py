@@ -69,13 +69,17 @@ class SquaredResiduals(Gamma):
         """False: every posterior of f has residuals of its own."""
         return False
 
-    def expected(self, y, extra, m, v):
+    def expected(
+        self, y: Array, extra: Array | None, m: Array, v: Array
+    ) -> tuple[Array, Array, Array]:
         """Return V = E log N(y; f, exp(g)) under g ~ N(m, v), dV/dm and -2 dV/dv, row by row."""
         value, slope, weight = np.empty((3, len(m)))
         _squares_rows(y, m, v, value, slope, weight)
         return value, slope, weight
 
-    def robust_weights(self, y, extra, m, v):
+    def robust_weights(
+        self, y: Array, extra: Array | None, m: Array, v: Array
+    ) -> tuple[Array, Array]:
         """Return slopes, and the weights that are expected: those of small residuals vanish."""
         _, slope, _ = self.expected(y, extra, m, v)
         return slope, np.full(len(m), 0.5)
@@ -156,7 +160,7 @@ class Heteroscedastic(Family):
         every = dict(zip(self.kernel.parameters, self.kernel.values, strict=True))
         return np.array([every[name] for name in self._free])
 
-    def with_values(self, values) -> Self:
+    def with_values(self, values: Any) -> Self:
         """Return a copy with other values of the free hyperparameters."""
         if self.kernel is None:
             return self
@@ -176,12 +180,14 @@ class Heteroscedastic(Family):
 
     # --- rows; ``extra`` has two columns, mean and variance of g
 
-    def check(self, y, extra=None, first_row=0) -> None:
+    def check(self, y: Array, extra: Array | None = None, first_row: int = 0) -> None:
         """Raise ValueError unless all y are finite."""
         y = np.asarray(y, dtype=np.float64)
         self._refuse(~np.isfinite(y), y, "y must be finite", first_row)
 
-    def expected(self, y, extra, m, v):
+    def expected(
+        self, y: Array, extra: Array | None, m: Array, v: Array
+    ) -> tuple[Array, Array, Array]:
         """Return V = E log N(y; f, exp(g)), dV/dm and -2 dV/dv, row by row."""
         mean, variance = _of_noise(extra, len(m))
         precision = np.empty(len(m))
@@ -190,25 +196,31 @@ class Heteroscedastic(Family):
         value = -0.5 * (_LOG_TWO_PI + mean + slope * (y - m) + precision * v)
         return value, slope, precision
 
-    def robust_weights(self, y, extra, m, v):
+    def robust_weights(
+        self, y: Array, extra: Array | None, m: Array, v: Array
+    ) -> tuple[Array, Array]:
         """Return residuals, and weights of one: what the noise is like is not known yet."""
         return y - m, np.ones(len(y))
 
-    def start(self, y, extra, weight, offset):
+    def start(
+        self, y: Array, extra: Array | None, weight: Array | None, offset: Array | None
+    ) -> Array:
         """Return y itself."""
         return np.array(y, dtype=np.float64) if offset is None else y - offset
 
     # --- new observations
 
-    def response(self, f, extra=None):
+    def response(self, f: Array, extra: Array | None = None) -> Array:
         """Return f."""
         return f
 
-    def response_moments(self, m, v, extra=None):
+    def response_moments(
+        self, m: Array, v: Array, extra: Array | None = None
+    ) -> tuple[Array, Array]:
         """Return m and v."""
         return m, v
 
-    def variance(self, m, v, extra=None):
+    def variance(self, m: Array, v: Array, extra: Array | None = None) -> Array:
         """Return v and the mean of exp(g)."""
         return v + self._scatter(m, extra)
 
@@ -216,7 +228,9 @@ class Heteroscedastic(Family):
         mean, variance = _of_noise(extra, len(f))
         return np.exp(np.minimum(mean + 0.5 * variance, MOST_EXPONENT))
 
-    def cdf(self, y, m, v, extra=None, below=False):
+    def cdf(
+        self, y: Array, m: Array, v: Array, extra: Array | None = None, below: bool = False
+    ) -> Array:
         """Return P(Y <= y) of a new Y, by quadrature over g."""
         mean, variance = _of_noise(extra, len(m))
         left = np.asarray(y, dtype=np.float64) - m
@@ -226,7 +240,7 @@ class Heteroscedastic(Family):
 
         return mixture.expectation(share, mean, variance, _SHARPNESS)
 
-    def quantiles(self, shares, m, v, extra=None):
+    def quantiles(self, shares: Any, m: Array, v: Array, extra: Array | None = None) -> Array:
         """Return quantiles of a new y, of shape (rows, shares): the distribution is symmetric."""
         shares = np.atleast_1d(np.asarray(shares, dtype=np.float64))
         if not np.all((shares > 0.0) & (shares < 1.0)):
@@ -251,7 +265,9 @@ class Heteroscedastic(Family):
         steps = [np.sign(share - 0.5) * found[float(min(share, 1.0 - share))] for share in shares]
         return m[:, None] + spread[:, None] * np.stack(steps, axis=1)
 
-    def log_predictive_density(self, y, m, v, extra=None):
+    def log_predictive_density(
+        self, y: Array, m: Array, v: Array, extra: Array | None = None
+    ) -> Array:
         """Return the log density of new observations, by quadrature over g."""
         mean, variance = _of_noise(extra, len(m))
         squares = (np.asarray(y, dtype=np.float64) - m) ** 2
@@ -262,21 +278,21 @@ class Heteroscedastic(Family):
 
         return mixture.log_mean_exp(log_density, mean, variance, _SHARPNESS)
 
-    def sample(self, f, rng, extra=None):
+    def sample(self, f: Array, rng: np.random.Generator, extra: Array | None = None) -> Array:
         """Return one y for every f."""
         mean, variance = _of_noise(extra, len(f))
         g = mean + np.sqrt(variance) * rng.standard_normal(np.shape(f))
         return f + np.exp(0.5 * g) * rng.standard_normal(np.shape(f))
 
-    def deviance(self, y, mean, extra=None):
+    def deviance(self, y: Array, mean: Array, extra: Array | None = None) -> Array:
         """Return (y - mean)**2: what is explained is the variance of y."""
         return (y - mean) ** 2
 
     def _share_below(self, y, f, extra):
-        raise NotImplementedError("Distributions of y are mixtures over g: call cdf.")
+        raise TypeError("Distributions of y are mixtures over g: call cdf.")
 
     def _point(self, share, f, extra):
-        raise NotImplementedError("Distributions of y are mixtures over g: call quantiles.")
+        raise TypeError("Distributions of y are mixtures over g: call quantiles.")
 
 
 def _of_noise(extra: Array | None, rows: int) -> tuple[Array, Array]:

@@ -186,14 +186,16 @@ class SeriesSchedule:
         """Return cells for a state; wider ones where there were too many functions."""
         tolerance = SERIES.tolerances[min(self._stage, len(SERIES.tolerances) - 1)]
         most = max(SERIES.most_functions * self._inputs, SERIES.fewest_functions)
+        phases, given = SERIES.most_phases, (self.stats, self.powers)
         while True:
-            plan = plan_for(
-                state.kernel, state.noise, self.stats, self.powers, tolerance, self._moments
-            )
-            size = SeriesTables(state.kernel, plan).size
-            if size <= most or tolerance > 1.0 or not self.auto:
+            plan = plan_for(state.kernel, state.noise, *given, tolerance, self._moments, phases)
+            tables = SeriesTables(state.kernel, plan)
+            if tables.size > most and tolerance <= 1.0 and self.auto:
+                tolerance *= 2.0
+            elif self.auto and phases > 8 and tables.leaf_bytes > SERIES.most_leaf_bytes:
+                phases //= 2
+            else:
                 return self._no_wider(plan)
-            tolerance *= 2.0
 
     def _no_wider(self, plan: SeriesPlan) -> SeriesPlan:
         """Return a plan without wider cells than the last: they would make scales grow on.

@@ -34,14 +34,18 @@ def plan_for(
     powers: int,
     tolerance: float,
     moments: CellMoments | None = None,
+    phases: int = SERIES.most_phases,
 ) -> SeriesPlan:
-    """Return a plan that loses at most ``tolerance`` nats per datum, as far as cells allow."""
+    """Return a plan that loses at most ``tolerance`` nats per datum, as far as cells allow.
+
+    Seasons that drift have at most so many ``phases``.
+    """
     each = 2.0 * noise * stats.observations / max(1, len(kernel.components))
     data = Data(stats.grid, moments or CellMoments(stats.moments), stats.weight)
     # seasons have few functions, whatever is asked of them
     share = {True: each * min(tolerance, SERIES.tolerances[-1]), False: each * tolerance}
     parts = tuple(
-        _part(part, data, share[all(isinstance(f, Periodic) for f in part.factors)])
+        _part(part, data, share[all(isinstance(f, Periodic) for f in part.factors)], phases)
         for part in kernel.components
     )
     return SeriesPlan(stats.grid, powers, parts, len(kernel.effects))
@@ -52,14 +56,15 @@ def degree_of(process: Component) -> int:
     return SERIES.wave_degree if isinstance(process, SHO) else process.default_degree
 
 
-def _part(component, data: Data, share: float) -> Part:
+def _part(component, data: Data, share: float, phases: int) -> Part:
     """Return the part of one component that misses at most ``share`` at the data."""
     along = around = None
     share = share / len(component.factors)
     for factor in component.factors:
         factor = factor.replace(variance=component.variance)
         if isinstance(factor, Periodic):
-            around = _around(factor, data, share)
+            most = phases if len(component.factors) > 1 else SERIES.most_phases
+            around = _around(factor, data, share, most)
         else:
             along = _along(factor, data, share)
     return Part(along, around)
@@ -101,12 +106,12 @@ def _widest(
         level -= 1
 
 
-def _around(process: Periodic, data: Data, share: float) -> Around:
+def _around(process: Periodic, data: Data, share: float, most: int) -> Around:
     degree = degree_of(process)
     whole = cells_of(process.period, data)
     fewest = max(degree + 1, SERIES.fewest_phases)
     counts = [n for n in range(fewest, whole + 1) if whole % n == 0] or [whole]
-    counts = [n for n in counts if n <= SERIES.most_phases] or counts[:1]
+    counts = [n for n in counts if n <= most] or counts[:1]
     for count in counts:
         around = Around(degree, count, whole // count)
         if _missed(process, Part(around=around), data)[0] <= share:

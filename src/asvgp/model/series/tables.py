@@ -16,7 +16,7 @@ from asvgp.kernels import Kernel
 from asvgp.linalg.cells import elements as loops
 from asvgp.linalg.multifrontal import Space, Tree, symbolic
 from asvgp.model.series.plan import SeriesPlan
-from asvgp.model.series.terms import Season, Term, terms_of
+from asvgp.model.series.terms import Drift, Season, Term, terms_of
 from asvgp.policies import MEMORY, SERIES
 from asvgp.runtime.lazy import cached_property
 from asvgp.runtime.memory import in_words, physical_memory
@@ -88,7 +88,9 @@ class SeriesTables:
     @property
     def _leaf_cells(self) -> int:
         """Finest cells of the intervals that elimination begins with, a power of two."""
+        drifts = sum(term.alive for term in self.terms if isinstance(term, Drift))
         wanted = max(SERIES.leaf_functions, SERIES.leaf_columns * self.columns)
+        wanted = max(wanted, drifts - SERIES.leaf_drifts)
         each = max(self.main / self.plan.grid.cells, 1e-3)
         return 2 ** max(2, round(log2(wanted / each)))
 
@@ -175,9 +177,14 @@ class SeriesTables:
             out.append(Cells(begins.astype(np.int64), self.places_on_leaves(leaf, numbers)))
         return out
 
+    @property
+    def leaf_bytes(self) -> float:
+        """Bytes of the matrices of all leaves."""
+        return 8.0 * (len(self.edges) - 1) * self.block**2
+
     def _blocks(self, leaves: int) -> Array:
         """Return zeros for the matrices of all leaves, or raise an error that says why not."""
-        needed, limit = 8.0 * leaves * self.block**2, MEMORY.share * physical_memory()
+        needed, limit = self.leaf_bytes, MEMORY.share * physical_memory()
         with suppress(MemoryError):
             if needed <= limit:
                 return np.zeros((leaves, self.block, self.block))

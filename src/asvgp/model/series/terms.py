@@ -215,6 +215,11 @@ class Drift:
         return self.axis.level
 
     @property
+    def alive(self) -> int:
+        """Number of functions that some part of a cell of its own couples, all phases of them."""
+        return self.axis.numbers.shape[1] * self.circle.count
+
+    @property
     def spaces(self) -> tuple[Space, ...]:
         """Its functions as the elimination sees them: the line's, once for each phase."""
         return _spaces(self.axis) * self.circle.count
