@@ -2,8 +2,8 @@
 
 import os
 import re
-import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,9 +32,7 @@ def command() -> list[str]:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     found = re.search(r"^docs:.*\n\t.*\$\(BIN\)/mkdocs (.+)$", makefile, re.MULTILINE)
     assert found is not None
-    program = shutil.which("mkdocs")
-    assert program is not None
-    return [program, *found[1].split()]
+    return [sys.executable, "-m", "mkdocs", *found[1].split()]
 
 
 def settings(folder: Path) -> str:
