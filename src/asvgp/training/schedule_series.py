@@ -192,7 +192,11 @@ class SeriesSchedule:
             tables = SeriesTables(state.kernel, plan)
             if tables.size > most and tolerance <= 1.0 and self.auto:
                 tolerance *= 2.0
-            elif self.auto and phases > 8 and tables.leaf_bytes > SERIES.most_leaf_bytes:
+            elif (
+                self.auto
+                and phases > SERIES.fewest_phases
+                and tables.leaf_bytes > SERIES.most_leaf_bytes
+            ):
                 phases //= 2
             else:
                 return self._no_wider(plan)
