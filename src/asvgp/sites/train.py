@@ -103,7 +103,15 @@ def fit_sites(
     sites = reading.begin(family, stats)
     given = problem.kernel
     problem = replace(problem, kernel=_with_priors(structure, given, sites, family))
-    gaussian = replace(problem, likelihood=UNIT, from_user=False, fixed_likelihood=True)
+    # Better sites move the optimum by more than the last steps of a climb with the first ones.
+    rough = max(problem.settings.tolerance, settled_in_training(reading))
+    gaussian = replace(
+        problem,
+        likelihood=UNIT,
+        settings=replace(problem.settings, tolerance=rough),
+        from_user=False,
+        fixed_likelihood=True,
+    )
     first = None if warm is None else State(_with_effects(warm.kernel, problem.kernel), UNIT)
     robust, pace = 0 if family.log_concave else SITES.robust_steps, Pace()
     alike = settings.trained and reading.alike
@@ -142,7 +150,9 @@ def fit_sites(
                 break
             # On the sites as they are now, other cells may do better.
             anew = reading.found(family_of(state), now.posterior, stats, robust=True).sites
-            again = structure.fit(settings, gaussian, anew, State(state.kernel, UNIT))
+            again = _on_other_cells(structure, settings, gaussian, anew, now.posterior)
+            if again is None:
+                break
             other = _settled_on(again, reading, family_of(state), pace)
             report.steps += other.steps + 1
             gained = other.bound - now.bound
@@ -153,6 +163,27 @@ def fit_sites(
                 break
     tolerance = SITES.settled + SITES.settled_per_datum * reading.count
     return _finished(state, now, reading, report, fitted, given, begin, tolerance, pace)
+
+
+def _on_other_cells(
+    structure: Structure[Any],
+    settings: Settings,
+    gaussian: Problem,
+    sites: Statistics,
+    now: Any,
+) -> Fit[Any] | None:
+    """Return a fit on the cells that suit sites and the kernel of a posterior.
+
+    None is returned where these are its own. A kernel with several components is trained in any
+    case, as one of these may have been lost.
+    """
+    if len(now.kernel.components) > 1:
+        return structure.fit(settings, gaussian, sites, State(now.kernel, UNIT))
+    held = replace(gaussian, kernel=now.kernel)
+    fitted = structure.fit(replace(settings, optimizer=None), held, sites, None)
+    new, old = fitted.posterior.engine, now.engine
+    same = new.size == old.size and new.statistics.grids == old.statistics.grids
+    return None if same else fitted
 
 
 def _from_sample(
