@@ -12,7 +12,7 @@ from asvgp.data.columns import Gridded, Table
 from asvgp.data.inputs import read_columns, read_widths
 from asvgp.data.settings import Settings
 from asvgp.diagnostics.facts import Facts, line_facts
-from asvgp.policies import LINE, MEMORY, halvings
+from asvgp.policies import LINE, MEMORY, SITES, halvings
 from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.chain_paths import draw_paths
 from asvgp.posterior.posterior import LinePoints
@@ -59,7 +59,10 @@ class Line(Structure[ChainPosterior]):
             grid = Grid(*domain, functions - degree)
         else:
             raised = self.raised(degrees)
-            grid = Grid(*domain, finest_cells(x, *domain, whole, raised))
+            cells = finest_cells(x, *domain, whole, raised)
+            if settings.family is not None and settings.family.one_read:
+                cells = min(cells, SITES.finest_cells)
+            grid = Grid(*domain, cells)
             if width is not None:
                 grid = finest_uncut(x, width, grid, degree, axis, settings.domain is not None)
         if width is not None:
