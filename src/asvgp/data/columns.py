@@ -5,7 +5,6 @@ Their number and names are compared by scikit-learn's rules.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -29,6 +28,7 @@ from asvgp.kernels import (
 from asvgp.kernels.algebra import renamed, renamed_effect
 from asvgp.kernels.matern import of_one_input
 from asvgp.runtime.checks import in_rows
+from asvgp.runtime.warn import warn
 
 SEPARABLE = 3  # inputs up to which a kernel without dim is a product over them
 MOST_INPUTS = 4  # of products together
@@ -485,7 +485,7 @@ class Features:
             message = f"X does not have valid feature names, but {self.owner} was fitted with "
         else:
             message = f"X has feature names, but {self.owner} was fitted without "
-        warnings.warn(message + "feature names", UserWarning, stacklevel=5)
+        warn(message + "feature names")
 
 
 def _names(table: Table) -> tuple[str, ...] | None:

@@ -115,12 +115,35 @@ def refuse_masked(values, name: str) -> None:
         )
 
 
+def refuse_words(y) -> None:
+    """Raise an error where targets are words."""
+    values = np.asarray(y)
+    if values.dtype.kind in "OUS" and values.size:
+        words = [value for value in values.ravel()[:1000].tolist() if _is_word(value)]
+        if words:
+            raise ValueError(
+                f"y must be numbers, and {words[0]!r} is none. For labels of classes use "
+                "GPClassifier; for columns of a table give the table as X."
+            )
+
+
+def _is_word(value) -> bool:
+    try:
+        return isinstance(value, str | bytes) and not np.isfinite(float(value))
+    except ValueError:
+        return value not in ("", b"")
+
+
 def read_targets(y, length: int) -> Array:
     """Return y as given, checked for shape and type; masked values are missing."""
     if y is None:
-        raise ValueError("GPRegressor requires y to be passed, but the target y is None.")
+        raise ValueError(
+            "GPRegressor requires y to be passed, but the target y is None: call fit(X, y), for a "
+            "pandas Series s fit(s.index, s)."
+        )
     if np.ma.is_masked(y):
         y = np.ma.asarray(y, dtype=float).filled(np.nan)
+    refuse_words(y)
     y = check_array(y, ensure_2d=False, dtype="numeric", ensure_all_finite=False, input_name="y")
     if y.dtype.kind not in "fiub" or y.ndim > 2 or y.ndim == 0:
         raise ValueError(

@@ -176,9 +176,10 @@ class Settings:
 def _response(likelihood: Any, transform: Any, noise_variance: Any, objective: str) -> Response:
     """Return the response of a likelihood that is not Gaussian, if the rest goes with it."""
     if not isinstance(likelihood, Family):
-        raise TypeError(
-            f"likelihood must be a likelihood such as Poisson() or Gaussian(), got {likelihood!r}."
-        )
+        called = isinstance(likelihood, type) and issubclass(likelihood, Family)
+        example = f"{likelihood.__name__}()" if called else "Poisson() or Gaussian()"
+        given = likelihood.__name__ if called else repr(likelihood)
+        raise TypeError(f"likelihood must be an instance such as {example}, not {given}.")
     if transform is not None:
         raise ValueError(f"transform is for Gaussian noise, and the likelihood is {likelihood!r}.")
     if noise_variance != "auto":

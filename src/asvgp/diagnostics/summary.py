@@ -20,6 +20,7 @@ from asvgp.policies import VERDICT
 from asvgp.times import Duration, in_short
 
 _WIDTH = 80
+_PER_SECOND = " per second"  # as slopes along times are given
 _UNDETERMINED = 7.0  # [log] a standard error of a factor of a thousand either way
 
 
@@ -73,7 +74,8 @@ class Summary:
         parts = [self._head(), thin, self._table(), thin, self._fit()]
         if self.effects:
             parts[3:3] = [thin, self._effects()]
-        return "\n".join([_NAME.center(_WIDTH).rstrip(), rule, *parts, rule])
+        kind = "classification" if self.likelihood.startswith("Bernoulli") else "regression"
+        return "\n".join([_NAME.format(kind).center(_WIDTH).rstrip(), rule, *parts, rule])
 
     def _head(self) -> str:
         missing = f" ({self.missing:,} missing)" if self.missing else ""
@@ -220,7 +222,7 @@ class Summary:
         return rows
 
 
-_NAME = "Gaussian process regression, actually sparse B-splines"
+_NAME = "Gaussian process {}, actually sparse B-splines"
 
 
 def summary(gp) -> Summary:
@@ -276,6 +278,11 @@ def summary(gp) -> Summary:
     convergence = str(report)
     if lost := [f"{r['component']} {r['name']}" for r in rows if r["note"] == "no maximum"]:
         convergence += f"; ended where the objective does not curve downwards in {', '.join(lost)}"
+    if short := [f"{r['component']} {r['name']}" for r in rows if r["note"] == "off maximum"]:
+        convergence += (
+            "; it stopped when a step gained too little per row to matter, which is more than half "
+            f"a standard error short of the maximum in {', '.join(short)}"
+        )
     return Summary(
         kernel=repr(kernel),
         components=tuple(_kind(component) for component in kernel.components),
@@ -434,14 +441,17 @@ def _effect_kind(effect: Effect) -> str:
 def _effect_rows(gp):
     """Yield the fixed effects, one row per output."""
     for effect in gp.effects_:
+        name, unit = effect.name, 1.0
+        if name.endswith(_PER_SECOND):
+            name, unit = name.removesuffix(_PER_SECOND) + " per day", 86_400.0
         for number, estimate in enumerate(np.atleast_1d(effect.estimate).tolist()):
             reach = 1.959963984540054 * effect.std
             yield {
-                "name": effect.name,
-                "estimate": estimate,
-                "std": effect.std,
-                "lower": estimate - reach,
-                "upper": estimate + reach,
+                "name": name,
+                "estimate": estimate * unit,
+                "std": effect.std * unit,
+                "lower": (estimate - reach) * unit,
+                "upper": (estimate + reach) * unit,
                 "note": "" if np.ndim(effect.estimate) == 0 else f"output {number}",
             }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -18,6 +17,7 @@ from asvgp.diagnostics.summary import Summary
 from asvgp.estimators.regressor import GPRegressor
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Bernoulli
+from asvgp.runtime.warn import warn
 from asvgp.sources.source import is_source
 from asvgp.training.optimise import LBFGS
 
@@ -312,11 +312,10 @@ def _labels(y) -> tuple[Array, Array]:
     else:
         there = np.ones(labels.shape, dtype=bool)
     if labels.ndim == 2 and np.size(labels, 1) == 1:
-        warnings.warn(
+        warn(
             "A column-vector y was passed when a 1d array was expected: give y of shape (n,), for "
             "example by ravel().",
             DataConversionWarning,
-            stacklevel=4,
         )
         labels, there = labels[:, 0], there[:, 0]
     check_classification_targets(labels[there])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +18,7 @@ from asvgp.estimators.months import months_of
 from asvgp.estimators.portable import label_of
 from asvgp.estimators.summands import summands
 from asvgp.likelihoods.gaussian import band_factor, probability
+from asvgp.runtime.warn import warn
 from asvgp.statistics.ending import Ending, ending_of
 from asvgp.structures.fit_data import FitData
 from asvgp.structures.observed import Beside
@@ -258,11 +258,9 @@ class ForecastMixin(HeldOutMixin):
         if not end.regular:
             monthly = axis is not None and 27.9 < step / 86_400.0 < 31.1
             remedy = "the months to come, as pandas.date_range makes them" if monthly else "others"
-            warnings.warn(
+            warn(
                 f"The data are not evenly spaced: the forecast takes steps of {spacing}, the "
                 f"median of the recent ones. Give X for {remedy}.",
-                UserWarning,
-                stacklevel=4,
             )
         if number is None:
             number = _steps_until(until, end, axis, spacing)

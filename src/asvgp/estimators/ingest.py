@@ -7,7 +7,6 @@ added to others, the grid grows from block to block. At the end y must hold some
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from asvgp.estimators.default_kernel import PLAIN, default_kernel
 from asvgp.kernels import Kernel
 from asvgp.policies import DATA, DEFAULT, PILOT
 from asvgp.runtime.progress import Progress
+from asvgp.runtime.warn import warn
 from asvgp.sources.source import Chunk, Source, Stream, len_of
 from asvgp.statistics import Statistics
 from asvgp.statistics.accumulator import Accumulator
@@ -426,9 +426,7 @@ def check_unchanged(source: Source, before, counted: int | None, stats: Statisti
         )
 
 
-def check_variation(
-    settings: Settings, stats: Statistics, y=None, first: bool = False, stacklevel: int = 2
-) -> None:
+def check_variation(settings: Settings, stats: Statistics, y=None, first: bool = False) -> None:
     """Raise an error if y cannot be trained on, and warn if it needs an intercept.
 
     Sums tell a constant y up to rounding; near that, y itself decides where it is at hand. The
@@ -461,9 +459,7 @@ def check_variation(
         and settings.chosen.intercept is None
     ):
         worst = int(np.argmax(means**2 / np.maximum(spread, 1e-300)))
-        warnings.warn(
+        warn(
             f"y has a mean of {means[worst]:g}, more than a hundred times its standard deviation, "
             "and the prior mean is zero. Add an intercept to the kernel: + Constant().",
-            UserWarning,
-            stacklevel=stacklevel,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, Self
@@ -27,6 +26,7 @@ from asvgp.policies import SAMPLE
 from asvgp.runtime.interrupts import Deadline, plain_interrupts
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
+from asvgp.runtime.warn import warn
 from asvgp.sources.source import source_for
 from asvgp.structures.fit_data import FitData
 from asvgp.structures.observed import Observed
@@ -493,7 +493,7 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
                 deadline = _deadline(settings.max_time, begin)
                 return data, fit_family(settings, data, again, warm, progress, deadline, seen)
         checked = data if len(data.transforms) == 1 else data.chosen(0, "")
-        check_variation(settings, checked.stats, sample, first, stacklevel=4)
+        check_variation(settings, checked.stats, sample, first)
         self._check_extremes(settings, checked)
         progress, noise = Progress(settings.progress), settings.noise_variance
         known = settings.noise_scale if data.known_noise and not data.scaled else None
@@ -544,14 +544,13 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         if not report.converged:
             gaussian = isinstance(fitted.likelihood, Gaussian)
             noise = f"noise variance {fitted.noise:.4g}" if gaussian else f"{fitted.likelihood!r}"
-            warnings.warn(
+            warn(
                 f"Training did not converge: {report.message}. The best state found is used: "
                 f"{self.kernel_!r}, {noise}.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         for note in report.notes:
-            warnings.warn(note[0].upper() + note[1:] + ".", UserWarning, stacklevel=4)
+            warn(note[0].upper() + note[1:] + ".")
 
     def _check_missing(self, added: Addition) -> None:
         """Warn about missing targets; on a grid, gaps are nothing unusual."""
@@ -562,11 +561,9 @@ class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         if missing and not added.gridded:
             why = ": a row counts where all outputs are known." if data.outputs > 1 else "."
             weightless = ", or no weight," if data.stats.weight != data.stats.count else ""
-            warnings.warn(
+            warn(
                 f"{missing} of {missing + count} rows have {name} = NaN{weightless} and are left "
                 f"out as missing{why}",
-                UserWarning,
-                stacklevel=4,
             )
 
     def __sklearn_is_fitted__(self) -> bool:

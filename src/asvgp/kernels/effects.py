@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from asvgp.kernels.base import Kernel
+from asvgp.kernels.base import Kernel, KernelClass
 
 
 @dataclass(frozen=True, repr=False)
-class Effect(ABC):
+class Effect(ABC, metaclass=KernelClass):
     """A coefficient times a known column, estimated jointly with everything else.
 
     ``variance`` is the variance of the coefficient's normal prior. None stands for a prior so

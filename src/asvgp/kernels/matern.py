@@ -6,18 +6,17 @@ with ``lambda = sqrt(2 nu) / lengthscale``.
 
 from __future__ import annotations
 
-from abc import ABCMeta
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from math import comb, factorial, gamma, log, pi, sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
 from asvgp.basis import Array, Grid
-from asvgp.kernels.base import Component, MarkovForm, Unset
+from asvgp.kernels.base import Component, KernelClass, MarkovForm, Unset
 from asvgp.kernels.earth import EarthMatern
 from asvgp.kernels.joint import JointMatern
 
@@ -54,16 +53,19 @@ def _stationary(p: int) -> tuple[Array, Array]:
     return covariance, np.add.outer(np.arange(p + 1), np.arange(p + 1)) / 2.0
 
 
-class MaternFamily(ABCMeta):
+class MaternFamily(KernelClass):
     """Makes ``Matern(nu, ...)`` the kernel of that smoothness: a subclass, or a joint one."""
 
-    def __call__(cls, *args: Any, **settings: Any) -> Any:
+    def made(cls, *args: Any, **settings: Any) -> Any:
         """Return an instance."""
-        return (
-            _of_smoothness(*args, **settings)
-            if cls is Matern
-            else super().__call__(*args, **settings)
-        )
+        if cls is Matern:
+            return _of_smoothness(*args, **settings)
+        return super().made(*args, **settings)
+
+    @property
+    def maker(cls) -> Any:
+        """The function whose arguments a call takes."""
+        return _of_smoothness if cls is Matern else super().maker
 
 
 @dataclass(frozen=True, repr=False)
@@ -294,9 +296,12 @@ def _of_smoothness(
     dim: Any = None,
     rotation: float | None = None,
     coordinates: str | None = None,
-    **settings: Any,
+    *,
+    fixed: str | tuple[str, ...] = (),
+    bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> Component:
     """Return the Matérn kernel of a smoothness over one input, or over several jointly."""
+    settings: dict[str, Any] = {"fixed": fixed, "bounds": {} if bounds is None else bounds}
     if isinstance(dim, list):
         dim = tuple(dim)
     single = dim is not None and not isinstance(dim, tuple)
@@ -313,7 +318,7 @@ def _of_smoothness(
             )
         if rotation is not None:
             raise ValueError("Matern: a rotation takes two inputs, with a lengthscale for each.")
-        return _BY_NU[nu](lengthscale, variance, dim, **settings)
+        return _BY_NU[nu](lengthscale, variance, cast(Any, dim), **settings)
     settings |= {"lengthscale": lengthscale, "variance": variance, "rotation": rotation}
     if coordinates is not None:
         return EarthMatern(nu=nu, dim=dim, coordinates=coordinates, **settings)
@@ -322,7 +327,12 @@ def _of_smoothness(
 
 def of_one_input(kernel: JointMatern, dim: int | str | None) -> Component:
     """Return the kernel of that smoothness over one input, for a joint one that names none."""
-    settings = {"fixed": kernel.fixed, "bounds": kernel.bounds}
     return _of_smoothness(
-        kernel.nu, kernel.lengthscale, kernel.variance, 0, kernel.rotation, **settings
+        kernel.nu,
+        kernel.lengthscale,
+        kernel.variance,
+        0,
+        kernel.rotation,
+        fixed=kernel.fixed,
+        bounds=kernel.bounds,
     ).replace(dim=dim)

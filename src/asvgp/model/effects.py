@@ -102,8 +102,8 @@ def lost_digits(kernel: Kernel, stats: Statistics, noise: float) -> str:
         f"y varies by {square**0.5:.2g} times the standard deviation of the noise "
         f"({(noise / weight) ** 0.5:.2g}), and its sums "
         f"of squares keep 16 digits: the bound, and so the hyperparameters, are known to about "
-        f"{nats:.1g} nats per datum only. Subtract a line near {' and '.join(slopes)} from y "
-        "before the fit, and add it to the predictions"
+        f"{nats:.1g} nats per datum only. Subtract the linear trend ({', '.join(slopes)}) "
+        "from y before the fit, and add it to the predictions"
     )
 
 

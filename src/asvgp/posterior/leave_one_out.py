@@ -12,7 +12,6 @@ averages of f, phi holds those of the basis functions.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, fields
 
 import numba
@@ -21,6 +20,7 @@ import numpy as np
 from asvgp.basis import Array
 from asvgp.posterior.posterior import Places, Posterior
 from asvgp.runtime.parallel import as_doubles, each_chunk, each_share
+from asvgp.runtime.warn import warn
 
 # The removal of a point cannot be told from rounding where 1 - h is below this times what
 # rounding of q comes to.
@@ -149,12 +149,11 @@ def leave_one_out(posterior: Posterior[Places], points: Places, y, weights=None)
             f"{stats.count}: pass the data it was made from, or some of them."
         )
     if lost:
-        warnings.warn(
+        warn(
             f"{lost} of {observed} leave-one-out predictions are NaN: with noise variance "
             f"{posterior.noise:.3g} the observation itself determines f to all digits, or it "
             "was not among the posterior's data.",
             RuntimeWarning,
-            stacklevel=2,
         )
     if single:
         return LeaveOneOut(mean[0], std, residual[0], z[0], density[0])

@@ -367,5 +367,7 @@ def _has_columns(X, y) -> bool:
     if y is None:  # X, or chunks of it, may hold y, too
         gridded = hasattr(X, "coords") and hasattr(X, "dims")
         return gridded or isinstance(X, Iterator) or (callable(X) and not hasattr(X, "shape"))
+    if isinstance(y, list | tuple) and isinstance(X, np.ndarray) and X.dtype.names is None:
+        return False  # words, not names: these columns have none
     names = y if isinstance(y, list | tuple) else [y]
     return len(names) > 0 and all(isinstance(name, str) for name in names)
