@@ -76,3 +76,23 @@ def test_a_note_says_so_where_rows_are_gone():
         gp.partial_fit(x[part], y[part])
     with pytest.warns(UserWarning, match=r"may be wrong by up to [0-9.]+ nats"):
         gp.predict(x[:3])
+
+
+@pytest.mark.parametrize("family", [Poisson(), Bernoulli(), Gamma(2.0)], ids=repr)
+def test_wider_cells_say_the_same_of_a_posterior_that_has_few(family):
+    x, y = rows(family)
+    gp = GPRegressor(KERNEL, likelihood=family, optimizer=None).fit(x, y)
+    data, posterior = gp._fit_data(), gp.posterior_
+    like = posterior.engine.statistics
+    every = NodeReading(data.structure, data.stats, per_cell=None)
+    reading = NodeReading(data.structure, data.stats)
+    wider = reading.suited(like.grids).stats.grid.cells
+    assert SITES.rule_cells * like.grid.cells <= wider < data.stats.grid.cells
+    assert every.suited(like.grids) is every
+    found, exact = (each.found(family, posterior, like) for each in (reading, every))
+    assert found.value == pytest.approx(exact.value, abs=1e-6)
+    assert found.sites.moments == pytest.approx(exact.sites.moments, abs=1e-6)
+    assert found.sites.targets == pytest.approx(exact.sites.targets, abs=1e-6)
+    fine = reading.found(family, posterior, data.stats).sites  # where the sites need the cells
+    assert fine.grid == data.stats.grid
+    assert fine.moments == pytest.approx(every.found(family, posterior, data.stats).sites.moments)

@@ -98,8 +98,9 @@ def _without_rule_error(
         return fitted
     structure, stats, warm = data.structure, reading.stats, State(fitted.kernel, fitted.likelihood)
     given = settings, structure, family, stats
-    if data.stats.grids != stats.grids:
-        finer = NodeReading(structure, data.stats)
+    used = reading.suited(fitted.posterior.engine.statistics.grids)
+    if data.stats.grids != used.stats.grids:
+        finer = NodeReading(structure, data.stats, per_cell=None)
         if finer.error(family, fitted.posterior) <= SITES.most_rule_error:
             fitted = fit_reading(*given, finer, warm, *beside)
             again = cast(SiteReport, fitted.report)

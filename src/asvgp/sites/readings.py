@@ -14,7 +14,7 @@ inputs, for which the moments per cell give a quadrature rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import nan
 from typing import Any, NamedTuple, Protocol
@@ -245,9 +245,18 @@ class NodeReading:
     ``stats`` are sums of T / B with weights B. Their cells must be at least as fine as those of the
     posterior, so that its mean is one polynomial on each. The rule is that of their moments, or
     given: of events of a point process, B is a density and T the events, none of which has a mass.
+    Along one input, where cells are more than ``per_cell`` on each of the posterior, wider ones
+    are taken for it.
     """
 
-    def __init__(self, structure: Structure[Any], stats: Statistics, nodes: Nodes | None = None):
+    def __init__(
+        self,
+        structure: Structure[Any],
+        stats: Statistics,
+        nodes: Nodes | None = None,
+        per_cell: int | None = SITES.rule_cells,
+    ):
+        self.per_cell, self._wider = per_cell, dict[int, NodeReading]()
         self.events, self._centre = nodes is not None, float(stats.centre[0])
         self.structure = structure
         self.stats = stats.recentred(np.zeros(stats.outputs), stats.column_centre)
@@ -257,6 +266,19 @@ class NodeReading:
         self.shares, self.cells = self._cell_means()[cells], cells  # of T / B, about every node
         self._linear, self._tau = self._exact_targets()
         self._kept: tuple[Any, Statistics] | None = None
+
+    def suited(self, grids: Sequence[Any]) -> NodeReading:
+        """Return the reading by cells as wide as those of a posterior on ``grids`` allow."""
+        if self.events or self.per_cell is None or len(grids) != 1:
+            return self
+        cells, wider = self.stats.grid.cells, 1
+        while cells % (2 * wider) == 0 and cells >= 2 * wider * self.per_cell * grids[0].cells:
+            wider *= 2
+        if wider == 1:
+            return self
+        if wider not in self._wider:
+            self._wider[wider] = NodeReading(self.structure, self.stats.coarsen(wider))
+        return self._wider[wider]
 
     @property
     def alike(self) -> bool:
@@ -311,6 +333,8 @@ class NodeReading:
         self, family: Family, posterior: Any, like: Statistics, robust: bool = False
     ) -> Found:
         """Return what the data say; see `Reading`."""
+        if (suited := self.suited(like.grids)) is not self:
+            return suited.found(family, posterior, like, robust)
         mean, v = self.structure.predict(posterior, self.points)
         linear, _ = self.structure.predict(posterior, self._linear, variance=False)
         factor, (constant, slopes) = family.factor, family.constant(self.stats.constants[:-1])
@@ -325,6 +349,8 @@ class NodeReading:
         That rule's error is many times larger; `SITES.rule_gain` is the least that it is. NaN is
         returned where no cells can be twice as wide.
         """
+        if (suited := self.suited(posterior.engine.statistics.grids)) is not self:
+            return suited.error(family, posterior)
         stats = self.stats
         factors = [1 if grid.cyclic and grid.cells % 2 else 2 for grid in stats.grids]
         if self.events or max(factors) == 1:
