@@ -29,6 +29,7 @@ from asvgp.runtime.warn import warn
 from asvgp.sources.source import Chunk, Source, Stream, len_of
 from asvgp.statistics import Statistics
 from asvgp.statistics.accumulator import Accumulator
+from asvgp.structures.field import Field
 from asvgp.structures.fit_data import FitData, Rows, structure_of
 from asvgp.structures.observed import ONE_READ, Observed, sums_suffice
 from asvgp.structures.structure import Points
@@ -275,7 +276,8 @@ def prepare(
     noise = ("ratios" if scaled else "known") if known_noise else "same"
     if rows.observed is not None:
         noise = "measures"
-    stats = structure.empty(settings, rows.points, rows.chosen_by, noise, reach, whole)
+    seen = rows.chosen_by[0] if isinstance(structure, Field) else rows.y  # the others look at x
+    stats = structure.empty(settings, rows.points, seen, noise, reach, whole)
     data = FitData(
         stats,
         structure,
@@ -335,7 +337,7 @@ def _default_model(settings: Settings, head: Chunk, growing: bool) -> FieldChoic
             times=frozenset(structure.timed),
             most_nu=3.0 if settings.degree is None else settings.degree - 1.0,
             names=structure.layout.names or (),
-            objective=settings.objective if rows.working is None else "elbo",
+            objective=settings.objective if rows.observed is None else "elbo",
         )
         or plain
     )
@@ -343,7 +345,8 @@ def _default_model(settings: Settings, head: Chunk, growing: bool) -> FieldChoic
 
 def _some(rows: Rows) -> tuple[Array, Array, Array | None]:
     """Return places, targets and weights of all rows, or of as many as are looked at."""
-    points, y = rows.points, rows.chosen_by.reshape(rows.points.count, -1)
+    points, (y, weights) = rows.points, rows.chosen_by
+    y = y.reshape(points.count, -1)
     chosen = np.arange(points.count)
     if points.count > PILOT.rows:
         chosen = np.random.default_rng(0).integers(points.count, size=PILOT.rows)
@@ -351,7 +354,6 @@ def _some(rows: Rows) -> tuple[Array, Array, Array | None]:
     if points.shape is not None:
         places = list(np.unravel_index(chosen, points.shape))
     x = np.stack([column[i] for column, i in zip(points.main, places, strict=True)], axis=1)
-    weights = rows.chosen_weights
     return x, y[chosen], None if weights is None else np.ravel(weights)[chosen]
 
 
@@ -368,7 +370,7 @@ def _default_kernel(settings: Settings, head: Chunk, table: Table, growing: bool
         structure = structure_of(PLAIN, table, settings.trained, settings.domain)
         beside = [_first_rows(part) if len_of(part) else part for part in tuple(head)[5:]]
         given = _first_rows(head.y), None, None, None, *beside
-        y = Rows.read(structure, table, *given, transforms=settings.transforms[:1]).chosen_by
+        y, _ = Rows.read(structure, table, *given, transforms=settings.transforms[:1]).chosen_by
     except (TypeError, ValueError):  # which are raised again, of all rows, when these are read
         return PLAIN
     return default_kernel(table, y, bends=not growing and len(settings.transforms) == 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,6 +18,7 @@ from asvgp.data.transforms import IDENTITY, Transform, transformed
 from asvgp.kernels import SHO, Kernel, Periodic, check_units
 from asvgp.likelihoods.family import Family
 from asvgp.policies import SERIES
+from asvgp.runtime.lazy import cached_property
 from asvgp.statistics import Statistics
 from asvgp.statistics.nesting import common_factors
 from asvgp.structures.field import Field
@@ -39,24 +40,18 @@ class Rows:
     weights: Array | None
     log_jacobian: Array  # sums of the log derivatives of the transform, one per output
     single: bool  # True where y came as a vector
-    # Where the likelihood is not Gaussian: y as grids and kernels are chosen by and its weights,
-    # which are not those of the sums, the rows with targets, and sums of theirs, of which the last
-    # is their number.
-    working: Array | None = None
-    working_weights: Array | None = None
+    # Where the likelihood is not Gaussian: what computes y as grids and kernels are chosen by and
+    # its weights, unless those of the sums are the same, the rows with targets, and sums of
+    # theirs, of which the last is their number.
+    working: Callable[[], tuple[Array, Array]] | None = None
     observed: Observed | None = None
     constants: Array = field(default_factory=partial(np.empty, 0))
     summed: bool = True  # True where sums are all that training needs
 
-    @property
-    def chosen_by(self) -> Array:
-        """The targets that grids and kernels are chosen by."""
-        return self.y if self.working is None else self.working
-
-    @property
-    def chosen_weights(self) -> Array | None:
-        """The weights of the targets that grids and kernels are chosen by."""
-        return self.weights if self.working is None else self.working_weights
+    @cached_property
+    def chosen_by(self) -> tuple[Array, Array | None]:
+        """The targets that grids and kernels are chosen by, and their weights."""
+        return (self.y, self.weights) if self.working is None else self.working()
 
     @classmethod
     def read(
@@ -132,21 +127,33 @@ class Rows:
             y[kept],
             *(None if part is None else part[kept] for part in (extra, weight, offset)),
         )
-        z, w = working_response(family.begin(*observed[1:]), observed)
-        sums = sums_suffice(family, structure, offset)
-        seen, masses, constants = z, w, np.empty(0)
+        sums, constants = sums_suffice(family, structure, offset), np.empty(0)
+        working = partial(_working, family, observed, kept, rows)
         if sums:
             masses, linear = family.measure(*observed[1:])
-            seen = linear / masses
+            values, weights = _spread_out(kept, rows, linear / masses, masses)
             constants = family.constants(*observed[1:]).sum(axis=1)
+        else:
+            values, weights = working()
         number = float(len(kept)) if observed.weight is None else float(observed.weight.sum())
         constants = np.append(constants, number)
-        values, working = np.full((2, rows), np.nan)
-        weights, precisions = np.ones((2, rows))
-        values[kept], weights[kept] = seen, masses
-        working[kept], precisions[kept] = z, w
-        seen_by = working, precisions, observed, constants, sums
+        seen_by = working if sums else None, observed, constants, sums
         return cls(points, values, weights, np.zeros(1), single, *seen_by)
+
+
+def _working(family: Family, observed: Observed, kept: Array, rows: int) -> tuple[Array, Array]:
+    """Return the working responses of all rows, and their weights."""
+    found = working_response(family.begin(*observed[1:]), observed)
+    return _spread_out(kept, rows, *found)
+
+
+def _spread_out(kept: Array, rows: int, seen: Array, weight: Array) -> tuple[Array, Array]:
+    """Return targets and weights of all rows from those of the rows that are kept."""
+    if len(kept) == rows:
+        return seen, weight
+    values, weights = np.full(rows, np.nan), np.ones(rows)
+    values[kept], weights[kept] = seen, weight
+    return values, weights
 
 
 def _check_known(family: Family, y: Array, extra: Array | None, kept: Array) -> None:
