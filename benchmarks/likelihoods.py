@@ -10,6 +10,7 @@ to the Gaussian fit of as many rows, the error of the latent function, and the c
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -82,12 +83,22 @@ def errors(mean, std, f):
     return f"RMSE {np.sqrt(np.mean((mean - f) ** 2)):.4f}  coverage {inside:.3f}"
 
 
-def beside_gpboost(python, family, x, y, new, seconds, folder):
+def beside_gpboost(python, family, x, y, new, seconds, folder, limit):
     path = f"{folder}/rows.npz"
     np.savez(path, x=x, y=y, new=new)
     name = {"poisson": "poisson", "bernoulli": "bernoulli_logit"}[family.name]
     command = [python, "-c", GPBOOST, path, name]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
+    before = cpu_of_children()
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
+    except subprocess.TimeoutExpired:
+        spent = cpu_of_children() - before
+        verdict = "ok" if spent >= 100.0 * seconds else "not known"
+        print(
+            f"  GPBoost did not end in {limit:.0f} s; by then {spent:.0f} CPU s, "
+            f"{spent / seconds:.0f} times ours (limit 100: {verdict})"
+        )
+        return
     if done.returncode:
         print("  GPBoost failed:", done.stderr.strip().splitlines()[-1])
         return
@@ -99,6 +110,11 @@ def beside_gpboost(python, family, x, y, new, seconds, folder):
         f"  GPBoost {found['seconds']:.1f} s, {ratio:.0f} times ours (limit 100: {verdict})  "
         f"{errors(mean, std, truth(new))}"
     )
+
+
+def cpu_of_children():
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
 
 
 def beside_mgcv(family, x, y, new, seconds, limit, folder):
@@ -123,6 +139,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="10,000 rows only")
     parser.add_argument("--gpboost-python", help="interpreter of an environment with gpboost")
+    parser.add_argument(
+        "--gpboost-limit", type=float, default=300.0, help="seconds that GPBoost may take"
+    )
     parser.add_argument("--mgcv", action="store_true", help="beside bam of R's mgcv, by Rscript")
     parser.add_argument("--rows", type=int, nargs="*", help="numbers of rows")
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="for rows of peers")
@@ -154,7 +173,8 @@ def main():
                 limit = 4 if rows == 100_000 else 20
                 beside_mgcv(family, x, y, new, seconds, limit, options.folder)
             if family is not None and options.gpboost_python and rows == 100_000:
-                beside_gpboost(options.gpboost_python, family, x, y, new, seconds, options.folder)
+                given = x, y, new, seconds, options.folder, options.gpboost_limit
+                beside_gpboost(options.gpboost_python, family, *given)
 
 
 if __name__ == "__main__":
