@@ -543,9 +543,11 @@ class SitesPolicy:
 
     most_steps: int = 100  # [steps] To the sites of one state of the hyperparameters.
     # [variance of f] Prior of effects that have none, where the mean of y is not f itself: a
-    # hundred e-folds each way, whatever the units. With a wider one, classes that are all alike go
-    # on towards infinity.
+    # hundred e-folds each way, whatever the units,
     wide_prior: float = 1e4
+    # [variance of f] or, where all y are alike, ten, if the first f are not larger. With a wider
+    # one, rates of counts that are all zero have no useful upper end.
+    prior_of_alike: float = 100.0
     # [variance of f] Of a component, likewise: classes that can be separated would want more.
     most_variance: float = 400.0
     plain_steps: int = 5  # [steps] Before what the last steps had in common is taken further,
@@ -553,6 +555,9 @@ class SitesPolicy:
     least_share: float = 1e-3  # [step] Shorter ones are not tried: rounding is in the way.
     slower: float = 0.7  # [step] Of one that lost, what later ones may be at most,
     faster: float = 1.1  # [ratio] and how that grows with every one that gains.
+    # [ratio] Of the next step to the last: with less, the last went too far and is shortened.
+    back: float = -0.3
+    on: float = 0.6  # [ratio] The same: with more, the last step was much too short.
     # [relative] How well bounds are known: a step may lose as much.
     rounding: float = 1e-11
     # [nats per unknown] The same, by determinants. Measured: 900 splines of two inputs, 1e-6 nats
@@ -564,6 +569,10 @@ class SitesPolicy:
     # [nats per datum] And so much more where each step reads rows that are many: densities of y
     # change by as little. Measured: land and sea, 920,000 rows, 5 steps in place of 29.
     unnoticed_per_datum: float = 1e-7
+    # [steps] After these, a share of what states of training may lose is enough: where all y but
+    # one are alike, sites settle slowly, to no use.
+    patience: int = 6
+    settled_late: float = 0.1  # [ratio] This share.
     settled_in_training: float = 1e-4  # [nats] The same, at states that training passes through.
     settled_in_training_per_datum: float = 1e-6  # [nats per datum] And where data are many.
     # [nats per datum] And at the first state of all, from which training goes far. Measured: a

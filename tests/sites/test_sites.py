@@ -267,28 +267,6 @@ def test_gross_outliers_do_not_move_student_t():
     assert np.sqrt(np.mean((plain.predict(x) - np.sin(x)) ** 2)) > 0.5
 
 
-@pytest.mark.parametrize(
-    ("family", "y"),
-    [
-        (Poisson(), np.zeros(100)),
-        (Bernoulli(), np.ones(100)),
-        (Bernoulli(), (np.arange(100) > 50).astype(float)),
-        (Poisson(), (np.arange(100) == 30).astype(float)),
-        (Poisson(), np.floor(np.exp(np.linspace(-3.0, 14.0, 100)))),
-        (NegativeBinomial(), np.full(100, 3.0)),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:All y are alike")
-@pytest.mark.filterwarnings("ignore:The automatic resolution")
-def test_extreme_data_are_fitted(family, y):
-    x = np.linspace(0.0, 1.0, 100)
-    gp = GPRegressor(Matern32() + Constant(), num_basis=30, likelihood=family).fit(x, y)
-    mean, std = gp.predict(x, return_std=True)
-    assert np.all(np.isfinite(mean))
-    assert np.all(std >= 0.0)
-    assert np.isfinite(gp.elbo_)
-
-
 def test_seasons_and_covariates_have_any_likelihood():
     rng = np.random.default_rng(7)
     hours, heat = np.arange(400.0), rng.standard_normal(400)

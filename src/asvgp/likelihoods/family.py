@@ -229,6 +229,10 @@ class Family(ABC):
         """Return the means of A(f), of its slope and of its second derivative under N(m, v)."""
         raise self._reads_again()
 
+    def first_bend(self, shares: Array, bend: Array) -> Array:
+        """Return second derivatives of A for first sites, where T / B has these means."""
+        return bend
+
     def start_from_sums(self, linear: Array, mass: Array) -> Array:
         """Return f to start from where T and B have these sums, shrunken to the overall mean."""
         raise self._reads_again()

@@ -65,6 +65,22 @@ class _LogMean(Family):
         mean, variance = self.response_moments(m, v)
         return variance + self._squared_variation() * (variance + np.minimum(mean, 1e130) ** 2)
 
+    def first_bend(self, shares: Array, bend: Array) -> Array:
+        """Return exp(-f), or what is expected of it if that is more: short times lower no weight.
+
+        With the weights of what was seen, f would be free where all y are below their box's mean.
+        """
+        return np.maximum(bend, -shares)
+
+    def working(self, y: Array, extra: Any, f: Array) -> tuple[Array, Array]:
+        """Return slopes at f and weights, or those that are expected of y where they are more."""
+        slope, weight = self.expected(y, extra, f, np.zeros(len(f)))[1:]
+        return slope, np.maximum(weight, self._information(y, extra))
+
+    def _information(self, y: Array, extra: Any) -> Any:
+        """Return the weights that are expected of y."""
+        return 1.0 / self._squared_variation()
+
     def _scatter(self, f: Array, extra: Any) -> Array:
         return self._squared_variation() * np.minimum(self.response(f), 1e130) ** 2
 
@@ -212,6 +228,9 @@ class _Survival(_LogMean):
         value, slope, weight = np.empty((3, len(m)))
         _weibull_rows(y, _events(extra, y), m, v, self._shape(), value, slope, weight)
         return value, slope, weight
+
+    def _information(self, y: Array, extra: Any) -> Any:
+        return self._shape() ** 2 * _events(extra, y)
 
     def start(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
         """Return log y, more where it is censored, shrunken to the overall mean."""

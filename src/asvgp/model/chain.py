@@ -83,6 +83,7 @@ class ChainFactored:
         self.engine, self.kernel, self.likelihood = engine, kernel, likelihood
         self.noise = likelihood.noise
         self.chain, self.effects, self.prior = chain, effects, chain.prior
+        self.defect = 0.0
         # never negative but for rounding
         self.gained = max(chain.log_det - chain.prior.log_det, 0.0)
         self.explained = chain.explained[: engine.outputs]

@@ -74,6 +74,7 @@ class CoefficientFactored(ABC, Generic[Engine, Prior]):
         self.noise = likelihood.noise
         self.prior, self.solution = prior, solution
         self.mean, self.explained = solution.mean, solution.explained
+        self.defect = solution.defect
         log_det = float(np.log(engine.precision).sum()) + prior.log_det
         self.gained = max(solution.factor.log_det - log_det, 0.0)  # negative by rounding only
 

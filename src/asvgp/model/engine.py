@@ -80,6 +80,7 @@ class Factored(Protocol):
     noise: float
     gained: float  # log|P| - log|K|, never negative
     explained: Array  # part of y' W y / noise that the model explains, one number per output
+    defect: float  # error of log|P|, as far as it is known
 
     @property
     def engine(self) -> Engine:

@@ -160,7 +160,7 @@ class ExactFactored:
         self, engine: ExactEngine, kernel: Kernel, likelihood: NoiseModel, solution: Solution
     ):
         self.engine, self.kernel, self.likelihood = engine, kernel, likelihood
-        self.noise, self.solution = likelihood.noise, solution
+        self.noise, self.solution, self.defect = likelihood.noise, solution, 0.0
         self.gained, self.explained = max(solution.log_det, 0.0), solution.explained
 
     def missed(self, derivatives: bool = True) -> tuple[Array, Array]:

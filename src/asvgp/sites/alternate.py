@@ -49,6 +49,8 @@ class HeldObjective(Objective):
                     SITES.difference if theta[i] + SITES.difference < high[i] else -SITES.difference
                 )
                 known[i] = (slope - self.slope(there)[1]) / (there[i] - theta[i])
+            if not np.all(np.isfinite(known)):  # sites that are far off
+                return None
             values, vectors = np.linalg.eigh(0.5 * (known + known.T))
             self.known = (vectors * np.abs(values)) @ vectors.T
         return self.known
@@ -104,7 +106,7 @@ class Numbers:
 
     def moved(self, family: Family, slopes: Array) -> Family:
         """Return the family after a step."""
-        if not len(slopes):
+        if not len(slopes) or not np.all(np.isfinite(slopes)):
             return family
         longest = SITES.longest_move
         step = np.linalg.solve(self.curvature, slopes)

@@ -58,7 +58,7 @@ class Reading(Protocol):
 
     @property
     def alike(self) -> bool:
-        """True where all targets are the same."""
+        """True where all targets are the same, or none of the times is that of an event."""
         ...
 
     def found(
@@ -100,9 +100,13 @@ class RowReading:
 
     @property
     def alike(self) -> bool:
-        """True where all targets are the same."""
-        ends = [(rows.y.min(), rows.y.max()) for rows in self.blocks() if len(rows.y)]
-        return len(ends) == 0 or min(low for low, _ in ends) == max(high for _, high in ends)
+        """True where all targets are the same, or none of the times is that of an event."""
+        ends, none_seen = [], True
+        for rows in self.blocks():
+            if len(rows.y):
+                ends.append((rows.y.min(), rows.y.max()))
+                none_seen = none_seen and rows.extra is not None and not np.any(rows.extra)
+        return none_seen or min(low for low, _ in ends) == max(high for _, high in ends)
 
     def found(
         self, family: Family, posterior: Any, like: Statistics, robust: bool = False
@@ -384,6 +388,7 @@ class NodeReading:
         levels[there] = family.start_from_sums(linear[there], mass[there])
         f = self._own_levels(family, levels[number])
         _, slope, bend = family.curve(f, np.zeros(len(f)))
+        bend = family.first_bend(self.shares, bend)
         return self._sites(family, like, f, slope, bend, first=True)
 
     def _own_levels(self, family: Family, f: Array) -> Array:

@@ -63,7 +63,7 @@ def look(
 
 def rounding(now: Settled) -> float:
     """Return how well a bound is known, in nats."""
-    size = SITES.rounding_by_size * now.posterior.engine.size
+    size = SITES.rounding_by_size * now.posterior.engine.size + now.posterior.factored.defect
     return size + (SITES.rounding * abs(now.bound) if np.isfinite(now.bound) else 0.0)
 
 
@@ -87,10 +87,36 @@ class Pace:
         """Take note of a step that lost."""
         self.most, self.share = SITES.slower * self.share, 0.5 * self.share
 
-    def gained(self) -> None:
-        """Take note of a step that gained."""
-        self.most = min(1.0, SITES.faster * self.most)
+    def gained(self, rate: float = 0.0) -> None:
+        """Take note of a step that gained, after which the next is ``rate`` times as long.
+
+        One that is to go back went too far, and comes nearest if it is shortened by that.
+        """
+        if rate < SITES.back:
+            self.share = self.most = max(self.share / (1.0 - rate), SITES.least_share)
+            return
+        faster = SITES.faster if rate < SITES.on else 2.0
+        self.most = min(1.0, faster * self.most)
         self.share = min(self.most, 1.5 * self.share)
+
+
+def _wanted(one: Settled, sizes: dict[str, float]) -> Array:
+    """Return the whole step that the data ask for, in units of the sizes of sums."""
+    parts = (getattr(one.found.sites, n) - getattr(one.sites, n) for n in sizes)
+    return np.concatenate([p.ravel() / size for p, size in zip(parts, sizes.values(), strict=True)])
+
+
+def _sizes(sites: Statistics) -> dict[str, float]:
+    """Return the largest numbers of the sums of sites."""
+    names = "moments", "targets"
+    return {name: max(float(np.abs(getattr(sites, name)).max()), 1e-300) for name in names}
+
+
+def step_rate(before: Settled, now: Settled) -> float:
+    """Return how long the next step is, along the one before and relative to it."""
+    sizes = _sizes(before.found.sites)
+    first, second = _wanted(before, sizes), _wanted(now, sizes)
+    return float(first @ second) / max(float(first @ first), 1e-300)
 
 
 def leapt(history: Sequence[Settled], share: float = 1.0) -> Statistics:
@@ -98,15 +124,9 @@ def leapt(history: Sequence[Settled], share: float = 1.0) -> Statistics:
 
     Targets are a ``share`` of the way to what the data asked for.
     """
-    names = "moments", "targets"
     last = history[-1].found.sites
-    sizes = {name: max(float(np.abs(getattr(last, name)).max()), 1e-300) for name in names}
-
-    def step(one: Settled) -> Array:
-        parts = (getattr(one.found.sites, n) - getattr(one.sites, n) for n in names)
-        return np.concatenate([p.ravel() / sizes[n] for p, n in zip(parts, names, strict=True)])
-
-    steps = np.stack([step(one) for one in history])
+    sizes = _sizes(last)
+    steps = np.stack([_wanted(one, sizes) for one in history])
     changes = steps[1:] - steps[:-1]
     gram = changes @ changes.T
     gram += 1e-12 * np.trace(gram) * np.eye(len(gram)) + 1e-300 * np.eye(len(gram))
@@ -142,35 +162,41 @@ def settle(
     for left in range(robust_steps, 0, -1):
         now = look(reading, family, now.posterior, kernel, now.found.sites, left > 1)
     pace, steps, converged, gain = Pace() if pace is None else pace, robust_steps, False, np.inf
-    history, leap, small = [now], True, 0
+    history, leap, small, pause = [now], 0, 0, 1
     while steps < most:
         steps += 1
         # Most sites settle in a few steps; those that do not go on along the way they came.
         share = pace.share
-        leaping = leap and steps > SITES.plain_steps and len(history) > 1
+        leaping = leap <= 0 and steps > SITES.plain_steps and len(history) > 1
         sites = leapt(history, share) if leaping else blended(now.sites, now.found.sites, share)
         trial, slack = None, rounding(now)
         # A step that is too long may end at sites that no Gaussian has.
         with suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
             trial = look(reading, family, now.posterior, kernel, sites)
+            slack = max(slack, rounding(trial))
         if trial is None or not trial.bound >= now.bound - slack:
             if leaping:
-                leap, history = False, [now]
+                history, leap, pause = [now], pause, 2 * pause  # plain steps may know better
                 continue
             pace.failed()
-            if pace.share < SITES.least_share:
+            if pace.share < SITES.least_share:  # rounding, not the length of steps
+                pace.share = pace.most = 1.0
                 break
             continue
-        gain, now = trial.bound - now.bound, trial
-        history, leap = [*history, now][-SITES.leap_from :], True
+        gain, before, now = trial.bound - now.bound, now, trial
+        history, leap = [*history, now][-SITES.leap_from :], leap - 1
+        if steps >= SITES.patience:
+            tolerance = max(tolerance, SITES.settled_late * settled_in_training(reading))
         enough = abs(gain) > max(tolerance * share, 0.1 * slack)
-        small = 0 if enough else small + (not leaping)
+        if leaping:
+            leap = leap if enough else 1  # a plain step has the last word
+            continue
+        # To and fro across the optimum, steps may gain nothing far from it.
+        rate = step_rate(before, now) if steps > SITES.plain_steps or not enough else 0.0
+        pace.gained(rate)
+        small = 0 if enough or rate < SITES.back else small + 1
         if small >= (1 if share == 1.0 else SITES.short_steps):
             converged = True
             break
-        if not enough:
-            leap = False  # a plain step has the last word
-        if not leaping:
-            pace.gained()
     converged = converged or gain < SITES.unnoticed
     return Settled(now.posterior, now.sites, now.found, now.bound, steps, converged)

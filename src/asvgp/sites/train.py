@@ -100,9 +100,9 @@ def fit_sites(
     if known is not None:
         return _from_sample(structure, settings, problem, stats, reading, known)
     begin, family = time.perf_counter(), cast(Family, problem.likelihood)
-    sites = reading.begin(family, stats)
+    sites, alike = reading.begin(family, stats), reading.alike
     given = problem.kernel
-    problem = replace(problem, kernel=_with_priors(structure, given, sites, family))
+    problem = replace(problem, kernel=_with_priors(structure, given, sites, family, alike))
     # Better sites move the optimum by more than the last steps of a climb with the first ones.
     rough = max(problem.settings.tolerance, settled_in_training(reading))
     gaussian = replace(
@@ -114,14 +114,16 @@ def fit_sites(
     )
     first = None if warm is None else State(_with_effects(warm.kernel, problem.kernel), UNIT)
     robust, pace = 0 if family.log_concave else SITES.robust_steps, Pace()
-    alike = settings.trained and reading.alike
-    if alike:  # nothing in y tells of a kernel
+    if alike:
+        robust, level = 0, _best_level(reading, family, problem.kernel)
+        sites = reading.begin(family, stats, level)
+    untrained = alike and settings.trained
+    if untrained:  # nothing in y tells of a kernel
         settings = replace(settings, optimizer=None)
-        sites = reading.begin(family, stats, _best_level(reading, family, problem.kernel))
     fitted = structure.fit(settings, gaussian, sites, first)
     report = SiteReport(**vars(fitted.report))
     now = _settled_on(fitted, reading, family, pace, robust, first=True)
-    if alike:
+    if untrained:
         report.notes.append(
             "all y are alike, so that there is nothing to train a kernel on: its hyperparameters "
             "were kept as given"
@@ -162,6 +164,7 @@ def fit_sites(
             if gained < SITES.settled_turn * reading.count:
                 break
     tolerance = SITES.settled + SITES.settled_per_datum * reading.count
+    tolerance = SITES.unnoticed if alike else tolerance  # where a prior alone ends the way of f
     return _finished(state, now, reading, report, fitted, given, begin, tolerance, pace)
 
 
@@ -198,7 +201,8 @@ def _from_sample(
     begin, family, given = time.perf_counter(), cast(Family, known.likelihood), problem.kernel
     pace = Pace()
     sites = reading.found(family, known.posterior, stats, robust=True).sites
-    problem = replace(problem, kernel=_with_priors(structure, given, sites, family))
+    alike = family.inverse_link != "identity" and reading.alike
+    problem = replace(problem, kernel=_with_priors(structure, given, sites, family, alike))
     kernel = _with_effects(known.kernel, problem.kernel)
     gaussian = replace(
         problem, kernel=kernel, likelihood=UNIT, from_user=False, fixed_likelihood=True
@@ -271,9 +275,12 @@ def _best_level(reading: Reading, family: Family, kernel: Kernel) -> Level:
 
 
 def _with_priors(
-    structure: Structure[Any], kernel: Kernel, sites: Statistics, family: Family
+    structure: Structure[Any], kernel: Kernel, sites: Statistics, family: Family, alike: bool
 ) -> Kernel:
-    """Return the kernel with priors of its effects: wide ones would follow the sites otherwise."""
+    """Return the kernel with priors of its effects: wide ones would follow the sites otherwise.
+
+    Where all y are ``alike``, nothing but the prior may end the way of a level to infinity.
+    """
     if not isinstance(kernel, Sum) or not kernel.effects:
         return kernel
     on_chain = isinstance(structure, Line) and not isinstance(structure, Series)
@@ -281,7 +288,9 @@ def _with_priors(
     precisions = column_precisions(kernel, sites) if design is None else design.precision
     narrower = 1.0
     if family.inverse_link != "identity":
-        narrower = SITES.wide_prior / (DATA.wide_prior * mean_square(sites))
+        level = float(np.max(np.abs(sites.sums))) / max(sites.weight, 1e-300)
+        variance = max(SITES.prior_of_alike, level**2) if alike else SITES.wide_prior
+        narrower = variance / (DATA.wide_prior * mean_square(sites))
     effects = (
         replace(effect, variance=narrower / precision) if effect.variance is None else effect
         for effect, precision in zip(kernel.effects, precisions, strict=True)
