@@ -453,7 +453,7 @@ class DefaultPolicy:
 class SamplePolicy:
     """Small dense Gaussian processes on a sample of a field, which choose its default model."""
 
-    fewest_rows: int = 8  # [rows] With fewer there is nothing to choose by.
+    fewest_rows: int = 8  # [rows] With fewer there is nothing to choose by: the plain model.
     # [rows] Up to these all are one set. A bound then takes as long as one of several small sets.
     whole_rows: int = 350
     # [rows] Of a set. On a lattice, neighbours are 10 x 11 of them. Measured: 9 sets, two terms: 20

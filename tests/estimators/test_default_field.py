@@ -12,7 +12,7 @@ import pytest
 import asvgp
 from asvgp import GPRegressor, Linear, Matern
 from asvgp.estimators.default_cells import Side, cells_for, functions, work
-from asvgp.estimators.default_field import FieldChoice, choose_field
+from asvgp.estimators.default_field import FieldChoice, choose_field, plain_field
 from asvgp.kernels.joint import JointMatern
 from asvgp.kernels.product import Product
 from asvgp.linalg.multifrontal import Space, symbolic
@@ -267,7 +267,14 @@ def test_times_lie_apart_from_space():
 
 
 @pytest.mark.parametrize(
-    "x", [PLACES[:10], np.stack([PLACES[:60, 0]] * 2, 1), PLACES[:60].round().astype(int)]
+    "x",
+    [
+        PLACES[:2],
+        PLACES[:5],
+        PLACES[:10],
+        np.stack([PLACES[:60, 0]] * 2, 1),
+        PLACES[:60].round().astype(int),
+    ],
 )
 def test_few_rows_lines_and_integers(x):
     y = 3.0 + np.sin(x[:, 0]) + 0.1 * RNG(0).standard_normal(len(x))
@@ -276,6 +283,22 @@ def test_few_rows_lines_and_integers(x):
         gp = GPRegressor().fit(x, y)
     assert np.all(np.isfinite(gp.predict(x, return_std=True)))
     assert gp.kernel_.intercept is not None
+
+
+@pytest.mark.parametrize("inputs", [2, 3])
+def test_too_few_rows_to_choose_by_start_the_plain_model_at_its_best(inputs):
+    rng = RNG(3)
+    x = rng.uniform(size=(6, inputs))
+    y = np.sin(3.0 * x.sum(axis=1, keepdims=True))
+    choice, sample = chosen(y, x), sampled(x, y)
+    assert choice.kernel == plain_field(inputs)
+    assert "too few to choose by" in choice.note
+    term = ((Factor((0, 1), 1.0),), tuple(Factor((d,), 1.5) for d in range(3)))[inputs - 2]
+    evidence = SampleEvidence(Model((term,)), sample.learnt, sample.units)
+    units = np.array([*sample.units, sample.scale**2, sample.scale**2])
+    reached = evidence(np.log(np.array(choice.start) / units))[0]
+    others = [evidence(np.log(rng.uniform(0.05, 3.0, inputs + 2)))[0] for _ in range(50)]
+    assert reached > max(others) - 1.0  # other optima of so few rows are about as good
 
 
 def test_the_objective_of_one_input_and_of_given_kernels_is_the_bound():

@@ -62,7 +62,12 @@ def plain_field(inputs: int) -> Kernel:
     >>> plain_field(2)
     Matern(nu=1, lengthscale=(1.0, 1.0), variance=1.0, dim=(0, 1)) + Constant()
     """
-    return _kernel_of(Model((_kinds(inputs, frozenset(), 2.0)[0],)), None)
+    return _kernel_of(_plain_model(inputs), None)
+
+
+def _plain_model(inputs: int) -> Model:
+    """Return the first kind of a single term."""
+    return Model((_kinds(inputs, frozenset(), 2.0)[0],))
 
 
 def choose_field(
@@ -75,7 +80,7 @@ def choose_field(
     names: Sequence[str] = (),
     objective: str = "auto",
 ) -> FieldChoice | None:
-    """Return the model for places x (rows, inputs) and y (rows, outputs); None for too few rows.
+    """Return the model for places x (rows, inputs) and y (rows, outputs); None of a constant field.
 
     The columns ``times`` hold times. Joint kernels are no smoother than ``most_nu``. Columns are
     called by their ``names`` in the note. The ``objective`` is chosen where it is "auto", and cells
@@ -93,8 +98,11 @@ def choose_field(
     if sample is None:
         return None
     with one_blas_thread:  # matrices are small
-        tried = list(_tried(sample, times, most_nu))
         rows = int(np.isfinite(y).all(axis=1).sum())
+        if rows < SAMPLE.fewest_rows:
+            tried = [_plain(sample)]
+        else:
+            tried = list(_tried(sample, times, most_nu))
         best = _affordable(tried, sample, rows, objective)
         wider = widening(best, sample)
     chosen, cells, missed = cells_for(best, sample, rows, objective)
@@ -111,6 +119,12 @@ def choose_field(
 
 
 # ------------------------------------------------------------ the models that are tried
+
+
+def _plain(sample: Sample) -> Trained:
+    """Return the plain model, trained: too few rows to choose by can still be learnt from."""
+    model = _plain_model(len(sample.units))
+    return train(model, sample, list(_starts(model.terms[0])))
 
 
 def _tried(sample: Sample, times: frozenset[int], most_nu: float) -> Iterator[Trained]:
@@ -270,6 +284,8 @@ def _kernel_of(model: Model, sample: Sample | None, theta: Array | None = None) 
 def _note(best: Trained, tried: Sequence[Trained], sample: Sample, names: Sequence[str]) -> str:
     """Return what was chosen and what the others reached, per datum of the sample."""
     count = sum(rows.y.size for rows in sample.judged)
+    if len(tried) == 1:
+        return f"{_name(best.model, names)}: {count} values are too few to choose by"
     others = sorted((each for each in tried if each is not best), key=lambda each: -each.judged)
     listed = ", ".join(
         f"{_name(each.model, names)} {(each.judged - best.judged) / count:.2g}" for each in others

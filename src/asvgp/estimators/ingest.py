@@ -23,7 +23,7 @@ from asvgp.estimators.choice import possible_transforms
 from asvgp.estimators.default_field import FieldChoice, choose_field, plain_field
 from asvgp.estimators.default_kernel import PLAIN, default_kernel
 from asvgp.kernels import Kernel
-from asvgp.policies import DATA, DEFAULT, PILOT
+from asvgp.policies import DATA, DEFAULT, PILOT, SAMPLE
 from asvgp.runtime.progress import Progress
 from asvgp.runtime.warn import warn
 from asvgp.sources.source import Chunk, Source, Stream, len_of
@@ -318,6 +318,8 @@ def _default_model(settings: Settings, head: Chunk, growing: bool) -> FieldChoic
         return FieldChoice(kernel)
     plain = FieldChoice(plain_field(table.width))
     if not settings.trained or head.width is not None:
+        return plain
+    if growing and head.rows < SAMPLE.fewest_rows:  # what they tell would bind those to come
         return plain
     try:
         structure = structure_of(PLAIN, table, settings.trained, settings.domain)

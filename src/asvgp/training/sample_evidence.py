@@ -90,14 +90,14 @@ def sample_of(
 ) -> Sample | None:
     """Return sets of rows of x (rows, inputs) and y (rows, outputs); None of a constant field.
 
-    Rows without y are left out. The same rows give the same sets.
+    A single row is a constant field. Rows without y are left out. The same rows give the same sets.
     """
     good = np.isfinite(y).all(axis=1)
     if weights is not None:
         good &= weights > 0.0
     x, y = x[good], y[good]
     weight = np.ones(len(x)) if weights is None else weights[good]
-    if len(x) < SAMPLE.fewest_rows:
+    if len(x) < 2:
         return None
     units, scale = np.ptp(x, axis=0), float(np.sqrt(np.mean(np.var(y, axis=0))))
     if not units.all() or not scale > 1e-12 * float(np.sqrt(np.mean(y**2))):
