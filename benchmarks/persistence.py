@@ -1,11 +1,15 @@
 """Saving and loading: time and size, beside numpy.save and numpy.load of as many bytes.
 
     python benchmarks/persistence.py [--quick] [--folder FOLDER]
+    python benchmarks/persistence.py --sizes
 
 Models of one input with 10^3 to 10^6 basis functions, and a field of 300 x 300. "first
 prediction" is that of a loaded model at a thousand places, with standard deviations. Both
 contestants write to the same folder, bring their bytes to the disk, and read back from the
 system's cache.
+
+``--sizes`` prints the sizes of files of models with ``num_basis="auto"`` and given hyperparameters,
+beside those of their data, and the seconds to the first standard deviations of a loaded model.
 """
 
 import argparse
@@ -17,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import asvgp
-from asvgp import GPRegressor, Matern32
+from asvgp import SHO, Constant, GPRegressor, Matern32, Periodic
 
 REPEATS = 5
 
@@ -37,6 +41,50 @@ def field(size):
     y = np.sin(X[:, 0]) * np.cos(X[:, 1]) + 0.1 * rng.standard_normal(len(X))
     gp = GPRegressor(Matern32(2.0), num_basis=size, noise_variance=0.01, optimizer=None)
     return gp.fit(X, y), rng.uniform(0.0, 30.0, (1000, 2))
+
+
+def models():
+    """Yield models by name, as users have them, with the size of their data."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(0.0, 1000.0, 50_000))
+    settings = {"noise_variance": 0.01, "optimizer": None}
+
+    def made(name, kernel, X, y):
+        gp = GPRegressor(kernel, **settings).fit(X, y)
+        return name, gp, 8 * (np.size(X) + np.size(y)), X[:100]
+
+    yield made("50,000 points, SHO", SHO(20.0), x, np.sin(x))
+    hours = np.arange(5_000.0)
+    y = np.sin(hours / 24.0) + 0.1 * rng.standard_normal(5_000)
+    seasons = Matern32(100.0) + Periodic(24.0) + Periodic(168.0) + Constant()
+    yield made("1,500 hours, seasons", seasons, hours[:1500], y[:1500])
+    yield made("5,000 points, Matern32", Matern32(50.0), hours, y)
+    outputs = np.column_stack([y, -y, y**2])
+    yield made("the same with three outputs", Matern32(50.0), hours, outputs)
+    for inputs, length in ((2, 0.3), (3, 0.5)):
+        X = rng.uniform(0.0, 1.0, (5_000, inputs))
+        kernel = Matern32(length, dim=0)
+        for column in range(1, inputs):
+            kernel = kernel * Matern32(length, dim=column)
+        yield made(f"5,000 points, {inputs} inputs", kernel, X, np.sin(6.0 * X).sum(axis=1))
+    X = rng.uniform(0.0, 1.0, (5_000, 6))
+    terms = [Matern32(0.3, dim=column) for column in range(6)]
+    yield made("additive over six inputs", sum(terms[1:], terms[0]), X, np.sin(6.0 * X).sum(axis=1))
+
+
+def sizes(folder):
+    """Print the sizes of model files."""
+    print("model | functions | data, kB | file, kB | full=True, kB | first std, s | full, s")
+    for name, gp, data, places in models():
+        row = [name, str(gp.num_basis_), f"{data / 1e3:,.0f}"]
+        taken = []
+        for full in (False, True):
+            path = folder / "model.asvgp"
+            gp.save(path, full=full)
+            row.append(f"{path.stat().st_size / 1e3:,.0f}")
+            loaded = asvgp.load(path)
+            taken.append(seconds(lambda m=loaded, at=places: m.predict(at, return_std=True))[0])
+        print(" | ".join([*row, *(f"{each:.2f}" for each in taken)]), flush=True)
 
 
 def seconds(work):
@@ -78,8 +126,13 @@ def measure(name, gp, places, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small models only")
+    parser.add_argument("--sizes", action="store_true", help="sizes of files only")
     parser.add_argument("--folder", help="where to write; by default the temporary folder")
     options = parser.parse_args()
+    if options.sizes:
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            sizes(Path(folder))
+        return
     print(
         f"{'functions':>10} {'MiB':>9} {'first save':>11} {'save':>9} {'ratio':>6} {'load':>9} "
         f"{'ratio':>6} {'prediction':>11}  (milliseconds; ratios to NumPy)"

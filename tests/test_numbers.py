@@ -24,15 +24,6 @@ MEASURED = re.compile(rf"{NUMBER}\s*(?:seconds of one core|ms\b|s\b|MiB\b|cm\b)"
 SOURCE = re.compile(
     r"((?:benchmarks|docs/figures|experiments)/\w+\.py)|make (bench|experiment-\w+|demo|soak)"
 )
-# Sections whose figures were measured before there was a script for them. Take one off when it
-# has a script; put none on.
-ORPHANS = {
-    ("fields.md", "## On the Earth"),
-    ("fields.md", "## Longitudes and hours of the day"),
-    ("mathematics.md", "## A chain of cells"),
-    ("saving.md", "the beginning"),
-    ("mathematics.md", "## How accurate: degree p + 1 or p + 2"),
-}
 
 
 def sections(text: str) -> list[tuple[str, str]]:
@@ -73,9 +64,7 @@ def test_measurements_name_what_made_them(page):
         for heading, body in sections(text)
         if (numbers := measured(body)) and not sources(body + " ".join(for_all))
     }
-    known = {heading for name, heading in ORPHANS if name == page.name}
-    assert orphans.keys() - known == set(), orphans
-    assert known <= orphans.keys(), "these have a script now, or are gone: take them off the list"
+    assert not orphans
     for source in sources(text):
         if source.endswith(".py"):
             assert (ROOT / source).is_file(), source
