@@ -13,11 +13,14 @@ from asvgp.basis import Grid
 from asvgp.kernels import Kernel, Periodic
 from asvgp.likelihoods import Gaussian
 from asvgp.model.bound import lower_bound
+from asvgp.model.series import tables
 from asvgp.model.series.engine import SeriesEngine
-from asvgp.model.series.levels import plan_for
+from asvgp.model.series.levels import noise_beside, plan_for
+from asvgp.model.series.tables import SeriesTables
 from asvgp.policies import SERIES
 from asvgp.statistics import Statistics
 from asvgp.times import Duration
+from asvgp.training import schedule_series
 from asvgp.training.finest_series import series_grid, wanted_cells
 from asvgp.training.fit import train
 from asvgp.training.problem import Problem, State
@@ -249,3 +252,56 @@ def test_notes_on_seasons(kernel, step, message):
         assert notes == []
     else:
         assert any(message in note for note in notes)
+
+
+# ---------------------------------------------------------------- dense series
+
+
+def test_a_season_lasts_half_its_period_unless_a_shorter_life_is_given():
+    """Rough noise would make a drift of it, with functions for all phases on every cell."""
+    rng, t = np.random.default_rng(2), np.arange(1500.0)
+    y = np.convolve(rng.standard_normal(1502), [0.3, 1.0, 0.3], "valid")
+    drift = Periodic(48.0) * Matern32()
+    for kernel, least in ((drift, 24.0), (Periodic(48.0) * Matern32(5.0), 5.0)):
+        gp = GPRegressor(kernel).fit(t, y)
+        assert gp.kernel_.factors[1].lengthscale == pytest.approx(least, rel=1e-6)
+
+
+def test_what_finest_cells_miss_is_noise_to_other_components(hourly):
+    """A component with a lengthscale of a fraction of a cell is noise to splines."""
+    assert noise_beside(KERNEL, NOISE, hourly) == NOISE
+    rough = Matern32(0.05, 3.0) + Periodic(24.0, 12.0, 0.7) * Matern32(200.0)
+    tiny = 1e-9
+    noise = noise_beside(rough, tiny, hourly)
+    assert 1.0 < noise <= 3.0
+    spared = SeriesTables(rough, plan_for(rough, noise, hourly, 9, 0.01))
+    wasted = SeriesTables(rough, plan_for(rough, tiny, hourly, 9, 0.01))
+    assert spared.size < 0.5 * wasted.size
+
+
+@pytest.mark.parametrize("policy", [{"most_leaf_bytes": 2e6}, {"most_drift_flops": 1e7}])
+def test_seasons_drift_with_fewer_phases_where_they_cost_too_much(policy, hourly, monkeypatch):
+    state = State(KERNEL, Gaussian(1e-6))
+
+    def phases(auto: bool) -> int:
+        around = SeriesSchedule(problem(KERNEL), hourly, auto=auto)._plan(state).parts[3].around
+        assert around is not None
+        return around.count
+
+    free = phases(auto=True)
+    for name, value in policy.items():
+        monkeypatch.setattr(schedule_series, "SERIES", replace(SERIES, **{name: value}))
+    assert phases(auto=True) < free <= phases(auto=False)  # the latter has no limit
+
+
+def test_larger_leaves_take_less_memory_and_give_the_same_bound(monkeypatch):
+    stats, kernel = statistics(1200), KERNEL
+    plan = plan_for(kernel, NOISE, stats, 9, 1e-3)
+    small = SeriesEngine(kernel, plan, stats)
+    bound = lower_bound(small.factor(kernel, Gaussian(NOISE))).elbo
+    taken = small.tables.leaf_bytes
+    monkeypatch.setattr(tables, "SERIES", replace(SERIES, leaf_bytes=0.0, leaf_functions=8))
+    large = SeriesEngine(kernel, plan, stats)
+    assert large.tables.leaf_bytes < taken
+    assert len(large.tables.edges) < len(small.tables.edges)
+    assert lower_bound(large.factor(kernel, Gaussian(NOISE))).elbo == pytest.approx(bound, abs=1e-6)

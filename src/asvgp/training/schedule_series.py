@@ -22,7 +22,7 @@ from asvgp.model.exact import ExactEngine, distinct_inputs
 from asvgp.model.information import regular_information
 from asvgp.model.moments import CellMoments
 from asvgp.model.series.engine import SeriesEngine
-from asvgp.model.series.levels import plan_for
+from asvgp.model.series.levels import noise_beside, plan_for
 from asvgp.model.series.plan import SeriesPlan
 from asvgp.model.series.tables import SeriesTables
 from asvgp.policies import LINE, SERIES, START
@@ -106,6 +106,10 @@ class SeriesSchedule:
         if self._explored is None:
             return engine, None, report
         self._stage = len(SERIES.tolerances) - 1  # cells for hyperparameters that are known
+        if not self.problem.fixed_likelihood:
+            kernel, likelihood = self._explored
+            noise = noise_beside(kernel, likelihood.noise, self.stats, self._moments)
+            self._explored = State(kernel, likelihood.with_noise(noise))
         return self._engine(self._explored), None, report
 
     def _explore(self) -> tuple[State | None, Report]:
@@ -187,15 +191,19 @@ class SeriesSchedule:
         tolerance = SERIES.tolerances[min(self._stage, len(SERIES.tolerances) - 1)]
         most = max(SERIES.most_functions * self._inputs, SERIES.fewest_functions)
         phases, given = SERIES.most_phases, (self.stats, self.powers)
+        noise = noise_beside(state.kernel, state.noise, self.stats, self._moments)
         while True:
-            plan = plan_for(state.kernel, state.noise, *given, tolerance, self._moments, phases)
+            plan = plan_for(state.kernel, noise, *given, tolerance, self._moments, phases)
             tables = SeriesTables(state.kernel, plan)
             if tables.size > most and tolerance <= 1.0 and self.auto:
                 tolerance *= 2.0
             elif (
                 self.auto
                 and phases > SERIES.fewest_phases
-                and tables.leaf_bytes > SERIES.most_leaf_bytes
+                and (
+                    tables.leaf_bytes > SERIES.most_leaf_bytes
+                    or tables.flops > SERIES.most_drift_flops
+                )
             ):
                 phases //= 2
             else:
@@ -336,6 +344,7 @@ class SeriesSchedule:
         )
         given = self._given_periods
         shortest = {name: period / SERIES.given_period for name, period in given.items()}
+        shortest |= self._shortest_drifts
         longest = {name: period * SERIES.given_period for name, period in given.items()}
         return log_limits(self.problem, grids, spread, power, noise, shortest, longest)
 
@@ -348,6 +357,24 @@ class SeriesSchedule:
             for factor in part.factors
             if isinstance(factor, SHO) and "period" not in factor.unset
         }
+
+    @property
+    def _shortest_drifts(self) -> dict[str, float]:
+        """Shortest lengthscales of drifts by name: a season outlasts its period.
+
+        A drift that is rougher is no season but one more trend, for which functions of all phases
+        are a waste. Values that the user gave are kept.
+        """
+        out = {}
+        for prefix, part in self.problem.kernel.labelled:
+            periods = [factor.period for factor in part.factors if isinstance(factor, Periodic)]
+            for factor in part.factors if periods else ():
+                if isinstance(factor, Matern):
+                    least = SERIES.shortest_drift * min(periods)
+                    given = "lengthscale" not in factor.unset
+                    name = prefix + part.name_of(factor, "lengthscale")
+                    out[name] = min(least, factor.lengthscale) if given else least
+        return out
 
     def _near_given(self, kernel: Kernel) -> bool:
         """Return True if no period is further from the one given than training may move it."""

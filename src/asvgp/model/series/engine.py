@@ -77,8 +77,7 @@ class SeriesEngine:
     @property
     def flops(self) -> float:
         """Operations of one bound with its gradient."""
-        cost = self.tables.tree.cost()
-        return cost.factor_flops + cost.inverse_flops
+        return self.tables.flops
 
     def with_statistics(self, statistics: Statistics) -> SeriesEngine:
         """Return an engine for other sums on the same cells, sharing all tables with this one."""

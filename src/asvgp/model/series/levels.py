@@ -40,15 +40,35 @@ def plan_for(
 
     Seasons that drift have at most so many ``phases``.
     """
-    each = 2.0 * noise * stats.observations / max(1, len(kernel.components))
     data = Data(stats.grid, moments or CellMoments(stats.moments), stats.weight)
+    parts, _ = _parts(kernel, data, noise * stats.observations, tolerance, phases)
+    return SeriesPlan(stats.grid, powers, parts, len(kernel.effects))
+
+
+def noise_beside(
+    kernel: Kernel, noise: float, stats: Statistics, moments: CellMoments | None = None
+) -> float:
+    """Return the noise, or the variance that components miss on the finest cells, if that is more.
+
+    It is noise to all other components, and to training, which would end with about as much.
+    """
+    data = Data(stats.grid, moments or CellMoments(stats.moments), stats.weight)
+    given = noise * stats.observations, SERIES.tolerances[-1], SERIES.most_phases
+    return max(noise, _parts(kernel, data, *given)[1] / stats.observations)
+
+
+def _parts(
+    kernel: Kernel, data: Data, noise: float, tolerance: float, phases: int
+) -> tuple[tuple[Part, ...], float]:
+    """Return parts for the noise of all data together, and the variance missed beyond shares."""
+    each = 2.0 * noise / max(1, len(kernel.components))
     # seasons have few functions, whatever is asked of them
     share = {True: each * min(tolerance, SERIES.tolerances[-1]), False: each * tolerance}
-    parts = tuple(
+    found = [
         _part(part, data, share[all(isinstance(f, Periodic) for f in part.factors)], phases)
         for part in kernel.components
-    )
-    return SeriesPlan(stats.grid, powers, parts, len(kernel.effects))
+    ]
+    return tuple(part for part, _ in found), sum(beyond for _, beyond in found)
 
 
 def degree_of(process: Component) -> int:
@@ -56,34 +76,38 @@ def degree_of(process: Component) -> int:
     return SERIES.wave_degree if isinstance(process, SHO) else process.default_degree
 
 
-def _part(component, data: Data, share: float, phases: int) -> Part:
-    """Return the part of one component that misses at most ``share`` at the data."""
+def _part(component, data: Data, share: float, phases: int) -> tuple[Part, float]:
+    """Return the part of one component that misses ``share`` at the data, and what it misses more.
+
+    Only parts on the finest cells, or with all phases that there may be, miss more.
+    """
     along = around = None
-    share = share / len(component.factors)
+    share, beyond = share / len(component.factors), 0.0
     for factor in component.factors:
         factor = factor.replace(variance=component.variance)
         if isinstance(factor, Periodic):
             most = phases if len(component.factors) > 1 else SERIES.most_phases
-            around = _around(factor, data, share, most)
+            around, missed = _around(factor, data, share, most)
         else:
-            along = _along(factor, data, share)
-    return Part(along, around)
+            along, missed = _along(factor, data, share)
+        beyond += max(missed - share, 0.0)
+    return Part(along, around), beyond
 
 
-def _along(process: Component, data: Data, share: float) -> Along:
-    """Return the functions that miss at most ``share``.
+def _along(process: Component, data: Data, share: float) -> tuple[Along, float]:
+    """Return the functions that miss at most ``share``, and what they miss.
 
     Of an oscillator's two kinds, splines must be far fewer to be taken: they suit one quality,
     and training on them would not find another.
     """
     if not isinstance(process, SHO):
-        return _widest(process, data, share, wave=False)[0]
+        return _widest(process, data, share, wave=False)[:2]
     wave = _widest(process, data, share, wave=True)
     most = wave[2] / SERIES.spline_handicap if wave[1] <= share else inf
     splines = _widest(process, data, share, wave=False, most=most)
     handicap = splines[0], splines[1], SERIES.spline_handicap * splines[2]
     # those that miss too much even on the finest cells do not count, unless neither suffices
-    return min(wave, handicap, key=lambda option: (option[1] > share, option[2]))[0]
+    return min(wave, handicap, key=lambda option: (option[1] > share, option[2]))[:2]
 
 
 def _widest(
@@ -106,17 +130,19 @@ def _widest(
         level -= 1
 
 
-def _around(process: Periodic, data: Data, share: float, most: int) -> Around:
+def _around(process: Periodic, data: Data, share: float, most: int) -> tuple[Around, float]:
+    """Return the fewest functions around a circle that miss ``share``, and what they miss."""
     degree = degree_of(process)
     whole = cells_of(process.period, data)
     fewest = max(degree + 1, SERIES.fewest_phases)
     counts = [n for n in range(fewest, whole + 1) if whole % n == 0] or [whole]
     counts = [n for n in counts if n <= most] or counts[:1]
-    for count in counts:
-        around = Around(degree, count, whole // count)
-        if _missed(process, Part(around=around), data)[0] <= share:
-            return around
-    return Around(degree, counts[-1], whole // counts[-1])
+    while True:
+        around = Around(degree, counts[0], whole // counts[0])
+        missed = _missed(process, Part(around=around), data)[0]
+        if missed <= share or len(counts) == 1:
+            return around, missed
+        counts = counts[1:]
 
 
 def cells_of(period: float, data: Data) -> int:

@@ -6,7 +6,7 @@ Everything but G depends on the plan alone, so that engines with other statistic
 from __future__ import annotations
 
 from contextlib import suppress
-from math import log2
+from math import ceil, log2
 from typing import NamedTuple
 
 import numpy as np
@@ -88,11 +88,21 @@ class SeriesTables:
     @property
     def _leaf_cells(self) -> int:
         """Finest cells of the intervals that elimination begins with, a power of two."""
-        drifts = sum(term.alive for term in self.terms if isinstance(term, Drift))
         wanted = max(SERIES.leaf_functions, SERIES.leaf_columns * self.columns)
-        wanted = max(wanted, drifts - SERIES.leaf_drifts)
         each = max(self.main / self.plan.grid.cells, 1e-3)
-        return 2 ** max(2, round(log2(wanted / each)))
+        cells = 2 ** max(2, round(log2(wanted / each)))
+        # the matrices of all intervals hold what is alive everywhere: fewer may take less
+        while self._bytes(cells) > max(
+            SERIES.leaf_bytes, SERIES.leaf_saving * self._bytes(2 * cells)
+        ):
+            cells *= 2
+        return cells
+
+    def _bytes(self, cells: int) -> float:
+        """Return about the bytes of the matrices of all leaves, of so many cells each."""
+        leaves = 2.0 ** ceil(log2(max(self.plan.grid.cells / cells, 1.0)))
+        alive = sum(term.alive for term in self.terms if isinstance(term, Drift))
+        return 8.0 * leaves * (self.main / leaves + self.columns + alive) ** 2
 
     @property
     def edges(self) -> np.ndarray:
@@ -181,6 +191,12 @@ class SeriesTables:
     def leaf_bytes(self) -> float:
         """Bytes of the matrices of all leaves."""
         return 8.0 * (len(self.edges) - 1) * self.block**2
+
+    @property
+    def flops(self) -> float:
+        """Operations of one bound with its gradient."""
+        cost = self.tree.cost()
+        return cost.factor_flops + cost.inverse_flops
 
     def _blocks(self, leaves: int) -> Array:
         """Return zeros for the matrices of all leaves, or raise an error that says why not."""
