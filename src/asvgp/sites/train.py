@@ -138,11 +138,19 @@ def fit_sites(
             fitted, now = again, other
     report.steps += now.steps
     for other_family in family.alternatives() if settings.trained else ():
-        again = structure.fit(settings, gaussian, reading.begin(other_family, stats), None)
+        anew = reading.begin(other_family, stats)
+        again = structure.fit(settings, gaussian, anew, None)
         other = _settled_on(again, reading, other_family, pace, robust, first=True)
         report.steps += other.steps + 1
         if other.bound > now.bound:
-            fitted, family, now = again, other_family, other
+            fitted, family, now, sites = again, other_family, other, anew
+    if settings.trained and warm is None and _complete(given):
+        # The climb began with variances of its own, and may have lost a component on the way.
+        again = structure.fit(replace(settings, optimizer=None), gaussian, sites, None)
+        other = _settled_on(again, reading, family, pace, robust, first=True)
+        report.steps += other.steps + 1
+        if other.bound > now.bound:
+            fitted, now = again, other
     state = state_of(now.posterior.kernel, family)
     if settings.trained and not report.interrupted:
         for _ in range(SITES.most_turns):
@@ -301,6 +309,12 @@ def _with_priors(
 def _with_effects(kernel: Kernel, like: Kernel) -> Kernel:
     """Return a kernel with the effects of another."""
     return replace(kernel, fixed_effects=like.effects) if isinstance(kernel, Sum) else kernel
+
+
+def _complete(kernel: Kernel) -> bool:
+    """Return True for several components with scales of their own, as those of another fit."""
+    parts = kernel.components
+    return len(parts) > 1 and not any(part.unset for part in parts)
 
 
 def _lost(kernel: Kernel, sites: Statistics) -> bool:
