@@ -559,6 +559,11 @@ class SitesPolicy:
     prior_of_alike: float = 100.0
     # [variance of f] Of a component, likewise: classes that can be separated would want more.
     most_variance: float = 400.0
+    # [y, or exposure] Beyond this, or below its inverse, powers overflow: another unit is needed.
+    extreme_units: float = 1e100
+    # [squared distance from the centre of sums] Rounding leaves so much of a variance of zero,
+    alike: float = 1e-12
+    alike_each: float = 1e-13  # [centre] beside that of every target.
     plain_steps: int = 5  # [steps] Before what the last steps had in common is taken further,
     leap_from: int = 5  # [steps] as many of them.
     least_share: float = 1e-3  # [step] Shorter ones are not tried: rounding is in the way.

@@ -23,6 +23,7 @@ from asvgp.estimators.choice import possible_transforms
 from asvgp.estimators.default_field import FieldChoice, choose_field, plain_field
 from asvgp.estimators.default_kernel import PLAIN, default_kernel
 from asvgp.kernels import Kernel
+from asvgp.model.effects import near_means
 from asvgp.policies import DATA, DEFAULT, PILOT, SAMPLE
 from asvgp.runtime.progress import Progress
 from asvgp.runtime.warn import warn
@@ -277,7 +278,8 @@ def prepare(
     if rows.observed is not None:
         noise = "measures"
     seen = rows.chosen_by[0] if isinstance(structure, Field) else rows.y  # the others look at x
-    stats = structure.empty(settings, rows.points, seen, noise, reach, whole)
+    centre = near_means([rows.y], rows.weights) if rows.working is not None else None
+    stats = structure.empty(settings, rows.points, seen, noise, reach, whole, centre)
     data = FitData(
         stats,
         structure,

@@ -19,6 +19,7 @@ from scipy.special import ndtri
 
 from asvgp.basis import Array
 from asvgp.likelihoods import mixture
+from asvgp.policies import SITES
 
 
 def weighted_mean(values: Array, weight: Array | None) -> float:
@@ -144,7 +145,7 @@ class Family(ABC):
         first = ", ".join(f"{values[row]:g} in row {first_row + row}" for row in rows[:5])
         more = ", ..." if len(rows) > 5 else ""
         raise ValueError(
-            f"{type(self).__name__}: {problem}, as is not so in {len(rows)} of {len(values)} rows: "
+            f"{type(self).__name__}: {problem}; {len(rows)} of {len(values)} rows are not: "
             f"{first}{more}."
         )
 
@@ -158,6 +159,9 @@ class Family(ABC):
         """Raise ValueError unless y are positive, and events, if given, zero or one."""
         self._refuse(~np.isfinite(y), y, "y must be finite", first_row)
         self._refuse(y <= 0.0, y, "y must be positive", first_row)
+        most = SITES.extreme_units
+        problem = f"y must be between {1.0 / most:g} and {most:g} (take another unit)"
+        self._refuse((y < 1.0 / most) | (y > most), y, problem, first_row)
         if event is not None:
             event = np.asarray(event, dtype=np.float64)
             problem = "event must be 1 (seen) or 0 (censored)"

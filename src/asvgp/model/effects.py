@@ -67,13 +67,15 @@ def without_centres(kernel: Kernel, stats: Statistics) -> Statistics:
     return stats.recentred(np.zeros_like(stats.centre), np.zeros_like(stats.column_centre))
 
 
-def near_means(columns: Sequence[Array]) -> Array:
+def near_means(columns: Sequence[Array], weights: Array | None = None) -> Array:
     """Estimate the mean of each column from a sample of its rows; zero if all are missing."""
     out = np.zeros(len(columns))
     for i, column in enumerate(columns):
-        sample = np.asarray(column[:: max(1, len(column) // DATA.mean_rows)], dtype=float)
-        sample = sample[np.isfinite(sample)]
-        out[i] = sample.mean() if len(sample) else 0.0
+        step = max(1, len(column) // DATA.mean_rows)
+        sample = np.asarray(column[::step], dtype=float)
+        known = np.isfinite(sample)
+        share = None if weights is None else weights[::step][known]
+        out[i] = np.average(sample[known], weights=share) if known.any() else 0.0
     return out
 
 

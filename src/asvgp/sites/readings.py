@@ -261,8 +261,8 @@ class NodeReading:
         per_cell: int | None = SITES.rule_cells,
     ):
         self.per_cell, self._wider = per_cell, dict[int, NodeReading]()
-        self.events, self._centre = nodes is not None, float(stats.centre[0])
-        self.structure = structure
+        self.events, self.structure = nodes is not None, structure
+        self.alike = not self.events and _alike(stats)
         self.stats = stats.recentred(np.zeros(stats.outputs), stats.column_centre)
         self.count = number_of_rows(stats)
         inputs, self.masses, cells = nodes_of(self.stats) if nodes is None else nodes
@@ -283,17 +283,6 @@ class NodeReading:
         if wider not in self._wider:
             self._wider[wider] = NodeReading(self.structure, self.stats.coarsen(wider))
         return self._wider[wider]
-
-    @property
-    def alike(self) -> bool:
-        """True where all targets are the same, relative to their masses."""
-        stats = self.stats
-        if self.events:  # whose masses are not those of rows
-            return False
-        mean = float(stats.sums[0]) / stats.weight
-        spread = float(stats.squares[0]) / stats.weight - mean**2
-        # the sums were about another centre, and rounded there
-        return spread <= 1e-12 * max(mean**2, self._centre**2, 1e-300)
 
     def _points(self, inputs: tuple[Array, ...]) -> Points:
         columns = dict(zip(self.structure.layout.used, inputs, strict=True))
@@ -430,6 +419,16 @@ class NodeReading:
         )
         level = None if first else float(masses @ (bend * f**2))
         return _site_statistics(sites, level, self.count)
+
+
+def _alike(stats: Statistics) -> bool:
+    """Return True where all targets are the same, relative to their masses."""
+    centre, weight = stats.centre[0], max(stats.weight, 1e-300)
+    from_centre = stats.centred_sums[0] / weight
+    spread = stats.squares[0] / weight - from_centre**2
+    # of that difference, and of every target before
+    rounding = SITES.alike * from_centre**2 + (SITES.alike_each * centre) ** 2
+    return bool(spread <= rounding)
 
 
 def _accumulator(like: Statistics) -> Accumulator:

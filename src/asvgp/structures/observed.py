@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from asvgp.basis import Array
 from asvgp.likelihoods.family import Family, weighted_mean
+from asvgp.policies import SITES
 from asvgp.structures.structure import Points, Structure
 
 # for messages
@@ -66,6 +68,13 @@ class Beside(NamedTuple):
                 raise ValueError(f"exposure must be positive; {_first(exposure, bad)}.")
             logs = np.log(exposure)
             offset = logs if offset is None else offset + logs
+        if offset is not None and family.inverse_link == "exp":
+            most = log(SITES.extreme_units)
+            if np.any(bad := np.abs(offset) > most):
+                raise ValueError(
+                    "offset, or the logarithm of exposure, must be between "
+                    f"-{most:.0f} and {most:.0f} (take another unit); {_first(offset, bad)}."
+                )
         name = "trials" if "trials" in family.takes else "event"
         extra = _column(getattr(self, name), name, rows)
         if name == "trials" and extra is None and "trials" in family.takes:

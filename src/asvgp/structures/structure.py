@@ -222,11 +222,13 @@ class Structure(Protocol[AnyPosterior]):
         noise: Noise = "same",
         extent: Points | None = None,
         whole: bool = True,
+        centre: Array | None = None,
     ) -> Statistics:
         """Return statistics of no data on grids that hold the points.
 
         Where the points are not the ``whole`` of the data, the grids hold those of ``extent``
-        instead: the outermost of all.
+        instead: the outermost of all. The ``centre`` is about the mean of what will be summed,
+        where that is not y.
         """
         known = points if extent is None else extent
         self.settle(settings, known, extent is None)
@@ -236,7 +238,9 @@ class Structure(Protocol[AnyPosterior]):
         if self.layout.kernel.intercept is not None:
             beside = near_means(points.effects)
             beside[[column is None for column in self.effect_columns]] = 0.0
-            centres = {"centre": near_means(list(y.reshape(len(y), -1).T)), "column_centre": beside}
+            if centre is None:
+                centre = near_means(list(y.reshape(len(y), -1).T))
+            centres = {"centre": centre, "column_centre": beside}
         return Statistics.empty(
             grids[:main],
             degrees[:main],
