@@ -1,6 +1,7 @@
 """Classification: scikit-learn's conventions, and the regressor beneath."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit, logit
 from sklearn.base import clone
@@ -188,3 +189,24 @@ def test_what_is_wrong_is_said():
         GPClassifier(link="probit", **FIXED).partial_fit(X, LABELS, classes=["dry", "wet"])
     with pytest.raises(ValueError, match="offset is for two classes"):
         GPClassifier(**FIXED).fit(X, three_classes()[1], offset=X)
+
+
+def test_labels_and_classes_that_do_not_go_are_refused():
+    x = np.arange(30.0)
+    with pytest.raises(ValueError, match="at least two labels"):
+        GPClassifier().partial_fit(x, x > 100.0, classes=[False])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples: 30 and 5"):
+        GPClassifier().fit(x, np.ones(5))
+    with pytest.raises(TypeError, match="all text or all numbers, and y has 'a' and 1"):
+        GPClassifier().fit(x, np.array(["a", 1] * 15, dtype=object))
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"), [(["a", "b", None], "string"), ([1, 0, None], "Int64")]
+)
+def test_missing_labels_of_pandas_are_left_out(labels, kind):
+    x = np.arange(30.0)
+    gp = GPClassifier(Matern32(5.0), num_basis=8, optimizer=None)
+    with pytest.warns(UserWarning, match="10 of 30 rows"):
+        gp.fit(x, pd.array(labels * 10, dtype=kind))
+    assert gp.classes_.tolist() == sorted(labels[:2])

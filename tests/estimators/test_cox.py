@@ -8,7 +8,7 @@ from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from asvgp import Constant, CoxProcess, Matern52
+from asvgp import Constant, CoxProcess, Matern, Matern12, Matern32, Matern52
 
 KERNEL = Matern52(3.0, 0.8) + Constant()
 FIXED = {"num_basis": 40, "optimizer": None}
@@ -107,6 +107,8 @@ def test_twice_the_exposure_is_half_the_intensity():
     once = CoxProcess(KERNEL, domain=(0, 20), **FIXED).fit(events)
     twice = CoxProcess(KERNEL, domain=(0, 20), exposure=lambda x: 2.0, **FIXED).fit(events)
     np.testing.assert_allclose(2.0 * twice.intensity(x), once.intensity(x), rtol=1e-5)
+    # The level takes the factor up, but for its wide prior: events are as probable as before.
+    assert twice.regressor_.elbo_ == pytest.approx(once.regressor_.elbo_, abs=1e-3)
 
 
 def test_expected_counts_of_parts_add_up_and_have_spread():
@@ -192,6 +194,53 @@ def test_samples_are_as_the_events_were_observed():
     np.testing.assert_array_equal(again[0], cox.sample(2, random_state=0)[0])
 
 
+def test_samples_have_the_variance_that_splines_miss():
+    kernel = Matern12(0.3, 1.0) + Constant()
+    cox = CoxProcess(kernel, domain=(0, 20), num_basis=12, optimizer=None).fit(drawn())
+    counts = np.array([len(x) for x in cox.sample(300, random_state=0)])
+    wanted = cox.expected_count(0.0, 20.0)
+    assert abs(counts.mean() - wanted) < 5.0 * counts.std() / np.sqrt(len(counts))
+
+
+def test_rates_per_duration_count_every_input_of_time():
+    rng = np.random.default_rng(0)
+    hours = rng.integers(0, 240, (100, 2))
+    times = np.datetime64("2024-01-01", "h") + hours.astype("timedelta64[h]")
+    domain = (("2024-01-01", "2024-01-12"),) * 2
+    kernel = Matern32("5 days", dim=0) * Matern32("5 days", dim=1) + Constant()
+    cox = CoxProcess(kernel, domain=domain, num_basis=6, optimizer=None).fit(times)
+    each = cox.intensity(times[:1], per="1 day") / cox.intensity(times[:1])
+    assert each[0] == pytest.approx(86_400.0**2)
+
+
+def test_areas_are_those_of_the_sphere():
+    rng = np.random.default_rng(0)
+    top = np.sin(np.deg2rad(80.0))
+    lat = np.rad2deg(np.arcsin(rng.uniform(-top, top, 3000)))
+    place = np.column_stack([rng.uniform(-180.0, 180.0, 3000), lat])  # uniform on the sphere
+    kernel = Matern(1, 40.0, 0.1, dim=(0, 1), coordinates="degrees") + Constant()
+    settings = {"domain": ((-180, 180), (-80, 80)), "num_basis": (16, 10), "optimizer": None}
+    cox = CoxProcess(kernel, **settings).fit(place)
+    wanted = 3000.0 / (360.0 * 2.0 * top * 180.0 / np.pi)  # per square degree of arc
+    rates = cox.intensity([[0.0, 0.0], [90.0, 70.0], [-120.0, -70.0]])
+    np.testing.assert_allclose(rates, wanted, rtol=0.25)
+    halves = cox.expected_count([[-180, -80], [-180, 0]], [[180, 0], [180, 80]])
+    assert halves.sum() == pytest.approx(3000.0, rel=1e-3)
+    assert halves[0] == pytest.approx(np.sum(lat < 0.0), rel=0.05)
+    drawn = cox.sample(1, random_state=0)[0]
+    assert np.mean(np.abs(drawn[:, 1]) < 30.0) == pytest.approx(0.5 / top, abs=0.05)
+    with pytest.raises(ValueError, match="inside the domain"):
+        cox.expected_count([-180, -85], [180, 0])
+    with pytest.raises(ValueError, match=r"sample\(\)"):
+        cox.expected_count([-180, -80], [180, 0], return_std=True)
+
+
+def test_no_events_are_kept():
+    events = np.random.default_rng(0).uniform(0.0, 20.0, 50_000)
+    cox = CoxProcess(KERNEL, domain=(0, 20), **FIXED).fit(events)
+    assert len(pickle.dumps(cox)) < events.nbytes / 4
+
+
 def test_the_domain_is_the_range_of_the_events_widened():
     events = np.random.default_rng(0).uniform(3.0, 7.0, 200)
     cox = CoxProcess(KERNEL, num_basis=10, optimizer=None).fit(events)
@@ -236,5 +285,15 @@ def test_what_is_wrong_is_said():
         CoxProcess(domain=(0, 20)).fit([1.0, np.nan])
     with pytest.raises(ValueError, match="give the domain"):
         CoxProcess().fit([1.0, 1.0])
+    with pytest.raises(ValueError, match="one to three inputs"):
+        CoxProcess().fit(np.ones((3, 4)))
+    with pytest.raises(TypeError, match=r"exposure must be a function.*got 2\.0"):
+        CoxProcess(exposure=2.0).fit(events)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="windows must be a sequence"):
+        CoxProcess(windows=5).fit(events)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(NotFittedError):
+        CoxProcess().intensity([1.0], per="1 day")
+    with pytest.raises(ValueError, match="end before they begin"):
+        CoxProcess(KERNEL, domain=(0, 20), **FIXED).fit(events).expected_count(7.0, 5.0)
     with pytest.raises(NotFittedError):
         CoxProcess().intensity([1.0])

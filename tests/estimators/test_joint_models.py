@@ -169,3 +169,25 @@ def test_a_rotation_of_times_and_numbers_is_refused():
     kernel = Matern(1, (1.0, "2 hours"), dim=("km", "time"), rotation=0.3)
     with pytest.raises(ValueError, match="one holds times and the other numbers"):
         GPRegressor(kernel, num_basis=8).fit(frame, frame.km)
+
+
+@pytest.mark.parametrize("start", [0.1, 1.5, 10.0])
+def test_a_rotation_is_found_from_any_start(start):
+    truth = Matern(2, (1.0, 0.2), dim=(0, 1), rotation=3.0)
+    rng = np.random.default_rng(1)
+    X = rng.uniform(size=(150, 2))
+    root = np.linalg.cholesky(truth(X) + 1e-6 * np.eye(150))
+    y = root @ rng.standard_normal(150) + 0.1 * rng.standard_normal(150)
+    kernel = Matern(2, (0.5, 0.4), dim=(0, 1), rotation=start)
+    found = GPRegressor(kernel, num_basis=8).fit(X, y).kernel_
+    along = (
+        found.rotation
+        if found.lengthscale[0] > found.lengthscale[1]
+        else found.rotation - np.pi / 2
+    )
+    assert abs((along - 3.0 + np.pi / 2) % np.pi - np.pi / 2) < 0.2
+
+
+def test_numbers_of_numpy_are_numbers():
+    given = Matern(np.int64(1), np.array([1.0, 2.0]), dim=np.array([0, 1]))
+    assert given == Matern(1, (1.0, 2.0), dim=(0, 1))

@@ -150,6 +150,8 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("classes must be given in the first call of partial_fit: all labels.")
         if classes is not None:
             given = np.unique(np.asarray(classes))
+            if len(given) < 2:
+                raise ValueError(f"classes must hold at least two labels, got {given.tolist()}.")
             if known is not None and not np.array_equal(given, known):
                 raise ValueError(
                     f"classes={given.tolist()} are not those of the data so far, {known.tolist()}."
@@ -191,6 +193,11 @@ class GPClassifier(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         labels, there = _labels(y)
+        in_rows = isinstance(X, np.ndarray | list) or hasattr(X, "iloc")
+        if in_rows and labels.ndim == 1 and len(X) != len(labels):
+            raise ValueError(
+                f"X and y have inconsistent numbers of samples: {len(X)} and {len(labels)}."
+            )
         if known is None:
             weights = read_weights(sample_weight, None, labels.size)
             if weights is not None and weights.size == labels.size:
@@ -304,8 +311,9 @@ def _labels(y) -> tuple[Array, Array]:
                 "be finite."
             )
     elif labels.dtype.kind == "O":
-        there = np.array([label is not None and label == label for label in labels.ravel()])
+        there = np.array([not _is_missing(label) for label in labels.ravel()], dtype=bool)
         there = there.reshape(labels.shape)
+        _refuse_mixed(labels[there])
         whole = np.array(labels[there].tolist()) if there.any() else np.empty(0)
         labels = np.zeros(np.shape(y), dtype=whole.dtype)
         labels[there] = whole
@@ -320,6 +328,21 @@ def _labels(y) -> tuple[Array, Array]:
         labels, there = labels[:, 0], there[:, 0]
     check_classification_targets(labels[there])
     return labels, there
+
+
+def _is_missing(label: Any) -> bool:
+    """Return True for None, NaN and pandas.NA, which equals nothing."""
+    return label is None or type(label).__name__ == "NAType" or bool(label != label)
+
+
+def _refuse_mixed(labels: Array) -> None:
+    """Raise an error where some labels are text and others are not."""
+    words = [label for label in labels if isinstance(label, str)]
+    if words and len(words) < len(labels):
+        other = next(label for label in labels if not isinstance(label, str))
+        raise TypeError(
+            f"Labels must be all text or all numbers, and y has {words[0]!r} and {other!r}."
+        )
 
 
 def _refuse_offset(offset) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,27 +11,24 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
 from asvgp.basis import Array, Grid
-from asvgp.data.columns import Columns, Table
+from asvgp.data.columns import Table
 from asvgp.data.settings import Domain, NumBasis
 from asvgp.diagnostics.summary import Summary
 from asvgp.estimators.default_kernel import PLAIN
+from asvgp.estimators.events import Seen, alone, as_box, as_windows, check_boxes
 from asvgp.estimators.families import fit_reading, workable
 from asvgp.estimators.in_units import corner
 from asvgp.estimators.ingest import absorb
 from asvgp.estimators.regressor import GPRegressor
-from asvgp.kernels import Kernel
+from asvgp.kernels import EarthMatern, Kernel
 from asvgp.likelihoods import Poisson
 from asvgp.policies import EVENTS
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
 from asvgp.sites.readings import NodeReading
 from asvgp.sources.source import source_for
-from asvgp.statistics import Statistics
-from asvgp.statistics.accumulator import Accumulator
-from asvgp.statistics.nodes import Nodes
-from asvgp.statistics.windows import Box, Pieces, inside, window_nodes, window_pieces
-from asvgp.structures.structure import Structure
-from asvgp.times import TimeAxis, Zoned, as_duration, is_time
+from asvgp.statistics.windows import Pieces, window_nodes, window_pieces
+from asvgp.times import as_duration
 from asvgp.training.optimise import LBFGS
 
 
@@ -130,7 +126,9 @@ class CoxProcess(BaseEstimator):
         CoxProcess
             Itself.
         """
-        seen = _Seen.read(Table(X), self.domain, self.windows, self.exposure)
+        table = Table(X)
+        latitude = _latitude(self.kernel, table.names)
+        seen = Seen.read(table, self.domain, self.windows, self.exposure, latitude)
         regressor = self._regressor(seen)
         settings = regressor._settings()
         with Progress(settings.progress) as progress, one_blas_thread:
@@ -148,28 +146,29 @@ class CoxProcess(BaseEstimator):
         regressor._replace(added.data.with_statistics(stats))
         regressor._fit_now = fitted
         regressor._announce(fitted)
-        return self._take(regressor, len(seen.columns[0]), seen)
+        return self._take(regressor, len(seen.columns[0]), seen.without_events())
 
-    def _take(self, regressor: GPRegressor, events: int, seen: _Seen | None = None) -> Self:
+    def _take(self, regressor: GPRegressor, events: int, seen: Seen | None = None) -> Self:
         """Keep what was fitted; what was ``seen``, but for the events, follows from the model."""
         if seen is None:
             data = regressor._fit_data()
             axes, names = data.structure.axes, data.features.names
-            domain = _box(regressor.domain, axes, "domain")
-            windows = [_box(each, axes, "windows") for each in _windows(self.windows, len(axes))]
-            _check_boxes(windows, domain)
+            domain = as_box(regressor.domain, axes, "domain")
+            windows = [as_box(each, axes, "windows") for each in as_windows(self.windows)]
+            check_boxes(windows, domain)
             none = [np.empty(0) for _ in axes]
-            seen = _Seen(names, axes, none, domain, windows or [domain], None)
+            latitude = _latitude(self.kernel, names)
+            seen = Seen(names, axes, none, domain, windows or [domain], None, latitude)
         self.regressor_, self.events_, self._seen = regressor, int(events), seen
-        self.windows_ = [_alone(seen.in_units(box)) for box in seen.boxes]
+        self.windows_ = [alone(seen.in_units(box)) for box in seen.boxes]
         self.n_features_in_: int = len(seen.columns)
         return self
 
-    def _regressor(self, seen: _Seen) -> GPRegressor:
+    def _regressor(self, seen: Seen) -> GPRegressor:
         """Return a regressor with the settings of this estimator, without data."""
         settings = self.get_params(deep=False)
         del settings["exposure"], settings["windows"]
-        settings["domain"] = _alone(seen.in_units(seen.domain))
+        settings["domain"] = alone(seen.in_units(seen.domain))
         if settings["kernel"] is None and len(seen.columns) == 1:
             settings["kernel"] = PLAIN
         return GPRegressor(**settings, likelihood=Poisson())
@@ -181,6 +180,9 @@ class CoxProcess(BaseEstimator):
 
     def intensity(self, X: Any, return_std: bool = False, *, per: Any = None) -> Any:
         """Return the mean intensity at X: events per unit of X, and of exposure.
+
+        Over longitude and latitude with ``coordinates="degrees"``, the unit is a square degree of
+        arc, which has the same area everywhere.
 
         Parameters
         ----------
@@ -223,6 +225,7 @@ class CoxProcess(BaseEstimator):
         """Return by what intensities are multiplied."""
         if per is None:
             return 1.0
+        self._model()
         timed = [axis for axis in self._seen.axes if axis is not None]
         seconds = as_duration(per)
         if not timed or seconds is None:
@@ -247,18 +250,36 @@ class CoxProcess(BaseEstimator):
             The standard deviation is that of the number of events itself.
         """
         model = self._model()
+        if self._seen.latitude is not None:
+            if return_std:
+                raise ValueError(
+                    "return_std: standard deviations of counts are not to be had with "
+                    "coordinates='degrees'. Take them from sample()."
+                )
+            low, high = np.broadcast_arrays(self._seen.corners(a), self._seen.corners(b))
+            self._check_order(low, high, a, b)
+            self._seen.check_inside(low, high)
+            shape = np.broadcast_shapes(np.shape(a)[:-1], np.shape(b)[:-1])
+            return self._counted(low, high, np.zeros(shape))
+        structure = model._fit_data().structure
+        lower, upper, _ = structure.corners(a, b)
+        low, high = np.broadcast_arrays(corner(structure, lower), corner(structure, upper))
+        self._check_order(low, high, a, b)
         found = model.integrate(a, b, return_std=return_std)
-        mean = self._counted(a, b, found[0] if return_std else found)
+        mean = self._counted(low, high, found[0] if return_std else found)
         if not return_std:
             return mean
         return mean, np.sqrt(found[1] ** 2 + mean) if include_noise else found[1]
 
-    def _counted(self, a, b, mean):
+    @staticmethod
+    def _check_order(low: Array, high: Array, a: Any, b: Any) -> None:
+        if np.any(high < low):
+            raise ValueError(f"Intervals must not end before they begin, got a = {a}, b = {b}.")
+
+    def _counted(self, low: Array, high: Array, mean: Any) -> Any:
         """Return expected counts: cell by cell in boxes inside the domain, as given in others."""
         model = self._model()
-        structure, grids = model._fit_data().structure, model.posterior_.stats.grids
-        lower, upper, _ = structure.corners(a, b)
-        low, high = np.broadcast_arrays(corner(structure, lower), corner(structure, upper))
+        grids = model.posterior_.stats.grids
         number = [degree + EVENTS.further_nodes for degree in model.posterior_.stats.degrees]
         out = np.array(mean, dtype=float, ndmin=1)
         for i, ends in enumerate(zip(low, high, strict=True)):
@@ -266,7 +287,8 @@ class CoxProcess(BaseEstimator):
             pairs = zip(grids, box, strict=True)
             if all(grid.lower <= x < y <= grid.upper for grid, (x, y) in pairs):
                 nodes = window_nodes(grids, [box], number)
-                out[i] = nodes.masses @ self._rates(nodes.inputs)
+                masses = nodes.masses * self._seen.areas(nodes.inputs)
+                out[i] = masses @ self._rates(nodes.inputs)
         return out.reshape(np.shape(mean))[()]
 
     def _rates(self, columns: Sequence[Array]) -> Array:
@@ -302,7 +324,7 @@ class CoxProcess(BaseEstimator):
         seen = self._seen
         pieces = window_pieces(_halved(model.posterior_.stats.grids), seen.boxes)
         middle = pieces.at(*[np.full(len(pieces.cells), 0.5)] * len(pieces.low))
-        sizes = pieces.sizes * seen.exposed(middle)
+        sizes = pieces.sizes * seen.measured(middle)
         points = structure.points_at(dict(zip(structure.layout.used, middle, strict=True)))
         # what the splines miss of the variance of f is in no path, but in the mean of exp(f)
         values = model.posterior_.fitted_values(structure.places(points))
@@ -341,241 +363,14 @@ class CoxProcess(BaseEstimator):
         return "regressor_" in vars(self)
 
 
-@dataclass(frozen=True, eq=False)
-class _Seen:
-    """Events as numbers, and what was observed."""
-
-    names: Sequence[str] | None  # of the columns
-    axes: tuple[TimeAxis | None, ...]
-    columns: list[Array]
-    domain: Box
-    boxes: list[Box]
-    exposure: Callable[[Any], Any] | None
-
-    @classmethod
-    def read(cls, table: Table, domain, windows, exposure) -> _Seen:
-        """Read events, the domain and the windows, and check them."""
-        if len(table) == 0:
-            raise ValueError("There are no events: 0 rows. A process is fitted to one at least.")
-        inputs = range(table.width)
-        axes = tuple(
-            TimeAxis.from_values(table.column(i)) if is_time(table.column(i)) else None
-            for i in inputs
-        )
-        names = [table.column_name(i) for i in inputs]
-        columns = [_numbers(table.column(i), axes[i], names[i]) for i in inputs]
-        boxes = [_box(window, axes, "windows") for window in _windows(windows, len(axes))]
-        if domain is not None:
-            whole = _box(domain, axes, "domain")
-        elif boxes:
-            whole = tuple(
-                (min(box[d][0] for box in boxes), max(box[d][1] for box in boxes)) for d in inputs
-            )
-        else:
-            whole = tuple(_widened(x, name) for x, name in zip(columns, names, strict=True))
-        _check_boxes(boxes, whole)
-        boxes = boxes or [whole]
-        out = np.flatnonzero(~inside(boxes, columns))
-        if len(out):
-            shown = cls(table.names, axes, [x[out[:3]] for x in columns], whole, boxes, exposure)
-            raise ValueError(
-                f"{len(out)} of {len(table)} events are outside of what was observed (domain and "
-                f"windows), the first in rows {out[:3].tolist()}: "
-                f"{shown.rows(shown.columns).tolist()}."
-            )
-        return cls(table.names, axes, columns, whole, boxes, exposure)
-
-    def on(self, axes: tuple[TimeAxis | None, ...]) -> _Seen:
-        """Return the same with times counted from other origins."""
-
-        def moved(x: Any, d: int) -> Array:
-            old, new = self.axes[d], axes[d]
-            if old is None or new is None:
-                return np.asarray(x, dtype=float)
-            return np.asarray(x) + float((old.origin - new.origin) / np.timedelta64(1, "s"))
-
-        def box(ends: Box) -> Box:
-            return tuple(tuple(moved(pair, d).tolist()) for d, pair in enumerate(ends))
-
-        columns = [moved(x, d) for d, x in enumerate(self.columns)]
-        boxes = [box(each) for each in self.boxes]
-        return replace(self, axes=axes, columns=columns, domain=box(self.domain), boxes=boxes)
-
-    def in_units(self, box: Box) -> tuple:
-        """Return the ends of a box as events are given."""
-        pairs = zip(self.axes, box, strict=True)
-        return tuple(ends if axis is None else axis.span(*ends) for axis, ends in pairs)
-
-    def rows(self, columns: Sequence[Array]) -> Any:
-        """Return places as events are given: (n,), or (n, inputs)."""
-        given = [
-            x if axis is None else axis.to_times(x)
-            for axis, x in zip(self.axes, columns, strict=True)
-        ]
-        if len(given) == 1:
-            return given[0]
-        kind = float if not any(self.axes) else object
-        return np.stack([column.astype(kind) for column in given], axis=1)
-
-    def exposed(self, columns: Sequence[Array]) -> Array:
-        """Return the exposure at places."""
-        if self.exposure is None:
-            return np.ones(len(columns[0]))
-        out = np.asarray(self.exposure(self.rows(columns)), dtype=float)
-        if out.shape not in ((), (len(columns[0]),)):
-            raise ValueError(
-                f"exposure must return one number per row, of shape ({len(columns[0])},); it "
-                f"returned {out.shape}."
-            )
-        out = np.broadcast_to(out, (len(columns[0]),))
-        if np.any(bad := ~((out >= 0.0) & (out < np.inf))):
-            place = self.rows([x[bad][:1] for x in columns]).tolist()[0]
-            raise ValueError(f"exposure must be from zero on, and is {out[bad][0]:g} at {place}.")
-        return out
-
-    def bins(self) -> tuple[Any, Array, Array]:
-        """Return the centres of bins, and numbers of events and exposures there."""
-        number = np.clip(
-            EVENTS.bins_per_event * len(self.columns[0]), EVENTS.least_bins, EVENTS.most_bins
-        )
-        along = round(float(number) ** (1.0 / len(self.columns)))
-        grids = [Grid(*ends, along) for ends in self.domain]
-        nodes = window_nodes(grids, self.boxes, [1] * len(grids))
-        cells = along ** len(grids)
-        sizes = np.bincount(nodes.cells, nodes.masses * self.exposed(nodes.inputs), cells)
-        counts, _ = np.histogramdd(
-            np.stack(self.columns, axis=1), [along] * len(grids), list(self.domain)
-        )
-        there = sizes > 0.0
-        centres = np.meshgrid(
-            *[grid.lower + (np.arange(along) + 0.5) * grid.spacing for grid in grids],
-            indexing="ij",
-        )
-        rows = self.given([x.ravel()[there] for x in centres])
-        return rows, counts.ravel()[there], sizes[there]
-
-    def given(self, columns: Sequence[Array]) -> Any:
-        """Return places as rows that a regressor takes, with the names of columns."""
-        columns = [self._column(d, x) for d, x in enumerate(columns)]
-        if self.names is not None:
-            return Columns(self.names, columns)
-        return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
-
-    def _column(self, d: int, x: Array) -> Any:
-        axis = self.axes[d]
-        if axis is None:
-            return x
-        times = axis.to_times(x)
-        return times if axis.tz is None else Zoned(times, axis.tz)
-
-    def sums(self, structure: Structure[Any], like: Statistics) -> tuple[Statistics, Nodes]:
-        """Return the sums of events, with the measure of what was observed, and nodes of it."""
-        number = [degree + EVENTS.further_nodes for degree in like.degrees]
-        nodes = window_nodes(like.grids, self.boxes, number)
-        masses = nodes.masses * self.exposed(nodes.inputs)
-        there = masses > 0.0
-        if not there.any():
-            raise ValueError("Nothing was observed: exposure is zero in all of the domain.")
-        nodes = Nodes(tuple(x[there] for x in nodes.inputs), masses[there], nodes.cells[there])
-        exposure = self.exposed(self.columns)
-        if np.any(unseen := exposure == 0.0):
-            rows = np.flatnonzero(unseen)[:3].tolist()
-            raise ValueError(f"exposure is zero where there are events, the first in rows {rows}.")
-        measure = self._summed(structure, like, nodes.inputs, nodes.masses, 0.0)
-        events = self._summed(structure, like, self.columns, None, 1.0)
-        sums = replace(
-            measure,
-            targets=events.targets,
-            column_targets=events.column_targets,
-            squares=events.squares,
-            count=events.count,
-            constants=np.array([np.log(exposure).sum(), len(exposure)]),
-        )
-        return sums, nodes
-
-    @staticmethod
-    def _summed(
-        structure: Structure[Any],
-        like: Statistics,
-        columns: Sequence[Array],
-        weights: Array | None,
-        y: float,
-    ) -> Statistics:
-        """Return the sums of one y at all places."""
-        pairs = zip(columns, like.grids, strict=True)
-        inside = [np.clip(x, grid.lower, grid.upper) for x, grid in pairs]
-        points = structure.points_at(dict(zip(structure.layout.used, inside, strict=True)))
-        sums = Accumulator(replace(like.emptied(), centre=np.zeros(1)))
-        points.add_to(sums, np.full(points.count, y), weights)
-        return sums.statistics()
-
-
-def _alone(ends: tuple) -> tuple:
-    """Return the only interval, or a box of several."""
-    return ends[0] if len(ends) == 1 else ends
-
-
-def _numbers(column: Any, axis: TimeAxis | None, name: str) -> Array:
-    """Return a column of events as finite numbers."""
-    if axis is not None:
-        return axis.to_seconds(column, name=name)
-    try:
-        x = np.asarray(column, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must hold numbers or times, got {column!r:.60}.") from None
-    if np.any(bad := ~np.isfinite(x)):
-        raise ValueError(
-            f"Input {name} contains NaN or infinity, the first in rows "
-            f"{np.flatnonzero(bad)[:3].tolist()}."
-        )
-    return x
-
-
-def _widened(x: Array, name: str) -> tuple[float, float]:
-    """Return the range of events, and beyond it what uniform ones lack on average."""
-    low, high = float(x.min()), float(x.max())
-    if not high > low:
-        raise ValueError(f"All events have the same {name}, {low:g}: give the domain.")
-    more = (high - low) / (len(x) - 1)
-    return low - more, high + more
-
-
-def _windows(given: Any, inputs: int) -> list:
-    """Return windows as boxes."""
-    if given is None:
-        return []
-    if len(given) == 0:
-        raise ValueError("windows is empty: nothing was observed.")
-    return list(given)
-
-
-def _box(given: Any, axes: Sequence[TimeAxis | None], name: str) -> Box:
-    """Return a box as numbers: an interval for every input."""
-    pairs = [given] if len(axes) == 1 else list(given)
-    if len(pairs) != len(axes) or not all(hasattr(p, "__len__") and len(p) == 2 for p in pairs):
-        one = "(a, b)" if len(axes) == 1 else f"{len(axes)} pairs (a, b)"
-        raise ValueError(f"{name} must hold {one}, got {given!r}.")
-    out = []
-    for pair, axis in zip(pairs, axes, strict=True):
-        low, high = (
-            map(float, pair) if axis is None else axis.to_seconds(list(pair), name=name).tolist()
-        )
-        if not -np.inf < low < high < np.inf:
-            raise ValueError(f"{name} must have a < b, both finite, got {pair!r}.")
-        out.append((low, high))
-    return tuple(out)
-
-
-def _check_boxes(boxes: Sequence[Box], domain: Box) -> None:
-    """Check that windows are in the domain and do not overlap."""
-    for i, box in enumerate(boxes):
-        pairs = list(zip(box, domain, strict=True))
-        if any(low < a or high > b for (low, high), (a, b) in pairs):
-            raise ValueError(f"Window {i} reaches beyond the domain.")
-        for j, other in enumerate(boxes[:i]):
-            shared = zip(box, other, strict=True)
-            if all(min(b, d) > max(a, c) for (a, b), (c, d) in shared):
-                raise ValueError(f"Windows {j} and {i} overlap.")
+def _latitude(kernel: Kernel | None, names: Sequence[str] | None) -> int | None:
+    """Return the number of the column of latitudes of a kernel on the sphere, or None."""
+    for part in () if kernel is None else kernel.components:
+        for factor in part.factors:
+            if isinstance(factor, EarthMatern):
+                column = (factor.dim or (0, 1))[1]
+                return list(names or ()).index(column) if isinstance(column, str) else column
+    return None
 
 
 def _halved(grids: Sequence[Grid]) -> list[Grid]:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import ceil, cos, exp, gamma, inf, lgamma, log, pi, prod, sin, sqrt
+from numbers import Real
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -358,7 +359,7 @@ class JointMatern(JointSmoothness, Component):
             ends = [(min(low for low, _ in ends), max(high for _, high in ends))] * len(self.scales)
         out = dict(zip(self.scales, ends, strict=True))
         if self.rotation is not None:
-            out["rotation"] = (0.02, pi + 0.02)  # a half turn is none
+            out["rotation"] = (0.02, 2.0 * pi)  # half a turn is none: training begins between
         return out | {"variance": (1e-10 * spread, 1e3 * power)}
 
     def candidates(self, lengths: Any, periods: Any, variance: float) -> Sequence[Self]:
@@ -451,7 +452,7 @@ def _checked_nu(nu: Any, dim: Sequence[Any] | None) -> float:
     allowed = (
         SMOOTHNESS[len(dim)] if dim else tuple(v for pair in SMOOTHNESS.values() for v in pair)
     )
-    if not isinstance(nu, int | float) or isinstance(nu, bool) or float(nu) not in allowed:
+    if not isinstance(nu, Real) or isinstance(nu, bool) or float(nu) not in allowed:
         known = (f"{count} inputs {_listed(values)}" for count, values in SMOOTHNESS.items())
         where = f" over {len(dim)} inputs" if dim else ""
         raise ValueError(

@@ -302,8 +302,12 @@ def _of_smoothness(
 ) -> Component:
     """Return the Matérn kernel of a smoothness over one input, or over several jointly."""
     settings: dict[str, Any] = {"fixed": fixed, "bounds": {} if bounds is None else bounds}
-    if isinstance(dim, list):
-        dim = tuple(dim)
+    lengthscale, dim = (
+        tuple(each.tolist() if isinstance(each, np.ndarray) else each)
+        if isinstance(each, list | np.ndarray) and np.ndim(each)
+        else each
+        for each in (lengthscale, dim)
+    )
     single = dim is not None and not isinstance(dim, tuple)
     if single or (dim is None and nu == Matern72.nu):
         if nu not in _BY_NU:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from math import pi
 
 import numpy as np
 
@@ -165,7 +166,7 @@ def field_starts(
     fractions of the domain (unless ``only_nearby``), which are the same along every input or in
     the same proportions as these lengths.
     """
-    kernel, plain = problem.kernel, without_effects(problem.kernel, stats)
+    kernel, plain = _turned(problem.kernel), without_effects(problem.kernel, stats)
     power, nearby = signal_power(plain), nearby_lengths or {}
     spans = {dim: grid.upper - grid.lower for dim, grid in grids.items()}
     share = power / len(kernel.components)
@@ -184,6 +185,19 @@ def field_starts(
             kernels.append(_with_lengths(kernel, backwards, shape, share))
     estimates = [noise_estimate(plain), START.much_noise * power * mean_weight(stats)]
     return [State(*pair) for pair in product(kernels, problem.likelihoods(estimates))]
+
+
+def _turned(kernel: Kernel) -> Kernel:
+    """Return the kernel with rotations that can turn by a quarter either way.
+
+    They are trained between zero and a whole turn, and half a turn is none.
+    """
+    angles = {
+        name: (value - pi / 2.0) % pi + pi / 2.0
+        for name, value in zip(kernel.parameters, kernel.values, strict=True)
+        if name.endswith("rotation") and name not in kernel.bounds
+    }
+    return kernel.replace_free(angles) if angles else kernel
 
 
 def _shapes(
