@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.data.response import Response
 from asvgp.data.transforms import Transform
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Family, Gaussian, Heteroscedastic
@@ -92,9 +93,12 @@ class AttributesMixin(ABC):
 
     @property
     def transform_(self) -> Transform:
-        """The transform of y: as given, or chosen by the evidence."""
-        self._fitted()
-        return self._fit_data().transform
+        """The transform of y: as given, or chosen by the evidence.
+
+        Where the likelihood is not Gaussian, it is the mean of y given f, as trained.
+        """
+        trained, transform = self._fitted().likelihood, self._fit_data().transform
+        return replace(transform, family=trained) if isinstance(transform, Response) else transform
 
     @property
     def elbo_(self) -> float:

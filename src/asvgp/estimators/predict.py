@@ -23,7 +23,6 @@ from asvgp.estimators.observations import (
 from asvgp.estimators.portable import Predictor, without_beside
 from asvgp.kernels import Effect, Kernel
 from asvgp.likelihoods import Gaussian, Heteroscedastic, Likelihood
-from asvgp.likelihoods.family import Family
 from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.runtime.memory import as_bytes
 from asvgp.runtime.progress import Progress
@@ -280,12 +279,10 @@ class PredictMixin(AttributesMixin):
                 raise ValueError(
                     f"noise_variance is that of Gaussian noise, and the likelihood is {family!r}."
                 )
-            trained = self._fitted().likelihood
-            assert isinstance(trained, Family)
-            extra, offset = beside.read(trained, rows)
-            if noisy and isinstance(trained, Heteroscedastic):
+            extra, offset = beside.read(transform.likelihood, rows)
+            if noisy and isinstance(transform.likelihood, Heteroscedastic):
                 extra = self._noise_at(at)
-            return FamilyObservations(noisy, Response(family=trained), extra, offset)
+            return FamilyObservations(noisy, transform, extra, offset)
         beside.refuse()
         if not noisy:
             return GaussianObservations(False, transform, Gaussian())

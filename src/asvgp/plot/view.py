@@ -13,7 +13,6 @@ from scipy.special import ndtr
 from asvgp.basis import Array
 from asvgp.data.columns import Gridded
 from asvgp.data.inputs import as_rows, read_targets
-from asvgp.data.response import Response
 from asvgp.diagnostics.summary import worded
 from asvgp.kernels import Constant, Linear
 from asvgp.likelihoods import Family
@@ -45,7 +44,7 @@ class View(Generic[AnyPosterior]):
         self.posterior: AnyPosterior = gp.posterior_
         likelihood = gp.likelihood_
         self.family = likelihood if isinstance(likelihood, Family) else None
-        self.transform = gp.transform_ if self.family is None else Response(family=self.family)
+        self.transform = gp.transform_
         self.layout = self.structure.layout
         self.outputs = len(self.posterior.stats.squares)
         self.observations: int = self.posterior.stats.count * self.outputs
