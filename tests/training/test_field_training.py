@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from asvgp import Constant, GPRegressor, Matern12, Matern32, Matern52
+from asvgp import Constant, GPRegressor, Matern, Matern12, Matern32, Matern52
 from asvgp.model import chain
 from asvgp.model import devices as engine
 from asvgp.policies import FIELD
@@ -171,3 +171,16 @@ def test_a_term_that_is_a_function_of_one_input_alone_is_found(seed):
     found = GPRegressor(unset, num_basis=12).fit(X, y)
     known = GPRegressor(true, num_basis=12, noise_variance=0.09).fit(X, y)
     assert found.elbo_ > known.elbo_ - 1e-3 * len(X)
+
+
+def test_cells_beyond_the_data_follow_lengths_that_outgrow_them():
+    """A plane asks for lengths that no first plan has room for."""
+    x = np.stack(np.meshgrid(np.arange(16.0), np.arange(16.0)), -1).reshape(-1, 2)
+    y = 0.3 * x[:, 0] - 0.2 * x[:, 1] + 0.01 * x.prod(axis=1) + 0.2 * np.sin(x[:, 0])
+    y += 0.05 * np.random.default_rng(0).standard_normal(256)
+    gp = GPRegressor(Matern(1, 5.0, dim=(0, 1)) + Constant(), objective="evidence")
+    with pytest.warns(UserWarning, match="noise variance ended") as said:
+        gp.fit(x, y)
+    assert len(said) == 1  # no word of too little room
+    _, std = gp.predict(x, return_std=True)
+    assert std.mean() < np.abs(np.diff(y)).mean()

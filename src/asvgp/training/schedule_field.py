@@ -119,8 +119,23 @@ class FieldSchedule:
         # Where training goes back and forth between two resolutions, it ends on the finer one.
         visits = self._plans.count(finer.plan) - (finer.size > engine.size)
         if visits > 0 or self._goes_back(engine, finer, state):
-            return None  # or training would go in circles, or end on cells that fit worse
+            # Training would go in circles, or end on cells that fit worse.
+            return self._with_more_room(engine, state)
         return finer
+
+    def _with_more_room(self, engine: GridEngine, state: State) -> GridEngine | None:
+        """Return an engine with more cells beyond the data; None where lengths have enough.
+
+        A length that has outgrown them makes the data likely by what the splines lack.
+        """
+        if has_room(engine.plan, with_room(engine.plan, state.kernel)):
+            return None
+        plan = with_room(engine.plan, state.kernel, FIELD.joint_growing)
+        if plan in self._plans or (
+            self.room is not None and not self.room.fits(plan, state.kernel)
+        ):
+            return None
+        return GridEngine(self.problem.kernel, plan, engine.statistics, self.device)
 
     def _goes_back(self, engine: GridEngine, wider: GridEngine, state: State) -> bool:
         """Return True if an automatic plan only has wider cells than an engine that is trained.
