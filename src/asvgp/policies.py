@@ -679,6 +679,8 @@ class SavingPolicy:
     believed: int = 1 << 29
     most_expansion: float = 64.0  # [bytes of the file] Or of so much; zeros alone give a thousand.
     largest_number: float = 1e200  # [any unit] Greater ones in a file are no sums or coefficients.
+    most_outer_cells: int = 1 << 16  # [cells] Beyond the data: more were never written.
+    most_phases: int = 1 << 15  # [functions] Around a circle: all couple, more fit into no memory.
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from asvgp import (
     GPRegressor,
     Matern32,
     ModelFileError,
+    Periodic,
 )
 from asvgp.policies import SAVING
 from asvgp.saving import atomic, model_file
@@ -457,6 +458,7 @@ STATS = ("shared", "data.stats", "Statistics")
 GRID = ("grids", "tuple", 0, "Grid")
 FIT = ("state", "_fit_now", "Fit")
 POSTERIOR = (*FIT, "posterior", "ChainPosterior")
+SEASON, PART = Periodic(4.0, 1.0) + Matern32(3.0), ("parts", "tuple")
 
 
 @pytest.mark.parametrize(
@@ -503,6 +505,34 @@ def test_parts_that_contradict_each_other(path, keys, value, match):
 
     def change(model):
         inner, key = nested(model, *keys)
+        inner[key] = value
+
+    rewrite(path, change)
+    refused(path, f"contradicts itself.*{match}")
+
+
+@pytest.mark.parametrize(
+    "kernel, inputs, keys, value, match",
+    [
+        (Matern32(0.5), 2, ("levels", "tuple", 0, "tuple", 0), 10**7, "level is 10000000"),
+        (Matern32(0.5), 2, ("degrees", "tuple", 0, "tuple", 0), 10**7, "degree is 10000000"),
+        (Matern32(0.5), 2, ("effects",), 10**12, "other effects"),
+        (SEASON, 1, (*PART, 1, "Part", "along", "Along", "level"), 10**7, "level is 10000000"),
+        (SEASON, 1, (*PART, 0, "Part", "around", "Around", "count"), 10**9, "phases is 10000000"),
+        (SEASON, 1, (*PART, 0, "Part", "around", "Around", "degree"), 10**7, "power is"),
+    ],
+)
+def test_plans_are_checked_before_anything_is_made_as_large(
+    kernel, inputs, keys, value, match, path
+):
+    """Two to the power of a level of 10**9 takes minutes."""
+    X = np.random.default_rng(0).uniform(0.0, 10.0, (60, inputs))
+    gp = GPRegressor(kernel, num_basis=9, noise_variance=0.1, optimizer=None)
+    gp.fit(X[:, 0] if inputs == 1 else X, np.sin(X[:, 0])).save(path, full=True)
+    kind, plan = ("SeriesPosterior", "SeriesPlan") if inputs == 1 else ("GridPosterior", "Plan")
+
+    def change(model):
+        inner, key = nested(model, *FIT, "posterior", kind, "plan", plan, *keys)
         inner[key] = value
 
     rewrite(path, change)

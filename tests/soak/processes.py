@@ -174,16 +174,30 @@ class Workers(Campaign):
 
     name = "workers"
 
+    patience = 180  # seconds that a pass, or a new worker, may take
+
     def setup(self):
         """Start a cluster of two processes."""
+        self.number = 0
+        self.x, self.y = _rows(5, 40_000)
+        self._start()
+        self.known = self._bound(self.y_of(None))
+
+    def _start(self) -> None:
         from dask.distributed import Client, LocalCluster
 
         self.cluster = LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
         )
-        self.client, self.number = Client(self.cluster), 0
-        self.x, self.y = _rows(5, 40_000)
-        self.known = self._bound(self.y_of(None))
+        self.client = Client(self.cluster)
+
+    def _wait(self) -> None:
+        """Wait for two workers; Dask may give up on one that dies while it starts."""
+        try:
+            self.client.wait_for_workers(2, timeout=self.patience)
+        except TimeoutError:
+            self.close()
+            self._start()
 
     def y_of(self, marker: str | None):
         """Return y as a Dask array, one of whose blocks kills a worker once."""
@@ -210,7 +224,26 @@ class Workers(Campaign):
     def case(self, rng):
         """Kill one worker."""
         self.number += 1
-        bound = self._bound(self.y_of(str(self.folder / f"killed-{self.number}")))
+        self._wait()
+        previous = signal.signal(signal.SIGALRM, _late)
+        signal.alarm(self.patience)
+        try:
+            bound = self._bound(self.y_of(str(self.folder / f"killed-{self.number}")))
+        except TimeoutError as error:
+            alive = len(self.client.scheduler_info()["workers"])
+            self.close()
+            self._start()
+            if alive:
+                raise Failure(f"a pass hung with {alive} workers alive") from error
+            return "no worker left"  # nothing that the library could wait for
+        finally:
+            signal.alarm(0)
+            signal.signal(signal.SIGALRM, previous)
         if bound != self.known:
             raise Failure(f"the bound is {bound!r} in place of {self.known!r}")
         return "same"
+
+
+def _late(*_) -> None:
+    """Raise an error: time is up."""
+    raise TimeoutError("a pass took too long")

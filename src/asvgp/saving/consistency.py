@@ -232,9 +232,17 @@ def _chain_posterior(posterior: ChainPosterior) -> None:
             raise TypeError(f"{name} is {value!r:.40}, not a number")
 
 
-def _grid_posterior(posterior: GridPosterior) -> None:
-    plan, stats, kernel = posterior.plan, posterior.stats, posterior.kernel
-    _is("the plan", plan, Plan)
+def check_plan(parts: Mapping[str, Any]) -> None:
+    """Check the plan of a posterior, before anything is made as large as it says."""
+    _is("the statistics", parts["stats"], Statistics)
+    _is("the kernel", parts["kernel"], Kernel)
+    if isinstance(parts.get("plan"), Plan):
+        _grid_plan(parts["plan"], parts["stats"], parts["kernel"])
+    elif isinstance(parts.get("plan"), SeriesPlan):
+        _series_plan(parts["plan"], parts["stats"], parts["kernel"])
+
+
+def _grid_plan(plan: Plan, stats: Statistics, kernel: Kernel) -> None:
     smooths = tuple(zip(plan.smooth_grids, plan.smooth_degrees, strict=True))
     if (plan.grids, plan.powers, smooths) != (stats.grids, stats.degrees, stats.smooths):
         raise ValueError("the posterior is on other grids than its statistics")
@@ -244,8 +252,16 @@ def _grid_posterior(posterior: GridPosterior) -> None:
         raise ValueError("the plan has other effects than the kernel")
     for levels, degrees in zip(plan.levels, plan.degrees, strict=True):
         for level, degree, power in zip(levels, degrees, plan.powers, strict=True):
-            _whole("level", level, 0, 64)
+            _whole("level", level, 0, 62)
             _whole("degree", degree, 0, power)
+    for outer in plan.outer:
+        for cells in outer:
+            _whole("cells beyond the data", cells, 0, SAVING.most_outer_cells)
+
+
+def _grid_posterior(posterior: GridPosterior) -> None:
+    plan, stats = posterior.plan, posterior.stats
+    _is("the plan", plan, Plan)
     size, columns = posterior.engine.size, plan.columns
     _array("mean", posterior.mean, (size, len(stats.squares)))
     if posterior._saved_inverse is None:  # as from a small file
@@ -261,19 +277,22 @@ def _grid_posterior(posterior: GridPosterior) -> None:
     _array("inverse of the columns", between, (columns, columns))
 
 
-def _series_posterior(posterior: SeriesPosterior) -> None:
-    plan, stats, kernel = posterior.plan, posterior.stats, posterior.kernel
-    _is("the plan", plan, SeriesPlan)
+def _series_plan(plan: SeriesPlan, stats: Statistics, kernel: Kernel) -> None:
     if (plan.grid, plan.powers) != (stats.grid, stats.degree):
         raise ValueError("the posterior is on other cells than its statistics")
     if (len(plan.parts), plan.effects) != (len(kernel.components), len(kernel.effects)):
         raise ValueError("the plan is of another kernel")
     for part in plan.parts:
         if part.along is not None:
-            _whole("level", part.along.level, 0, 64)
+            _whole("level", part.along.level, 0, 62)
         if part.around is not None:
-            _whole("phases", part.around.count, 1, plan.grid.cells * 2**20)
+            _whole("phases", part.around.count, 1, SAVING.most_phases)
         _whole("power", part.power, 1, plan.powers)
+
+
+def _series_posterior(posterior: SeriesPosterior) -> None:
+    plan, stats = posterior.plan, posterior.stats
+    _is("the plan", plan, SeriesPlan)
     engine, cells = posterior.engine, plan.grid.cells
     _array("mean", posterior.mean, (engine.size, len(stats.squares)))
     if posterior._known_inverse is None:  # as from a small file

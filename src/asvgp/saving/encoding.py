@@ -35,7 +35,7 @@ from asvgp.posterior.chain import ChainPosterior
 from asvgp.posterior.exact import ExactPosterior
 from asvgp.posterior.grid import GridPosterior
 from asvgp.posterior.series import SeriesPosterior
-from asvgp.saving.consistency import check_fields
+from asvgp.saving.consistency import check_fields, check_plan
 from asvgp.saving.migration import MIGRATIONS
 from asvgp.sites.noise import NoiseProcess
 from asvgp.sites.train import SiteReport
@@ -334,6 +334,7 @@ class Decoder:
         if cls in _POSTERIORS or (cls is Fit and "noise" in parts):
             parts["likelihood"] = likelihood_from(parts.pop("noise"))
         if cls in _POSTERIORS:
+            check_plan(parts)
             return cls.restored(**parts, device=self.device)
         made = _fit(parts) if cls is Fit else cls(**parts)
         if dataclasses.is_dataclass(cls):
