@@ -16,6 +16,7 @@ from asvgp import (
     NegativeBinomial,
     Poisson,
 )
+from asvgp.sites.alternate import Numbers
 from asvgp.sites.readings import NodeReading, RowReading
 from asvgp.sites.settle import settle
 
@@ -83,3 +84,15 @@ def test_divergences_read_off_variances_are_those_of_the_gradient(kernel):
     forms = factored.forms()
     expected = 0.5 * (factored.gained + forms.energy - forms.freedom)
     assert factored.divergence() == pytest.approx(expected, rel=1e-9)
+
+
+def test_slopes_that_are_not_finite_move_no_number():
+    numbers, family = (
+        Numbers.of(NegativeBinomial(2.0, free=("dispersion",)), 100),
+        NegativeBinomial(),
+    )
+    numbers.learn(family, np.array([3.0]))
+    numbers.learn(family.with_values([1.5]), np.array([np.nan]))
+    assert numbers.moved(family, np.array([np.inf])) is family
+    moved = numbers.moved(family, np.array([3.0]))
+    assert moved.number("dispersion") > family.number("dispersion")

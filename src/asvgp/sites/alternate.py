@@ -93,6 +93,8 @@ class Numbers:
 
     def learn(self, family: Family, slopes: Array) -> None:
         """Take note of the slopes after a step."""
+        if not np.all(np.isfinite(slopes)):  # of sites that are far off
+            return
         now = np.log(family.values), slopes
         if self.last is not None and len(slopes):
             moved, change = now[0] - self.last[0], self.last[1] - now[1]
