@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from asvgp import plot
+from asvgp import Constant, GPClassifier, Matern32, plot
 from asvgp.diagnostics.calibration import calibration
 from asvgp.estimators.scores import normal_scores
 from asvgp.likelihoods import Poisson
@@ -133,3 +133,23 @@ def test_components_are_on_the_scale_of_the_link():
         gp, X, *_ = fitted(name)
         (ax,) = plot.components(gp, X)
         assert ax.get_ylabel() == f"part of {scale}, centred"
+
+
+def test_pictures_of_classifiers_are_those_of_the_second_class():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 1.0, (300, 2))
+    labels = np.where(np.hypot(*(X - 0.5).T) < 0.3, "sea", "land")
+    kernel = Matern32(0.5, dim=0) * Matern32(0.5, dim=1) + Constant()
+    model = GPClassifier(kernel, num_basis=8, optimizer=None).fit(X, labels)
+    observed, chance, _ = plot.map(model, X, labels)
+    assert chance.get_title(loc="left") == "probability"
+    shown = observed.collections[0].get_array()
+    np.testing.assert_array_equal(np.unique(shown), [0.0, 1.0])
+    middle = np.asarray(chance.images[0].get_array())
+    assert middle[len(middle) // 2, middle.shape[1] // 2] > 0.8  # "sea" comes second
+    assert len(plot.check(model, X, labels)) > 1
+    three = GPClassifier(kernel, num_basis=8, optimizer=None).fit(
+        X, np.digitize(X[:, 0], [0.3, 0.6])
+    )
+    with pytest.raises(AttributeError, match="3 classes, each with a model of its own"):
+        plot.map(three)

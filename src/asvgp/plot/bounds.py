@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from asvgp.plot.classes import of_classes_too
 from asvgp.plot.style import legend, palette, panels, titled, written
 from asvgp.plot.view import View, drawn
 
 _GROWTH = 1.25  # of the number of basis functions from one resolution to the next, at least
 
 
+@of_classes_too
 def resolution(gp: Any, *, ax: Any = None) -> Any:
     """Draw what every resolution that training tried has reached.
 
@@ -52,6 +54,7 @@ def resolution(gp: Any, *, ax: Any = None) -> Any:
     return axes[0, 0]
 
 
+@of_classes_too
 def bound(gp: Any, *, ax: Any = None) -> Any:
     """Draw the bounds between which the log evidence of the exact process lies.
 

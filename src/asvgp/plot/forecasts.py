@@ -12,6 +12,7 @@ from asvgp.basis import Array
 from asvgp.estimators.forecast import band_factors
 from asvgp.estimators.summands import summands
 from asvgp.kernels import Linear
+from asvgp.plot.classes import of_classes_too
 from asvgp.plot.inputs import Input
 from asvgp.plot.style import legend_above, palette, panels, tint, titled
 from asvgp.plot.terms import intercept_text, together
@@ -24,6 +25,7 @@ _HISTORY = 3.0  # lengths of the forecast that are shown before it
 _SINGLE = 40  # steps up to which each is marked
 
 
+@of_classes_too
 def forecast(
     gp: Any,
     X: Any = None,

@@ -10,6 +10,7 @@ import numpy as np
 from asvgp.data.response import NewResponse
 from asvgp.likelihoods import Bernoulli
 from asvgp.likelihoods.gaussian import band_factor, probability
+from asvgp.plot.classes import of_classes_too
 from asvgp.plot.style import legend, palette, panels, percent, titled
 from asvgp.plot.traces import Cloud, Curve, follow
 from asvgp.plot.view import drawn, term_name
@@ -19,6 +20,7 @@ _CROWD = 200  # classes beyond which shares of them are drawn,
 _STRETCHES = 60  # as many
 
 
+@of_classes_too
 def series(
     gp: Any,
     X: Any = None,

@@ -8,6 +8,7 @@ import numpy as np
 
 from asvgp.basis import Array
 from asvgp.data.columns import Gridded
+from asvgp.plot.classes import of_classes_too
 from asvgp.plot.inputs import Input
 from asvgp.plot.style import colour_bar, palette, panels, pixels, titled
 from asvgp.plot.view import View, drawn
@@ -19,6 +20,7 @@ _UPWARD = ("lat", "latitude", "northing", "y", "depth", "height", "altitude")
 _AROUND = {"lon": "lat", "longitude": "latitude"}
 
 
+@of_classes_too
 def map(
     gp: Any,
     X: Any = None,

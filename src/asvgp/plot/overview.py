@@ -9,6 +9,7 @@ import numpy as np
 
 from asvgp.diagnostics.calibration import calibration as in_words
 from asvgp.plot.bounds import draw_bounds, draw_levels
+from asvgp.plot.classes import of_classes_too
 from asvgp.plot.inputs import Input
 from asvgp.plot.lines import series
 from asvgp.plot.maps import draw_surface, evaluate, sides
@@ -28,6 +29,7 @@ from asvgp.policies import VERDICT
 from asvgp.structures.observed import Beside
 
 
+@of_classes_too
 def check(
     gp: Any,
     X: Any,

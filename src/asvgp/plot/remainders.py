@@ -12,6 +12,7 @@ from asvgp.basis import Array
 from asvgp.data.inputs import as_rows
 from asvgp.estimators.scores import normal_scores
 from asvgp.likelihoods import Bernoulli
+from asvgp.plot.classes import of_classes_too
 from asvgp.plot.neighbours import Correlations
 from asvgp.plot.style import legend, palette, panels, titled, written
 from asvgp.plot.traces import Cloud, follow
@@ -31,6 +32,7 @@ class Residuals(NamedTuple):
     columns: dict[int, Array]  # of X, as numbers
 
 
+@of_classes_too
 def residuals(
     gp: Any,
     X: Any,
@@ -94,6 +96,7 @@ def residuals(
     return axes
 
 
+@of_classes_too
 def calibration(
     gp: Any,
     X: Any,

@@ -11,6 +11,7 @@ from asvgp.basis import Array
 from asvgp.estimators.summands import summands
 from asvgp.kernels import Linear
 from asvgp.likelihoods.gaussian import band_factor
+from asvgp.plot.classes import of_classes_too
 from asvgp.plot.inputs import Input
 from asvgp.plot.maps import draw_surface, evaluate
 from asvgp.plot.style import colour_bar, palette, panels, pixels, titled, written
@@ -18,6 +19,7 @@ from asvgp.plot.traces import Curve, follow
 from asvgp.plot.view import View, drawn, term_name
 
 
+@of_classes_too
 def components(
     gp: Any,
     X: Any = None,
