@@ -470,6 +470,9 @@ class SamplePolicy:
     set_rows: int = 112
     learnt_sets: int = 3  # [sets] Of neighbours, of rows in a part and of rows anywhere, each.
     judged_sets: int = 6  # [sets] The same, of other rows, to judge what was learnt.
+    # [rows] Anywhere, that trends are judged by. Measured: gaps of 900 rows, eight draws each: CRPS
+    # 6 % lower on temperature than by small sets, 1 % on heights, 5 % higher on sea level
+    spread_rows: int = 900
     most_seen: int = 20_000  # [rows] From which the distance of neighbours is estimated.
     # [log of the number of values, nats] Of a hyperparameter: of all rows, Schwarz's criterion; of
     # several sets more, because they are not independent. Measured: heights, 2,500 rows: two terms

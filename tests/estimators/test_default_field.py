@@ -25,6 +25,7 @@ from asvgp.training.sample_evidence import (
     SampleEvidence,
     sample_of,
     train,
+    trend,
 )
 
 RNG = np.random.default_rng
@@ -153,6 +154,23 @@ def test_a_plane_is_found_and_noise_is_none():
     y = draw(between(JOINT[2]), 2e-3)
     assert not any(isinstance(effect, Linear) for effect in chosen_for(2).kernel.effects)
     assert sum(isinstance(e, Linear) for e in chosen(y + 9.0 * PLACES[:, :1]).kernel.effects) == 2
+
+
+@pytest.mark.parametrize("slope", [0.0, 3.0])
+def test_many_rows_pay_for_a_trend_once(slope):
+    x = RNG(4).uniform(size=(SAMPLE.whole_rows + 250, 3))
+    y = draw(separable(x, 0.05), 0.05) + slope * (x.sum(axis=1, keepdims=True) - 1.5)
+    sample = sampled(x, y)
+    model = Model((tuple(Factor((d,), 1.5) for d in range(3)),))
+    without = train(model, sample, [np.log([0.1, 0.1, 0.1, 1.0, 0.1])])
+    found = trend(without, sample)
+    (rows,) = sample.spread
+    assert len(rows.x) == len(x)  # no more than may be had: all of them
+    before, after = (
+        SampleEvidence(each.model, [rows], sample.units)(each.theta)[0] for each in (without, found)
+    )
+    assert found.judged - without.judged == pytest.approx(after - before)
+    assert (found.judged > without.judged) == (slope > 0.0)
 
 
 def test_scales_of_x_and_y_and_weights_do_not_matter():

@@ -31,6 +31,7 @@ from asvgp.training.sample_evidence import (
     Trained,
     sample_of,
     train,
+    trend,
 )
 from asvgp.training.widening import widening
 
@@ -154,8 +155,7 @@ def _tried(sample: Sample, times: frozenset[int], most_nu: float) -> Iterator[Tr
         if one_length:
             parts = [_with_one_length(part, times) or part for part in parts]
         yield attempt(*_sum_of(*parts))
-    chosen = best()
-    yield attempt(chosen.model._replace(linear=True), [chosen.theta])
+    yield trend(best(), sample)
 
 
 def _kinds(inputs: int, times: frozenset[int], most_nu: float) -> list[Term]:

@@ -77,6 +77,7 @@ class Sample:
 
     learnt: tuple[Rows, ...]
     judged: tuple[Rows, ...]  # of few rows the same ones; of many, next to none are in both
+    spread: tuple[Rows, ...]  # one set, of rows anywhere, to judge trends by
     units: Array  # range of every input
     gaps: Array  # typical distance of neighbours along every input, in units of its range
     scale: float  # standard deviation of y
@@ -109,13 +110,15 @@ def sample_of(
     gaps = 1.0 / np.maximum([len(np.unique(column)) - 1 for column in x[some].T], 1.0)
     whole = Rows((x - x.min(axis=0)) / units, (y - y.mean(axis=0)) / scale, 1.0 / weight)
     if len(x) <= SAMPLE.whole_rows:
-        learnt = judged = (whole,)
+        learnt = judged = spread = (whole,)
     else:
         learnt = tuple(_sets(whole, gaps, rng, SAMPLE.learnt_sets))
         judged = tuple(_sets(whole, gaps, rng, SAMPLE.judged_sets))
+        anywhere = np.random.default_rng(1).permutation(len(x))[: SAMPLE.spread_rows]
+        spread = (Rows(*(part[anywhere] for part in whole)),)
     around = _surroundings(whole, gaps, rng) if len(x) >= SAMPLE.fewest_around else ()
     known = 1.0 if known_noise else None
-    return Sample(learnt, judged, units, gaps, scale, mean, known, tuple(around))
+    return Sample(learnt, judged, spread, units, gaps, scale, mean, known, tuple(around))
 
 
 def _sets(rows: Rows, gaps: Array, rng: np.random.Generator, each: int) -> list[Rows]:
@@ -297,6 +300,20 @@ def train(model: Model, sample: Sample, starts: Sequence[Array]) -> Trained:
     price = SAMPLE.prices[len(sample.judged) > 1]
     price *= np.log(sum(rows.y.size for rows in sample.judged))
     return Trained(model, theta, learnt, judged - price * model.parameters)
+
+
+def trend(without: Trained, sample: Sample) -> Trained:
+    """Return a model with slopes, judged by what they gain on rows anywhere.
+
+    Sets are taken to be independent, so that each would pay for slopes of its own. One set pays
+    once, and its long distances show what is a trend.
+    """
+    found = train(without.model._replace(linear=True), sample, [without.theta])
+    before, after = (
+        SampleEvidence(each.model, sample.spread, sample.units)(each.theta, slopes=False)[0]
+        for each in (without, found)
+    )
+    return found._replace(judged=without.judged + after - before)
 
 
 def _limits(model: Model, sample: Sample) -> Array:
