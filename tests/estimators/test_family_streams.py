@@ -17,6 +17,7 @@ from asvgp import (
     NegativeBinomial,
     Poisson,
     StudentT,
+    Weibull,
     scan,
 )
 from asvgp.sources import blocks
@@ -63,6 +64,8 @@ ONE_READ = {
     "bernoulli": (Bernoulli(), "class", {"sample_weight": "often"}),
     "binomial": (Binomial(), "hits", {"trials": "tries"}),
     "exponential": (Exponential(), "time", {"event": "seen"}),
+    "weibull": (Weibull(1.3), "time", {"event": "seen", "offset": "log_effort"}),
+    "negative binomial": (NegativeBinomial(2.0), "count", {"sample_weight": "often"}),
 }
 each_case = pytest.mark.parametrize("case", list(ONE_READ))
 

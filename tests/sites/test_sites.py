@@ -126,7 +126,11 @@ def readings(gp, x, y):
     return NodeReading(data.structure, data.stats), by_rows, gp.posterior_
 
 
-@pytest.mark.parametrize("family", [Poisson(), Bernoulli(), Gamma(2.0)], ids=repr)
+@pytest.mark.parametrize(
+    "family",
+    [Poisson(), Bernoulli(), Gamma(2.0), NegativeBinomial(2.0), Weibull(1.5)],
+    ids=repr,
+)
 def test_one_read_is_as_good_as_many(family):
     rng = np.random.default_rng(4)
     x = rng.uniform(0.0, 10.0, 5000)

@@ -115,7 +115,7 @@ class Bernoulli(Family):
         """Return weights, and y times them."""
         if not self.one_read:
             raise self._reads_again()
-        _no_offset(self, offset)
+        self._no_offset(offset)
         weight = np.ones(len(y)) if weight is None else weight
         return weight, weight * y
 
@@ -241,7 +241,7 @@ class Binomial(Family):
 
     def measure(self, y: Array, extra: Any, weight: Any, offset: Any) -> tuple[Array, Array]:
         """Return trials and successes, times their weights."""
-        _no_offset(self, offset)
+        self._no_offset(offset)
         trials = _trials(extra, y)
         return (trials, y) if weight is None else (weight * trials, weight * y)
 
@@ -301,14 +301,6 @@ def _trials(extra: Array | None, y: Array) -> Array:
 
 def _log_choices(y: Array, trials: Array) -> Array:
     return gammaln(trials + 1.0) - gammaln(y + 1.0) - gammaln(trials - y + 1.0)
-
-
-def _no_offset(family: Family, offset: Array | None) -> None:
-    if offset is not None and np.any(offset):
-        raise ValueError(
-            f"{family!r} cannot take offsets in one read: only exp(f + offset) is a product. Read "
-            "the rows at every step instead."
-        )
 
 
 def _shrunken_logit(successes: Array, mass: Array) -> Array:

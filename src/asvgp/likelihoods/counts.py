@@ -187,7 +187,8 @@ class NegativeBinomial(Family):
     Parameters
     ----------
     dispersion : float or "auto", default="auto"
-        Also known as size, r or theta.
+        Also known as size, r or theta. Where it is given, and no row has an exposure, the data are
+        read once.
 
     Examples
     --------
@@ -223,6 +224,40 @@ class NegativeBinomial(Family):
         r = self.number("dispersion")
         mean, share, _ = softplus_moments(m - math.log(r), v)
         return (r * (psi(y + r) - psi(r)) - y - r * mean + (y + r) * share)[None]
+
+    @property
+    def one_read(self) -> bool:
+        """True if r is known: log p = y f - (y + r) log(1 + exp(f) / r), and a constant."""
+        return not self.free
+
+    def measure(self, y: Array, extra: Any, weight: Any, offset: Any) -> tuple[Array, Array]:
+        """Return y + r and counts, times their weights."""
+        if self.free:
+            raise self._reads_again()
+        self._no_offset(offset)
+        mass = y + self.number("dispersion")
+        return (mass, y) if weight is None else (weight * mass, weight * y)
+
+    def constants(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
+        """Return what rows add to the constant itself."""
+        r = self.number("dispersion")
+        out = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0) - y * math.log(r)
+        return (out if weight is None else weight * out)[None]
+
+    def constant(self, sums: Array) -> tuple[float, Array]:
+        """Return the sum of what depends on y alone."""
+        return float(sums[0]), np.zeros(0)
+
+    def curve(self, m: Array, v: Array) -> tuple[Array, Array, Array]:
+        """Return the means of log(1 + exp(f) / r) and of its first two derivatives."""
+        if self.free:
+            raise self._reads_again()
+        return softplus_moments(m - math.log(self.number("dispersion")), v)
+
+    def start_from_sums(self, linear: Array, mass: Array) -> Array:
+        """Return log of the mean counts, shrunken to the overall one."""
+        rows = np.maximum(mass - linear, 0.0) / self.number("dispersion")
+        return shrunken_rate(linear, rows)
 
     def working(self, y: Array, extra: Array | None, f: Array) -> tuple[Array, Array]:
         """Return slopes at f and the weights that are expected of y: small counts lower none."""

@@ -204,6 +204,14 @@ class Family(ABC):
             f"{self!r} reads the rows anew for every step: no sums can stand for them."
         )
 
+    def _no_offset(self, offset: Array | None) -> None:
+        """Raise ValueError if there are offsets, where the curve is not that of exp(f)."""
+        if offset is not None and np.any(offset):
+            raise ValueError(
+                f"{self!r} cannot take offsets in one read: only exp(f + offset) is a product. "
+                "Read the rows at every step instead."
+            )
+
     def measure(
         self, y: Array, extra: Array | None, weight: Array | None, offset: Array | None
     ) -> tuple[Array, Array]:

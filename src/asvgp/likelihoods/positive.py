@@ -215,6 +215,7 @@ class _Survival(_LogMean):
     """What exponential and Weibull times with censoring share; ``shape`` is one for the former."""
 
     takes: ClassVar[frozenset[str]] = frozenset({"event"})
+    _steepest: ClassVar[float] = 10.0  # shape of which powers of times, in any units, are summed
 
     def _shape(self) -> float:
         return 1.0
@@ -231,6 +232,53 @@ class _Survival(_LogMean):
 
     def _information(self, y: Array, extra: Any) -> Any:
         return self._shape() ** 2 * _events(extra, y)
+
+    @property
+    def one_read(self) -> bool:
+        """True if the shape is known: log p = -shape event f - y**shape exp(-shape f)."""
+        return not self.free and self._shape() <= self._steepest
+
+    @property
+    def offset_in_one_read(self) -> bool:
+        """True: an offset divides y."""
+        return True
+
+    def measure(self, y: Array, extra: Any, weight: Any, offset: Any) -> tuple[Array, Array]:
+        """Return powers of times over exp(offset) and minus events, times their weights."""
+        if self.free:
+            raise self._reads_again()
+        shape = self._shape()
+        mass = growth(shape * (np.log(y) if offset is None else np.log(y) - offset))
+        linear = -shape * _events(extra, y)
+        return (mass, linear) if weight is None else (weight * mass, weight * linear)
+
+    def constants(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
+        """Return what events add to the constant itself."""
+        shape = self._shape()
+        each = math.log(shape) + (shape - 1.0) * np.log(y)
+        out = _events(extra, y) * (each if offset is None else each - shape * offset)
+        return (out if weight is None else weight * out)[None]
+
+    def constant(self, sums: Array) -> tuple[float, Array]:
+        """Return the sum of what depends on y and offsets alone."""
+        return float(sums[0]), np.zeros(0)
+
+    def curve(self, m: Array, v: Array) -> tuple[Array, Array, Array]:
+        """Return the means of exp(-shape f), of its slope and of its second derivative."""
+        if self.free:
+            raise self._reads_again()
+        shape = self._shape()
+        mean = growth(0.5 * shape**2 * v - shape * m)
+        return mean, -shape * mean, shape**2 * mean
+
+    def first_bend(self, shares: Array, bend: Array) -> Array:
+        """Return shape**2 exp(-shape f), or what is expected of it if that is more."""
+        return np.maximum(bend, -self._shape() * shares)
+
+    def start_from_sums(self, linear: Array, mass: Array) -> Array:
+        """Return log of time over events, shrunken to the overall mean by half an event."""
+        shape = self._shape()
+        return _shrunken_mean(mass, -linear / shape) / shape
 
     def start(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
         """Return log y, more where it is censored, shrunken to the overall mean."""
@@ -282,39 +330,6 @@ class Exponential(_Survival):
 
     name: ClassVar[str] = "exponential"
 
-    @property
-    def one_read(self) -> bool:
-        """True: log p = -event f - y exp(-f)."""
-        return True
-
-    @property
-    def offset_in_one_read(self) -> bool:
-        """True: an offset divides y."""
-        return True
-
-    def measure(self, y: Array, extra: Any, weight: Any, offset: Any) -> tuple[Array, Array]:
-        """Return times over exp(offset) and minus events, times their weights."""
-        mass, linear = y if offset is None else y * growth(-offset), -_events(extra, y)
-        return (mass, linear) if weight is None else (weight * mass, weight * linear)
-
-    def constants(self, y: Array, extra: Any, weight: Any, offset: Any) -> Array:
-        """Return minus the offsets of events."""
-        out = np.zeros(len(y)) if offset is None else -_events(extra, y) * offset
-        return (out if weight is None else weight * out)[None]
-
-    def constant(self, sums: Array) -> tuple[float, Array]:
-        """Return minus the sum of the offsets of events."""
-        return float(sums[0]), np.zeros(0)
-
-    def curve(self, m: Array, v: Array) -> tuple[Array, Array, Array]:
-        """Return the means of exp(-f), of its slope and of its second derivative."""
-        mean = growth(0.5 * v - m)
-        return mean, -mean, mean
-
-    def start_from_sums(self, linear: Array, mass: Array) -> Array:
-        """Return log of time over events, shrunken to the overall mean by half an event."""
-        return _shrunken_mean(mass, -linear)
-
 
 @dataclass(frozen=True, repr=False)
 class Weibull(_Survival):
@@ -327,7 +342,8 @@ class Weibull(_Survival):
     Parameters
     ----------
     shape : float or "auto", default="auto"
-        Of more than one, the risk grows with time, of less than one it falls.
+        Of more than one, the risk grows with time, of less than one it falls. Where it is given,
+        and is ten at most, the data are read once.
 
     Examples
     --------

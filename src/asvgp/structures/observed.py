@@ -14,8 +14,9 @@ from asvgp.structures.structure import Points, Structure
 
 # for messages
 ONE_READ = (
-    "Poisson, binomial and logistic models, gamma and exponential ones, without linear effects or "
-    "smooths of further columns, need one read only"
+    "Poisson, binomial and logistic models, gamma and exponential ones, and negative binomial and "
+    "Weibull ones of known dispersion or shape, without linear effects or smooths of further "
+    "columns, need one read only"
 )
 
 
