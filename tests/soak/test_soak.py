@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from asvgp import GPRegressor
+from tests.soak import hardest
 from tests.soak.__main__ import ALONE, CAMPAIGNS, main, soak
 from tests.soak.campaign import Failure, check_numbers, refused
 
@@ -60,3 +61,15 @@ def test_only_clear_errors_are_refusals():
 
 def test_campaigns_that_need_others_out_of_the_way_run_alone():
     assert set(ALONE) < set(CAMPAIGNS)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork")
+def test_hard_inputs_are_a_hundred_and_the_smallest_keep_to_the_cost_model(capsys):
+    names = [name for name, _, _ in hardest.cases()]
+    assert len(set(names)) == 100
+    assert hardest.main(["--only", "two rows"]) == 0
+    assert "5 inputs, 0 beyond the model" in capsys.readouterr().out
+    assert not hardest.within(100, 1, 1.0, 2**20, 10.0)
+    assert not hardest.within(100, 1, 100.0, 100, 10.0)
+    assert not hardest.within(100, 2, 1.0, 100, 10_000.0)

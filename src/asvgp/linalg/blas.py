@@ -9,13 +9,16 @@ used, the upper one of a C-contiguous array.
 The number of threads is that of the process (`asvgp.runtime.parallel.one_blas_thread`).
 """
 
+import ctypes
 import inspect
 from typing import Any
 
 import llvmlite.binding
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import get_cython_function_address, intrinsic
+from numba.extending import get_cython_function_address
+
+from asvgp.linalg.inner import instructions
 
 _BYTE, _INT, _DOUBLE = ir.IntType(8), ir.IntType(32), ir.DoubleType()
 
@@ -61,7 +64,29 @@ def _routine(name: str, parameters: str) -> Any:
     signature = inspect.Signature([inspect.Parameter(each, kind) for each in names])
     vars(definition)["__signature__"] = signature
     definition.__name__ = name
-    return intrinsic(definition)
+    return instructions(_plain(address, parameters))(definition)
+
+
+def _plain(address: int, parameters: str) -> Any:
+    """Return the same routine where nothing is compiled (``NUMBA_DISABLE_JIT=1``)."""
+    call = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * len(parameters))(address)
+
+    def routine(*given):
+        rest, references = iter(given), []
+        for letter in parameters:
+            value = letter if letter.isupper() else next(rest)
+            if letter == "a":
+                references.append(ctypes.c_void_p(value))
+                continue
+            if letter == "t":
+                value = "T" if value else "N"
+            text = isinstance(value, str)
+            kind = ctypes.c_char if text else ctypes.c_int if letter == "n" else ctypes.c_double
+            held = kind(value.encode() if text else value)
+            references.append(ctypes.byref(held))  # which keeps it alive
+        call(*references)
+
+    return routine
 
 
 # gemm(a_transposed, b_transposed, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):
