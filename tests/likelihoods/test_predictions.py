@@ -6,7 +6,9 @@ import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import expit, logit
+from scipy.special import expit, gammaincinv, logit, ndtri
+
+from asvgp import NegativeBinomial, Poisson
 
 from .cases import CASES, Case, gaussian_mean
 
@@ -263,3 +265,17 @@ def test_surprising_classes_have_densities():
     m, v = np.array([-500.0, -90.0]), np.array([1.0, 30.0])
     np.testing.assert_allclose(family.log_predictive_density(one, m, v), m + 0.5 * v, rtol=1e-9)
     np.testing.assert_allclose(family.log_predictive_density(one, -m, v), 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("rate", [1e8, 9.9e8, 1.1e9, 4e10, 1e11, 1e13, 1e17])
+def test_quantiles_of_large_counts_are_in_order(rate):
+    """They are those of a normal distribution, or with dispersion of a gamma distribution."""
+    shares, m = np.array([1e-6, 0.025, 0.5, 0.975]), np.log(np.full(1, rate))
+    spread = np.sqrt(rate + 1e-14 * rate**2)
+    (found,) = Poisson().quantiles(shares, m, np.full(1, 1e-14))
+    if rate < 1e15:  # beyond, the rule for the mixture is about a tenth of the spread off
+        np.testing.assert_allclose((found - rate) / spread, ndtri(shares), atol=2e-2)
+    (wide,) = Poisson().quantiles(shares[1:], m, np.ones(1))
+    np.testing.assert_allclose(np.log(wide / rate), ndtri(shares[1:]), atol=2e-2)
+    (found,) = NegativeBinomial(5.0).quantiles(shares, m, np.zeros(1))
+    np.testing.assert_allclose(found / rate, gammaincinv(5.0, shares) / 5.0, rtol=1e-6)

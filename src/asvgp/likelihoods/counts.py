@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numba
 import numpy as np
-from scipy.special import betainc, gammaln, pdtr, psi, xlogy
+from scipy.special import betainc, gammaincinv, gammaln, ndtri, pdtr, psi, xlogy
 from scipy.stats import nbinom, poisson
 
 from asvgp.basis import Array
@@ -166,7 +166,11 @@ class Poisson(Family):
         return np.where(y < 0.0, 0.0, pdtr(np.maximum(np.floor(y), 0.0), growth(f)))
 
     def _point(self, share: float, f: Array, extra: Any) -> Array:
-        return poisson.ppf(share, np.minimum(growth(f), 1e15))
+        rate = growth(f)
+        # Far up, where SciPy's are NaN, they are those of a normal distribution and its skewness.
+        normal, z = np.asarray(rate) > 1e9, ndtri(share)
+        far = rate + z * np.sqrt(rate) + (z * z - 1.0) / 6.0
+        return np.where(normal, far, poisson.ppf(share, np.minimum(rate, 1e9)))
 
     def sample(self, f: Array, rng: np.random.Generator, extra: Any = None) -> Array:
         """Return one count for every f."""
@@ -315,12 +319,20 @@ class NegativeBinomial(Family):
 
     def _share_below(self, y: Array, f: Array, extra: Any) -> Array:
         whole = np.maximum(np.floor(y), 0.0)
-        # Written by the other side's probability, which is not rounded where it is small.
-        share = 1.0 - betainc(whole + 1.0, self.number("dispersion"), 1.0 - self._success(f))
+        r, success = self.number("dispersion"), self._success(f)
+        # Written by whichever side's probability is small, which is not rounded then.
+        share = np.where(
+            success < 0.5,
+            betainc(r, whole + 1.0, success),
+            1.0 - betainc(whole + 1.0, r, 1.0 - success),
+        )
         return np.where(y < 0.0, 0.0, share)
 
     def _point(self, share: float, f: Array, extra: Any) -> Array:
-        return nbinom.ppf(share, self.number("dispersion"), self._success(np.minimum(f, 34.0)))
+        r = self.number("dispersion")
+        near = nbinom.ppf(share, r, self._success(np.minimum(f, 30.0)))
+        # Far up, counts scatter as their rates do.
+        return np.where(np.asarray(f) > 30.0, growth(f) * gammaincinv(r, share) / r, near)
 
     def sample(self, f: Array, rng: np.random.Generator, extra: Any = None) -> Array:
         """Return one count for every f."""

@@ -157,8 +157,9 @@ def first_whole(function: Callable, low: Array, high: Array) -> Array:
     They are negative at ``low`` and not so at ``high``.
     """
     low, high = np.floor(low), np.ceil(high)
-    while np.any(high - low > 1.0):
-        middle = np.floor(0.5 * (low + high))
+    while True:
+        middle = np.floor(low + 0.5 * (high - low))
+        if not np.any((low < middle) & (middle < high)):  # no number is left between them
+            return high
         below = function(middle) < 0.0
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return high
