@@ -119,7 +119,8 @@ def refuse_words(y) -> None:
     """Raise an error where targets are words."""
     values = np.asarray(y)
     if values.dtype.kind in "OUS" and values.size:
-        words = [value for value in values.ravel()[:1000].tolist() if _is_word(value)]
+        first = values.ravel()[:1000].tolist()
+        words = first if values.dtype.kind in "US" else [v for v in first if _is_word(v)]
         if words:
             raise ValueError(
                 f"y must be numbers, and {words[0]!r} is none. For labels of classes use "

@@ -23,10 +23,12 @@ from asvgp.estimators.choice import possible_transforms
 from asvgp.estimators.default_field import FieldChoice, choose_field, plain_field
 from asvgp.estimators.default_kernel import PLAIN, default_kernel
 from asvgp.kernels import Kernel
+from asvgp.likelihoods.family import BadRows
 from asvgp.model.effects import near_means
 from asvgp.policies import DATA, DEFAULT, PILOT, SAMPLE
 from asvgp.runtime.progress import Progress
 from asvgp.runtime.warn import warn
+from asvgp.sources.arrays import RowsSource
 from asvgp.sources.source import Chunk, Source, Stream, len_of
 from asvgp.statistics import Statistics
 from asvgp.statistics.accumulator import Accumulator
@@ -133,7 +135,10 @@ def absorb(
         settings = settings.with_kernel(choice.kernel, choice.spacing)
     elif settings.kernel is None and data is not None:
         settings = settings.with_kernel(data.layout.given)
-    added = _absorb(settings, source, stream, data, growing, progress)
+    try:
+        added = _absorb(settings, source, stream, data, growing, progress)
+    except BadRows as error:
+        raise (source.numbered(error) if isinstance(source, RowsSource) else error) from None
     return added if choice is None else replace(added, data=_chosen(added.data, choice))
 
 

@@ -106,6 +106,8 @@ def _of_scatter(family: Family, rows: Observed, scatter: float, mean: Array) -> 
     shares, times = isinstance(family, Binomial), isinstance(family, Exponential)
     if not (counts or shares or times) or np.isnan(scatter):
         return []
+    if counts and not np.any(rows.y > 0.0):  # which say nothing of their scatter
+        return []
     # Pearson's statistic of counts has a variance of 2 + 1 / mean a row.
     typical = float(np.mean(mean)) if counts else 1.0
     error = np.sqrt((2.0 + 1.0 / max(typical, 1e-3)) / len(rows.y)) if counts else 0.0

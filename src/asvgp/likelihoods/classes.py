@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any, ClassVar
 
 import numba
@@ -213,6 +214,11 @@ class Binomial(Family):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if isinstance(self.link, Number | np.ndarray | list | tuple):
+            raise ValueError(
+                f"The trials of Binomial belong to the rows: likelihood=Binomial() and "
+                f"fit(X, y, trials={self.link!r:.40})."
+            )
         if self.link != "logit":
             raise ValueError(f'link of Binomial must be "logit", got {self.link!r}.')
 
@@ -225,7 +231,10 @@ class Binomial(Family):
         """Raise ValueError unless all y are counts of no more than their trials."""
         y = np.asarray(y, dtype=np.float64)
         if extra is None:
-            raise ValueError("Binomial needs trials: the number of trials of every row.")
+            raise ValueError(
+                "Binomial needs trials, the number of trials of every row: fit(X, y, trials=10), "
+                "or one number per row. Without them, each row is one trial, and y is 0 or 1."
+            )
         trials = np.asarray(extra, dtype=np.float64)
         wrong = ~(np.isfinite(trials) & (trials >= 1.0) & (trials == np.floor(trials)))
         self._refuse(wrong, trials, "trials must be whole numbers from one on", first_row)

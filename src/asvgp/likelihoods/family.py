@@ -22,6 +22,39 @@ from asvgp.likelihoods import mixture
 from asvgp.policies import SITES
 
 
+class BadRows(ValueError):
+    """Rows that a likelihood cannot have; the message numbers the first five.
+
+    Examples
+    --------
+    >>> error = BadRows.of("y must be positive", np.array([1.0, -2.0]), np.array([False, True]))
+    >>> str(error.among(np.array([3, 8]), 9))
+    'y must be positive; 1 of 9 rows are not: -2 in row 8.'
+    """
+
+    found: tuple[str, int, Array, Array]  # problem, number of rows, bad ones and their values
+
+    @classmethod
+    def of(cls, problem: str, values: Array, wrong: Array, first_row: int = 0) -> BadRows:
+        """Return the error of the rows that are ``wrong``, counted from ``first_row``."""
+        rows = np.flatnonzero(wrong)
+        return cls._said(problem, len(values), first_row + rows, values[rows])
+
+    @classmethod
+    def _said(cls, problem: str, total: int, rows: Array, values: Array) -> BadRows:
+        pairs = zip(values[:5], rows[:5], strict=True)
+        first = ", ".join(f"{value:g} in row {row}" for value, row in pairs)
+        more = ", ..." if len(rows) > 5 else ""
+        error = cls(f"{problem}; {len(rows)} of {total} rows are not: {first}{more}.")
+        error.found = problem, total, rows, values
+        return error
+
+    def among(self, numbers: Array, total: int) -> BadRows:
+        """Return the error where rows have these numbers, among so many."""
+        problem, _, rows, values = self.found
+        return self._said(problem, total, numbers[rows], values)
+
+
 def weighted_mean(values: Array, weight: Array | None) -> float:
     """Return the mean of values, or zero where no weight is left."""
     if weight is None:
@@ -139,15 +172,8 @@ class Family(ABC):
 
     def _refuse(self, wrong: Array, values: Array, problem: str, first_row: int) -> None:
         """Raise ValueError if anything is wrong, with the problem and the first rows."""
-        if not np.any(wrong):
-            return
-        rows = np.flatnonzero(wrong)
-        first = ", ".join(f"{values[row]:g} in row {first_row + row}" for row in rows[:5])
-        more = ", ..." if len(rows) > 5 else ""
-        raise ValueError(
-            f"{type(self).__name__}: {problem}; {len(rows)} of {len(values)} rows are not: "
-            f"{first}{more}."
-        )
+        if np.any(wrong):
+            raise BadRows.of(f"{type(self).__name__}: {problem}", values, wrong, first_row)
 
     def _check_counts(self, y: Array, first_row: int) -> None:
         """Raise ValueError unless y are whole numbers from zero on."""

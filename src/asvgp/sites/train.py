@@ -111,6 +111,7 @@ def fit_sites(
         settings=replace(problem.settings, tolerance=rough),
         from_user=False,
         fixed_likelihood=True,
+        sites=True,
     )
     first = None if warm is None else State(_with_effects(warm.kernel, problem.kernel), UNIT)
     robust, pace = 0 if family.log_concave else SITES.robust_steps, Pace()
@@ -213,7 +214,12 @@ def _from_sample(
     problem = replace(problem, kernel=_with_priors(structure, given, sites, family, alike))
     kernel = _with_effects(known.kernel, problem.kernel)
     gaussian = replace(
-        problem, kernel=kernel, likelihood=UNIT, from_user=False, fixed_likelihood=True
+        problem,
+        kernel=kernel,
+        likelihood=UNIT,
+        from_user=False,
+        fixed_likelihood=True,
+        sites=True,
     )
     fitted = structure.fit(replace(settings, optimizer=None), gaussian, sites, None)
     report = cast(SiteReport, known.report)

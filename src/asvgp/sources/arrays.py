@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from asvgp.data.columns import Columns, Gridded, Table
+from asvgp.likelihoods.family import BadRows
 from asvgp.sources.blocks import joined
 from asvgp.sources.convert import as_inputs, as_numbers
 from asvgp.sources.frames import columns_of
 from asvgp.sources.paths import stamps
 from asvgp.sources.roles import Roles
-from asvgp.sources.source import Chunk, Reader, Source, Stream
+from asvgp.sources.source import Chunk, Reader, Source, Stream, len_of
 from asvgp.sources.table import TableSource, chunk_of
 
 ROWS = 1 << 18  # read from an array at once
@@ -38,6 +39,8 @@ def array_source(data: np.ndarray, roles: Roles, paths: Sequence[str] = ()) -> S
 class RowsSource(Source, Stream):
     """Arguments of `GPRegressor.fit` that are arrays: one block, which is never copied.
 
+    Rows of weight zero are left out; messages still number all rows.
+
     Examples
     --------
     >>> import numpy as np
@@ -49,8 +52,13 @@ class RowsSource(Source, Stream):
     whole = True
 
     def __init__(self, block: Chunk):
-        self.head, self.roles = block, Roles()
-        self.gridded = isinstance(block.X, Gridded)
+        self.total, self.present = len_of(block.X), block.present
+        self.head = block if self.present is None else block.at(self.present)
+        self.roles, self.gridded = Roles(), isinstance(block.X, Gridded)
+
+    def numbered(self, error: BadRows) -> BadRows:
+        """Return an error that numbers all rows that were given."""
+        return error if self.present is None else error.among(self.present, self.total)
 
     def prepared(self, kernel, inputs=None) -> Source:
         """Return the source as it is: its columns were chosen by the user."""

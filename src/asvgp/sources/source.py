@@ -60,18 +60,21 @@ class Chunk(NamedTuple):
         """What likelihoods other than the Gaussian one take beside y."""
         return Beside(self.exposure, self.offset, self.event, self.trials)
 
-    def present(self) -> Chunk:
-        """Return the rows that are there: those with a weight other than zero."""
+    @property
+    def present(self) -> np.ndarray | None:
+        """Numbers of the rows with a weight other than zero; None where all are there."""
         if self.sample_weight is None or isinstance(self.X, Gridded) or not len_of(self.X):
-            return self
+            return None
         weights = np.asarray(self.sample_weight)
         wrong = weights.dtype.kind not in "fiub" or weights.shape != (self.rows,)
         if wrong or np.ma.is_masked(self.sample_weight):
-            return self  # what is wrong is said when they are read
+            return None  # what is wrong is said when they are read
         keep = np.flatnonzero(weights)
-        if len(keep) in (0, self.rows):
-            return self
-        return Chunk(*(_rows_of(part, keep) if len_of(part) else part for part in self))
+        return None if len(keep) in (0, self.rows) else keep
+
+    def at(self, rows: np.ndarray) -> Chunk:
+        """Return the rows with these numbers."""
+        return Chunk(*(_rows_of(part, rows) if len_of(part) else part for part in self))
 
     def part(self, rows: slice) -> Chunk:
         """Return some of the rows."""
@@ -352,7 +355,7 @@ def source_for(X, y=None, sample_weight=None, noise_variance=None, width=None, *
     X, y, sample_weight, noise_variance, *beside = as_rows(
         X, y, sample_weight, noise_variance, *beside
     )
-    return RowsSource(Chunk(X, y, sample_weight, noise_variance, width, *beside).present())
+    return RowsSource(Chunk(X, y, sample_weight, noise_variance, width, *beside))
 
 
 def is_source(X, y=None) -> bool:

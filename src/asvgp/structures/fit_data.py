@@ -120,7 +120,8 @@ class Rows:
         extra, offset = beside.read(family, rows)
         known = ~np.isnan(y) if weight is None else ~np.isnan(y) & (weight > 0.0)
         kept = np.flatnonzero(known)
-        _check_known(family, y, extra, kept)
+        given = None if beside.trials is None and np.any(y[kept] > 1.0) else extra
+        _check_known(family, y, given if "trials" in family.takes else extra, kept)
         points = points.expanded()
         observed = Observed(
             points if len(kept) == rows else points.rows(kept),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.likelihoods.family import Family, weighted_mean
+from asvgp.likelihoods.family import BadRows, Family, weighted_mean
 from asvgp.policies import SITES
 from asvgp.structures.structure import Points, Structure
 
@@ -66,16 +66,15 @@ class Beside(NamedTuple):
             exposure = _column(self.exposure, "exposure", rows)
             assert exposure is not None
             if np.any(bad := ~(exposure > 0.0)):
-                raise ValueError(f"exposure must be positive; {_first(exposure, bad)}.")
+                raise BadRows.of("exposure must be positive", exposure, bad)
             logs = np.log(exposure)
             offset = logs if offset is None else offset + logs
         if offset is not None and family.inverse_link == "exp":
             most = log(SITES.extreme_units)
             if np.any(bad := np.abs(offset) > most):
-                raise ValueError(
-                    "offset, or the logarithm of exposure, must be between "
-                    f"-{most:.0f} and {most:.0f} (take another unit); {_first(offset, bad)}."
-                )
+                problem = "offset, or the logarithm of exposure, must be between"
+                ends = f"-{most:.0f} and {most:.0f} (take another unit)"
+                raise BadRows.of(f"{problem} {ends}", offset, bad)
         name = "trials" if "trials" in family.takes else "event"
         extra = _column(getattr(self, name), name, rows)
         if name == "trials" and extra is None and "trials" in family.takes:
@@ -101,14 +100,8 @@ def _column(given: Any, name: str, rows: int) -> Array | None:
         )
     values = np.ascontiguousarray(np.broadcast_to(values, (rows,)))
     if np.any(bad := ~np.isfinite(values)):
-        raise ValueError(f"{name} must be finite; {_first(values, bad)}.")
+        raise BadRows.of(f"{name} must be finite", values, bad)
     return values
-
-
-def _first(values: Array, bad: Array) -> str:
-    rows = np.flatnonzero(bad)
-    shown = ", ".join(f"{values[row]:g} in row {row}" for row in rows[:5])
-    return f"{len(rows)} of {len(values)} are not: {shown}"
 
 
 def _listed(names) -> str:

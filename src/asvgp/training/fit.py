@@ -145,7 +145,8 @@ def fit(
     if posterior is None:  # interrupted, but what is left is short
         posterior = schedule.posterior(engine, state)
     schedule.finish(posterior, bound, report, trained)
-    if lost := lost_digits(state.kernel, schedule.stats, posterior.noise):
+    lost = lost_digits(state.kernel, schedule.stats, posterior.noise)
+    if lost and not schedule.problem.sites:
         report.notes.append(lost)
     timings = {"training": middle - begin, "posterior": time.perf_counter() - middle}
     return Fit(

@@ -38,6 +38,7 @@ class Problem:
     watch: Watch | None = None  # called after every evaluation
     from_user: bool = False  # True if the likelihood's parameters are the user's starting values
     fixed_likelihood: bool = False  # True if they stay as they are
+    sites: bool = False  # True of pseudo-observations, whose squares are in no bound
     near: State | None = None  # from a sample of the rows: training stays near it
     deadline: Deadline | None = None  # when training ends with the best state so far
     widening: float = 1.0  # factor of all variances once training is over
