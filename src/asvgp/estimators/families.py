@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from math import nan
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 
@@ -16,9 +17,11 @@ from asvgp.likelihoods import Family, Heteroscedastic, Likelihood
 from asvgp.policies import NOISE, SITES
 from asvgp.runtime.interrupts import Deadline
 from asvgp.runtime.progress import Progress
+from asvgp.sites.excerpt import excerpt
 from asvgp.sites.readings import NodeReading, Reading, RowReading, number_of_rows
 from asvgp.sites.train import SiteReport, family_of, fit_sites
 from asvgp.statistics import Statistics
+from asvgp.structures.field import Field
 from asvgp.structures.fit_data import FitData
 from asvgp.structures.line import Line
 from asvgp.structures.observed import Observed
@@ -45,7 +48,7 @@ def fit_family(
     """
     family, structure, stats = data.family, data.structure, data.stats
     assert family is not None
-    sample = None
+    sample, known, reads = None, None, list[None]()
     if again is not None:
         again.progress = progress
     if isinstance(family, Heteroscedastic):
@@ -63,15 +66,22 @@ def fit_family(
             sample = again.sample(stats.count, most)
     else:
         stats = workable(structure, stats)
-        reading: Reading = NodeReading(structure, stats)
+        known, rule_error = _from_boxes(settings, data, stats, warm, progress.training, deadline)
+        if rule_error > SITES.most_rule_error and _all_there(first, data):
+            reading, reads = _counted(structure, first, number_of_rows(stats))
+        else:
+            reading: Reading = NodeReading(structure, stats)
     if warm is not None:
         family = family_of(warm)
     given = settings, structure, family, stats
     beside = progress.training, deadline
-    known = None if sample is None else fit_reading(*given, sample, warm, *beside)
+    if sample is not None:
+        known = fit_reading(*given, sample, warm, *beside)
     fitted = fit_reading(*given, reading, warm, *beside, known)
     if again is not None and isinstance(fitted.report, SiteReport):
         fitted.report.reads = again.reads
+    if reads and isinstance(fitted.report, SiteReport):
+        fitted.report.rule_error, fitted.report.reads = 0.0, 1 + len(reads)
     if isinstance(reading, NodeReading):
         fitted = _without_rule_error(fitted, reading, settings, data, first, beside)
     if first is None or len(first.y) == 0:
@@ -93,7 +103,6 @@ def _without_rule_error(
     all of them are at hand; if not, a note says how far it may be off.
     """
     family, report = cast(Family, fitted.likelihood), cast(SiteReport, fitted.report)
-    report.rule_error = reading.error(family, fitted.posterior)
     if not report.rule_error > SITES.most_rule_error:
         return fitted
     structure, stats, warm = data.structure, reading.stats, State(fitted.kernel, fitted.likelihood)
@@ -102,11 +111,8 @@ def _without_rule_error(
     if data.stats.grids != used.stats.grids:
         finer = NodeReading(structure, data.stats, per_cell=None)
         if finer.error(family, fitted.posterior) <= SITES.most_rule_error:
-            fitted = fit_reading(*given, finer, warm, *beside)
-            again = cast(SiteReport, fitted.report)
-            again.rule_error = finer.error(family, fitted.posterior)
-            return fitted
-    if rows is None or len(rows.y) != data.stats.count:
+            return fit_reading(*given, finer, warm, *beside)
+    if not _all_there(rows, data):
         if report.rule_error > SITES.noted_rule_error:
             report.notes.append(
                 "sums per cell stand for the rows, and the bound may be wrong by up to "
@@ -126,6 +132,37 @@ def _without_rule_error(
     again = cast(SiteReport, fitted.report)
     again.rule_error, again.reads = 0.0, report.reads + len(reads) - 1
     return fitted
+
+
+def _all_there(rows: Observed | None, data: FitData) -> TypeGuard[Observed]:
+    """Return True where all rows of the data are at hand."""
+    return rows is not None and len(rows.y) == data.stats.count
+
+
+def _from_boxes(
+    settings: Settings,
+    data: FitData,
+    stats: Statistics,
+    warm: State | None,
+    watch: Watch | None,
+    deadline: Deadline | None,
+) -> tuple[Fit[Any] | None, float]:
+    """Return a fit of a large field by boxes of it, and about the error of its bound by sums.
+
+    None is returned where boxes are of no use.
+    """
+    structure, family = data.structure, data.family
+    if settings.automatic or not settings.trained or warm or not isinstance(structure, Field):
+        return None, nan
+    part = excerpt(structure.layout.kernel, structure.plan(settings, stats), stats)
+    if part is None:
+        return None, nan
+    assert family is not None
+    reading = NodeReading(structure, part)
+    given = settings, structure, family
+    known = fit_reading(*given, part, reading, None, watch, deadline, None, SITES.box_rounds)
+    error = cast(SiteReport, known.report).rule_error * number_of_rows(stats) / reading.count
+    return replace(known, posterior=None), error
 
 
 def _counted(
@@ -188,10 +225,11 @@ def fit_reading(
     watch: Watch | None = None,
     deadline: Deadline | None = None,
     known: Fit[Any] | None = None,
+    most_rounds: int = SITES.most_rounds,
 ) -> Fit[Any]:
     """Fit a model to a reading of data, on cells no finer than those of ``stats``.
 
-    A fit to a sample of them that is ``known`` is where training begins.
+    A fit to a sample of them that is ``known`` is where training begins. It takes ``most_rounds``.
     """
     problem = Problem(
         structure.layout.kernel,
@@ -202,7 +240,7 @@ def fit_reading(
         watch,
         deadline=deadline,
     )
-    return fit_sites(structure, settings, problem, stats, reading, warm, known)
+    return fit_sites(structure, settings, problem, stats, reading, warm, known, most_rounds)
 
 
 def workable(structure: Any, stats: Statistics) -> Statistics:

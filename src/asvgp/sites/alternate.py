@@ -22,8 +22,9 @@ from asvgp.likelihoods.family import Family
 from asvgp.model.bound import Bound, lower_bound
 from asvgp.policies import SITES
 from asvgp.runtime.interrupts import plain_interrupts
-from asvgp.sites.readings import Reading, blended
-from asvgp.sites.settle import UNIT, Pace, Settled, look, rounding, settled_in_training
+from asvgp.sites.pace import Pace
+from asvgp.sites.readings import Reading
+from asvgp.sites.settle import UNIT, Settled, look, rounding, settled_in_training
 from asvgp.training.objective import Limits, Objective
 from asvgp.training.optimise import LBFGS, Report, maximise, updated
 from asvgp.training.problem import Problem, State
@@ -126,6 +127,7 @@ class Alternation:
     limits: Limits  # of the kernel
     numbers: Numbers
     pace: Pace
+    most: int = SITES.most_rounds
     steps: int = 0
     curvature: Array | None = None  # of the Gaussian bound
     before: Array | None = None  # move of the last round
@@ -133,9 +135,10 @@ class Alternation:
     def run(self, family: Family, now: Settled, report: Report) -> tuple[State, Settled]:
         """Return the best state and its sites; the report is completed."""
         tolerance = SITES.settled_round + SITES.settled_round_per_datum * self.reading.count
-        report.converged, report.message = False, f"stopped after {SITES.most_rounds} rounds"
+        rounds = "1 round" if self.most == 1 else f"{self.most} rounds"
+        report.converged, report.message = False, f"stopped after {rounds} on all of the data"
         report.trace = [now.bound]
-        for _ in range(SITES.most_rounds):
+        for _ in range(self.most):
             kernel = self._climbed(now, report)
             if report.interrupted:
                 break
@@ -150,7 +153,11 @@ class Alternation:
                 report.converged, report.message = True, "converged"
                 break
         else:  # along a ridge, as between a dispersion and a process of short range
-            report.converged = report.trace[-1] - report.trace[-2] < SITES.slow_round
+            gain = report.trace[-1] - report.trace[-2] if len(report.trace) > 1 else 0.0
+            slow = SITES.slow_round
+            if self.most == 1:  # after those on boxes
+                slow += SITES.box_gain * self.reading.count
+            report.converged = gain < slow
         kernel = now.posterior.kernel
         theta, (low, high) = self._encoded(kernel), self._ends
         at_bounds = np.minimum(theta - low, high - theta) < 1e-6
@@ -235,7 +242,7 @@ class Alternation:
             trial = None
             other = numbers.moved(family, now.found.slopes)
             with suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
-                sites = blended(now.sites, now.found.sites, self.pace.share)
+                sites = self.pace.towards(now.sites, now.found.sites)
                 trial = look(reading, other, now.posterior, kernel, sites)
             self.steps += 1
             if trial is None or not trial.bound >= now.bound - rounding(now):
@@ -244,9 +251,9 @@ class Alternation:
                     self.pace.failed()
                 failed = True
                 continue
+            self.pace.gained((now.sites, now.found.sites), (trial.sites, trial.found.sites))
             gain, now, family = trial.bound - now.bound, trial, other
             numbers.learn(family, now.found.slopes)
-            self.pace.gained()
             if gain < tolerance:
                 break
         return family, now

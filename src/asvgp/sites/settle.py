@@ -19,6 +19,7 @@ from asvgp.likelihoods import Gaussian
 from asvgp.likelihoods.family import Family
 from asvgp.model.bound import lower_bound
 from asvgp.policies import SITES
+from asvgp.sites.pace import Pace
 from asvgp.sites.readings import Found, Reading, blended
 from asvgp.statistics import Statistics
 from asvgp.statistics.combining import SUMS
@@ -71,33 +72,6 @@ def settled_in_training(reading: Reading, first: bool = False) -> float:
     """Return the gain of a last step at the first state, or those that training goes through."""
     each = SITES.settled_at_first_per_datum if first else SITES.settled_in_training_per_datum
     return SITES.settled_in_training + each * reading.count
-
-
-@dataclass
-class Pace:
-    """How far steps go towards the sites that the data ask for, learnt from those before.
-
-    Where weights answer strongly to variances, whole steps go too far again and again.
-    """
-
-    share: float = 1.0
-    most: float = 1.0
-
-    def failed(self) -> None:
-        """Take note of a step that lost."""
-        self.most, self.share = SITES.slower * self.share, 0.5 * self.share
-
-    def gained(self, rate: float = 0.0) -> None:
-        """Take note of a step that gained, after which the next is ``rate`` times as long.
-
-        One that is to go back went too far, and comes nearest if it is shortened by that.
-        """
-        if rate < SITES.back:
-            self.share = self.most = max(self.share / (1.0 - rate), SITES.least_share)
-            return
-        faster = SITES.faster if rate < SITES.on else 2.0
-        self.most = min(1.0, faster * self.most)
-        self.share = min(self.most, 1.5 * self.share)
 
 
 def _wanted(one: Settled, sizes: dict[str, float]) -> Array:
@@ -166,9 +140,10 @@ def settle(
     while steps < most:
         steps += 1
         # Most sites settle in a few steps; those that do not go on along the way they came.
-        share = pace.share
-        leaping = leap <= 0 and steps > SITES.plain_steps and len(history) > 1
-        sites = leapt(history, share) if leaping else blended(now.sites, now.found.sites, share)
+        sites = pace.towards(now.sites, now.found.sites)
+        share, by_cells = pace.length, pace.shares is not None
+        leaping = not by_cells and leap <= 0 and steps > SITES.plain_steps and len(history) > 1
+        sites = leapt(history, share) if leaping else sites
         trial, slack = None, rounding(now)
         # A step that is too long may end at sites that no Gaussian has.
         with suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
@@ -179,8 +154,8 @@ def settle(
                 history, leap, pause = [now], pause, 2 * pause  # plain steps may know better
                 continue
             pace.failed()
-            if pace.share < SITES.least_share:  # rounding, not the length of steps
-                pace.share = pace.most = 1.0
+            if pace.length < SITES.least_share:  # rounding, not the length of steps
+                pace.restart()
                 break
             continue
         gain, before, now = trial.bound - now.bound, now, trial
@@ -192,10 +167,11 @@ def settle(
             leap = leap if enough else 1  # a plain step has the last word
             continue
         # To and fro across the optimum, steps may gain nothing far from it.
-        rate = step_rate(before, now) if steps > SITES.plain_steps or not enough else 0.0
-        pace.gained(rate)
+        late = steps > SITES.plain_steps or not enough
+        rate = step_rate(before, now) if late and not by_cells else 0.0
+        pace.gained((before.sites, before.found.sites), (now.sites, now.found.sites), rate)
         small = 0 if enough or rate < SITES.back else small + 1
-        if small >= (1 if share == 1.0 else SITES.short_steps):
+        if small >= (1 if share >= 1.0 else SITES.short_steps):
             converged = True
             break
     converged = converged or gain < SITES.unnoticed

@@ -25,8 +25,9 @@ from asvgp.model.chain_effects import Design
 from asvgp.model.effects import column_precisions, mean_square
 from asvgp.policies import DATA, SITES
 from asvgp.sites.alternate import Alternation, Numbers
-from asvgp.sites.readings import Level, Reading
-from asvgp.sites.settle import UNIT, Pace, Settled, settle, settled_in_training
+from asvgp.sites.pace import Pace
+from asvgp.sites.readings import Level, NodeReading, Reading
+from asvgp.sites.settle import UNIT, Settled, settle, settled_in_training
 from asvgp.statistics import Statistics
 from asvgp.structures.line import Line
 from asvgp.structures.series import Series
@@ -91,11 +92,12 @@ def fit_sites(
     reading: Reading,
     warm: State | None = None,
     known: Fit[Any] | None = None,
+    most_rounds: int = SITES.most_rounds,
 ) -> Fit[Any]:
     """Fit a model with the family that is ``problem.likelihood``.
 
     ``stats`` are on the grids that cells are chosen from. Where a fit to a sample is ``known``, few
-    reads of all data are left to do.
+    reads of all data are left to do. Training takes ``most_rounds`` on the same cells.
     """
     if known is not None:
         return _from_sample(structure, settings, problem, stats, reading, known)
@@ -114,7 +116,8 @@ def fit_sites(
         sites=True,
     )
     first = None if warm is None else State(_with_effects(warm.kernel, problem.kernel), UNIT)
-    robust, pace = 0 if family.log_concave else SITES.robust_steps, Pace()
+    robust = 0 if family.log_concave else SITES.robust_steps
+    pace = Pace(by_cells=not family.parameters)
     if alike:
         robust, level = 0, _best_level(reading, family, problem.kernel)
         sites = reading.begin(family, stats, level)
@@ -156,7 +159,7 @@ def fit_sites(
     if settings.trained and not report.interrupted:
         for _ in range(SITES.most_turns):
             with keeping(state, report):
-                state, now = _trained(problem, state, now, reading, report, pace)
+                state, now = _trained(problem, state, now, reading, report, pace, most_rounds)
             if report.interrupted or not settings.automatic:
                 break
             # On the sites as they are now, other cells may do better.
@@ -206,10 +209,17 @@ def _from_sample(
     reading: Reading,
     known: Fit[Any],
 ) -> Fit[Any]:
-    """Fit a model whose hyperparameters are known about, from a sample of the rows."""
+    """Fit a model whose hyperparameters are known about, from a sample of the rows.
+
+    Without a posterior they are known from boxes of a large field: sites then have far to go, and
+    there is one more round of training, as each takes long and boxes tell nearly the same.
+    """
     begin, family, given = time.perf_counter(), cast(Family, known.likelihood), problem.kernel
-    pace = Pace()
-    sites = reading.found(family, known.posterior, stats, robust=True).sites
+    pace, boxes = Pace(by_cells=not family.parameters), known.posterior is None
+    if boxes:
+        sites = reading.begin(family, stats)
+    else:
+        sites = reading.found(family, known.posterior, stats, robust=True).sites
     alike = family.inverse_link != "identity" and reading.alike
     problem = replace(problem, kernel=_with_priors(structure, given, sites, family, alike))
     kernel = _with_effects(known.kernel, problem.kernel)
@@ -223,13 +233,16 @@ def _from_sample(
     )
     fitted = structure.fit(replace(settings, optimizer=None), gaussian, sites, None)
     report = cast(SiteReport, known.report)
-    now = _settled_on(fitted, reading, family, pace, most=1)
+    steps = SITES.most_steps if boxes else 1
+    now = _settled_on(fitted, reading, family, pace, most=steps, first=boxes)
     report.steps += now.steps
     state = state_of(now.posterior.kernel, family)
     if not report.interrupted:
         with keeping(state, report):
-            state, now = _trained(problem, state, now, reading, report, pace)
-    tolerance = SITES.unnoticed + SITES.unnoticed_per_datum * reading.count
+            rounds = 1 if boxes else SITES.most_rounds
+            state, now = _trained(problem, state, now, reading, report, pace, rounds)
+    each = SITES.box_settled if boxes else SITES.unnoticed_per_datum
+    tolerance = SITES.unnoticed + each * reading.count
     return _finished(state, now, reading, report, fitted, given, begin, tolerance, pace)
 
 
@@ -246,6 +259,10 @@ def _finished(
 ) -> Fit[Any]:
     """Return a fit with settled sites, after training that began at a time."""
     before, kernel, sites = now.posterior, state.kernel, now.sites
+    if isinstance(reading, NodeReading):
+        report.rule_error = reading.error(family_of(state), before)
+        if report.rule_error > SITES.most_rule_error:  # so that rows may follow
+            tolerance = max(tolerance, report.rule_error)
     now = settle(reading, family_of(state), before, kernel, sites, tolerance, begun=now, pace=pace)
     report.steps += now.steps
     report.objective = now.bound
@@ -370,13 +387,15 @@ def _trained(
     reading: Reading,
     report: SiteReport,
     pace: Pace,
+    most: int = SITES.most_rounds,
 ) -> tuple[State, Settled]:
     """Train from a state, on the cells of its posterior."""
     family = family_of(state)
     limits = _limits(state)
     if not limits and not family.parameters:
         return state, now
-    rounds = Alternation(problem, reading, limits, Numbers.of(family, reading.count), pace)
+    numbers = Numbers.of(family, reading.count)
+    rounds = Alternation(problem, reading, limits, numbers, pace, most)
     try:
         return rounds.run(family, now, report)
     finally:

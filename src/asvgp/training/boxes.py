@@ -18,48 +18,54 @@ from asvgp.statistics import Statistics
 
 
 def boxes(
-    kernel: Kernel, plan: Plan, stats: Statistics, coarsening: tuple[int, ...]
+    kernel: Kernel,
+    plan: Plan,
+    stats: Statistics,
+    coarsening: tuple[int, ...],
+    sides: tuple[int, ...] = FIELD.box_sides,
+    most: int = FIELD.boxes,
 ) -> list[Statistics]:
     """Return the statistics of boxes, on cells ``coarsening`` times as wide.
 
-    The boxes are spread over the domain, hold data, and are always the same. The list is empty
-    for a small field, and if there are smooths or effects other than constants, whose sums are
-    not kept cell by cell. A box goes all around a circle; if that is too long for boxes, there
-    are none.
+    They have ``sides`` of so many such cells, by the number of inputs, and there are ``most`` of
+    them at most. The boxes are spread over the domain, hold data, and are always the same. The
+    list is empty for a small field, and if there are smooths or effects other than constants,
+    whose sums are not kept cell by cell. A box goes all around a circle; if that is too long for
+    boxes, there are none.
     """
     D, plain = len(plan.inputs), all(isinstance(e, Constant) for e in kernel.effects)
-    if not 2 <= D < len(FIELD.box_sides) or plan.smooths or not plain:
+    if not 2 <= D < len(sides) or plan.smooths or not plain:
         return []
-    multiple = FIELD.box_alignment[D]
+    multiple, longest = FIELD.box_alignment[D], sides[D]
     shape = [-(-grid.cells // f) for grid, f in zip(stats.grids, coarsening, strict=True)]
-    side = [multiple * max(1, min(FIELD.box_sides[D], n) // multiple) for n in shape]
+    side = [multiple * max(1, min(longest, n) // multiple) for n in shape]
     for d, grid in enumerate(stats.grids):
         if grid.cyclic:
             side[d] = shape[d]
-    if np.prod(side) > 2 * FIELD.box_sides[D] ** D:
+    if np.prod(side) > 2 * longest**D:
         return []
-    if np.prod(shape) < FIELD.boxes_from * FIELD.boxes * FIELD.box_sides[D] ** D:
+    if np.prod(shape) < FIELD.boxes_from * most * longest**D:
         return []
-    sides = [s * f for s, f in zip(side, coarsening, strict=True)]
+    lengths = [s * f for s, f in zip(side, coarsening, strict=True)]
     steps = [multiple * f for f in coarsening]
     squares = _squares(stats)
     rng = np.random.default_rng(0)
-    last = [(g.cells - s) // step for g, s, step in zip(stats.grids, sides, steps, strict=True)]
-    places = np.stack([rng.integers(0, n + 1, 20 * FIELD.boxes) for n in last], axis=1)
+    last = [(g.cells - s) // step for g, s, step in zip(stats.grids, lengths, steps, strict=True)]
+    places = np.stack([rng.integers(0, n + 1, 20 * most) for n in last], axis=1)
     chosen: list[Statistics] = []
-    enough = 0.5 * stats.weight * np.prod(sides) / np.prod([g.cells for g in stats.grids])
+    enough = 0.5 * stats.weight * np.prod(lengths) / np.prod([g.cells for g in stats.grids])
     taken = np.zeros((0, D))
     for place in places:
         start = place * steps
-        if len(taken) and np.any(np.all(np.abs(taken - start) < sides, axis=1)):
+        if len(taken) and np.any(np.all(np.abs(taken - start) < lengths, axis=1)):
             continue
-        box = tuple(slice(a, a + s) for a, s in zip(start, sides, strict=True))
+        box = tuple(slice(a, a + s) for a, s in zip(start, lengths, strict=True))
         weight = float(stats.cell_weights[box].sum())
         if weight < enough:
             continue
         chosen.append(_cut(stats, squares, box, weight).coarsen(coarsening))
         taken = np.concatenate([taken, start[None]])
-        if len(chosen) == FIELD.boxes:
+        if len(chosen) == most:
             break
     return chosen
 
