@@ -306,14 +306,14 @@ def trend(without: Trained, sample: Sample) -> Trained:
     """Return a model with slopes, judged by what they gain on rows anywhere.
 
     Sets are taken to be independent, so that each would pay for slopes of its own. One set pays
-    once, and its long distances show what is a trend.
+    once, and its long distances show what is a trend; it has to gain something to speak of.
     """
     found = train(without.model._replace(linear=True), sample, [without.theta])
     before, after = (
         SampleEvidence(each.model, sample.spread, sample.units)(each.theta, slopes=False)[0]
         for each in (without, found)
     )
-    return found._replace(judged=without.judged + after - before)
+    return found._replace(judged=without.judged + after - before - SAMPLE.trend_gain)
 
 
 def _limits(model: Model, sample: Sample) -> Array:
