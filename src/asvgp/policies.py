@@ -361,7 +361,8 @@ class SeriesPolicy:
     most_extra_cells: float = 8.0  # [distinct inputs] Cells that common parts of periods may take,
     least_most_cells: int = 4096  # [cells] or these.
     fewest_phases: int = 8  # [functions] Around a circle.
-    # [cells] Periods of irregular inputs have this many wide cells, or up to twice as many.
+    # [cells] Periods of irregular inputs have this many wide cells, or up to twice as many; of few
+    # cells, `fewest_phases` or up to twice as many.
     medium_phases: int = 32
     most_phases: int = 256  # [functions] Around a circle: all of them couple with each other.
     # [nats per datum] What the cells may cost, stage by stage.

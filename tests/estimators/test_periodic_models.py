@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import asvgp
-from asvgp import SHO, Constant, GPRegressor, Linear, Matern32, Matern52
+from asvgp import SHO, Constant, GPRegressor, Linear, Matern32, Matern52, Matern72
 from asvgp.kernels import Periodic
 from asvgp.posterior.exact import ExactPosterior
 from tests.dense import ExactGP
@@ -305,3 +305,16 @@ def test_smooth_seasons_at_irregular_inputs_keep_their_digits(period):
     evidence = ExactGP(kernel, 0.942, x, y).evidence()
     assert evidence - 0.05 < gp.elbo_ <= evidence + 1e-6
     assert gp.num_basis_ < 200
+
+
+@pytest.mark.filterwarnings("ignore:.*too few to tell a season")
+def test_few_cells_per_period_are_no_prime_number_either():
+    """With 17 cells, and no wider ones, both bounds were 0.16 nats too low."""
+    rng = np.random.default_rng(100611)
+    x = 2.0 * rng.uniform(size=10)
+    y = 5.9 * np.sin(0.7 * x) + 1.0 + 0.146 * rng.standard_normal(10)
+    kernel = Periodic(0.751, 1.33, 0.217, nu=2.5) * Matern72(3.07, 0.2)
+    gp = GPRegressor(kernel, noise_variance=0.0214, optimizer=None).fit(x, y)
+    evidence = ExactGP(kernel, 0.0214, x, y).evidence()
+    assert gp.elbo_ == pytest.approx(evidence, abs=0.01)
+    assert gp.evidence_upper_bound_ > evidence - 1e-3

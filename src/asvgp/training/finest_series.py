@@ -69,13 +69,14 @@ def _divisible(wanted: float) -> int:
 
     Examples
     --------
-    >>> [_divisible(wanted) for wanted in (24.0, 191.0, 190.3, 17.2)]
+    >>> [_divisible(wanted) for wanted in (24.0, 191.0, 190.3, 16.2)]
     [24, 191, 195, 18]
     """
     count = max(1, ceil(wanted - 1e-9))
     if abs(wanted - round(wanted)) < 1e-6 * wanted:
         return count
-    step = max(1, count // SERIES.medium_phases)
+    wide = SERIES.medium_phases if count >= 2 * SERIES.medium_phases else SERIES.fewest_phases
+    step = max(1, count // wide)
     return step * ceil(count / step)
 
 
