@@ -561,13 +561,17 @@ class SitesPolicy:
     # [variance of f] Prior of effects that have none, where the mean of y is not f itself: a
     # hundred e-folds each way, whatever the units,
     wide_prior: float = 1e4
-    # [variance of f] or, where all y are alike, ten, if the first f are not larger. With a wider
-    # one, rates of counts that are all zero have no useful upper end.
+    # [variance of f] or, where all y are alike or count for one row at most, ten, if the first f
+    # are not larger. With a wider one, rates of counts that are all zero have no useful upper end.
     prior_of_alike: float = 100.0
     # [variance of f] Of a component, likewise: classes that can be separated would want more.
     most_variance: float = 400.0
     # [y, or exposure] Beyond this, or below its inverse, powers overflow: another unit is needed.
     extreme_units: float = 1e100
+    # [sum of weights] Of rows that count for less in all, nothing can be learnt,
+    least_rows: float = 0.1
+    few_rows: float = 10.0  # [sum of weights] and little where weights make them less than this,
+    small_weight: float = 0.1  # [mean weight] as those do that are meant to sum to one.
     # [squared distance from the centre of sums] Rounding leaves so much of a variance of zero,
     alike: float = 1e-12
     alike_each: float = 1e-13  # [centre] beside that of every target.
@@ -588,6 +592,8 @@ class SitesPolicy:
     rounding: float = 1e-11
     # [nats per unknown] The same, by determinants. Measured: 900 splines of two inputs, 1e-6 nats
     rounding_by_size: float = 3e-9
+    # [nats per unknown] Divergences are positive; one that is below this is wrong altogether.
+    rounded_divergence: float = 1e-3
     short_steps: int = 2  # [steps] In a row that gain nothing, where they cannot be longer.
     settled: float = 1e-9  # [nats] A step that gains less is the last,
     settled_per_datum: float = 1e-9  # [nats per datum] and so much more where data are many.

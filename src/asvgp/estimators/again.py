@@ -120,9 +120,9 @@ class SpreadReading:
     count: int
 
     @property
-    def alike(self) -> bool:
-        """False: whether all targets are the same would take a read to know."""
-        return False
+    def alike(self) -> str:
+        """Nothing: whether all targets are the same would take a read to know."""
+        return ""
 
     def found(
         self, family: Family, posterior: Any, like: Statistics, robust: bool = False

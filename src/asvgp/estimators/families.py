@@ -10,7 +10,7 @@ import numpy as np
 
 from asvgp.data.settings import Settings
 from asvgp.estimators.again import RowsAgain
-from asvgp.estimators.ingest import check_variation
+from asvgp.estimators.ingest import check_variation, is_constant
 from asvgp.estimators.noise import fit_noise
 from asvgp.estimators.quality import judged, quality
 from asvgp.likelihoods import Family, Heteroscedastic, Likelihood
@@ -46,6 +46,36 @@ def fit_family(
     The rows are read ``again`` at every step, unless sums are enough. The ``first`` of them are
     those that the likelihood is judged by.
     """
+    note = _of_weights(data.stats)
+    fitted = _fitted(settings, data, again, warm, progress, deadline, first)
+    fitted.report.notes[:0] = note
+    return fitted
+
+
+def _of_weights(stats: Statistics) -> list[str]:
+    """Say where weights of rows leave little of them, and raise an error where nothing is left."""
+    total = float(stats.constants[-1])
+    told = (
+        f"the weights of {stats.count} rows sum to {total:.3g}, and say how often rows are there: "
+        f"together they count for {total:.3g} rows"
+    )
+    remedy = "multiply them so that their mean is one, or what it should be"
+    if total < SITES.least_rows:
+        raise ValueError(f"{told[0].upper()}{told[1:]}, too few to learn anything; {remedy}.")
+    little = total < SITES.few_rows and total < SITES.small_weight * stats.count
+    return [f"{told}, which tell little; {remedy}"] if little else []
+
+
+def _fitted(
+    settings: Settings,
+    data: FitData,
+    again: RowsAgain | None,
+    warm: State | None,
+    progress: Progress,
+    deadline: Deadline | None,
+    first: Observed | None,
+) -> Fit[Any]:
+    """Fit a model to rows that say something."""
     family, structure, stats = data.family, data.structure, data.stats
     assert family is not None
     sample, known, reads = None, None, list[None]()
@@ -194,7 +224,13 @@ def _with_noise(
     first: Observed | None,
 ) -> Fit[Any]:
     """Fit a model whose noise is a process of its own."""
-    check_variation(settings, data.stats, None if first is None else first.y)
+    y = None if first is None else first.y
+    if is_constant(data.stats, y):
+        raise ValueError(
+            f"y is constant (n_samples = {data.stats.count}): there is no noise whose variance "
+            "could vary. Take likelihood=Gaussian() with optimizer=None and a noise_variance."
+        )
+    check_variation(settings, data.stats, y)
     fitted = fit_noise(settings, data, again, watch, deadline)
     if isinstance(fitted.report, SiteReport):
         fitted.report.reads = again.reads

@@ -437,6 +437,17 @@ def check_unchanged(source: Source, before, counted: int | None, stats: Statisti
         )
 
 
+def is_constant(stats: Statistics, y=None) -> bool:
+    """Return True if y is constant up to rounding; near that, y itself decides if it is given."""
+    square = stats.squares / stats.weight
+    spread = square - (stats.sums / stats.weight - stats.centre) ** 2
+    if np.all(spread <= DATA.constant_rounding * square):
+        return True
+    if y is None or not np.all(spread <= DATA.constant_suspected * square):
+        return False
+    return bool(np.nanmin(y) == np.nanmax(y))
+
+
 def check_variation(settings: Settings, stats: Statistics, y=None, first: bool = False) -> None:
     """Raise an error if y cannot be trained on, and warn if it needs an intercept.
 
@@ -455,11 +466,7 @@ def check_variation(settings: Settings, stats: Statistics, y=None, first: bool =
         )
     if not settings.trained:
         return
-    square = stats.squares / stats.weight
-    constant = bool(np.all(spread <= DATA.constant_rounding * square))
-    if not constant and y is not None and np.all(spread <= DATA.constant_suspected * square):
-        constant = bool(np.nanmin(y) == np.nanmax(y))
-    if constant:
+    if is_constant(stats, y):
         raise ValueError(
             f"y is constant ({means.min():g}, n_samples = {stats.count}): there is nothing to "
             "train a kernel on. Fix the hyperparameters with optimizer=None and a noise_variance."

@@ -137,9 +137,9 @@ class NoiseReading:
         self.steps = 0
 
     @property
-    def alike(self) -> bool:
-        """False: y that do not vary are refused before."""
-        return False
+    def alike(self) -> str:
+        """Nothing: y that do not vary are refused before."""
+        return ""
 
     def squares(self, posterior: Any) -> Array:
         """Return the means of the squared residuals under a posterior of f."""

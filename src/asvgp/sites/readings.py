@@ -32,6 +32,8 @@ from asvgp.statistics.nodes import Nodes, lebesgue_nodes, nodes_of
 from asvgp.structures.observed import Observed, positive_sites
 from asvgp.structures.structure import Points, Structure
 
+ALIKE, NO_EVENT = "all y are alike", "no event was seen"
+
 
 class Found(NamedTuple):
     """The data, seen from one posterior."""
@@ -57,8 +59,8 @@ class Reading(Protocol):
         ...
 
     @property
-    def alike(self) -> bool:
-        """True where all targets are the same, or none of the times is that of an event."""
+    def alike(self) -> str:
+        """Why there is nothing to train on: all targets are the same, or no event was seen."""
         ...
 
     def found(
@@ -99,14 +101,16 @@ class RowReading:
     count: int
 
     @property
-    def alike(self) -> bool:
-        """True where all targets are the same, or none of the times is that of an event."""
+    def alike(self) -> str:
+        """Why there is nothing to train on: all targets are the same, or no event was seen."""
         ends, none_seen = [], True
         for rows in self.blocks():
             if len(rows.y):
                 ends.append((rows.y.min(), rows.y.max()))
                 none_seen = none_seen and rows.extra is not None and not np.any(rows.extra)
-        return none_seen or min(low for low, _ in ends) == max(high for _, high in ends)
+        if none_seen:
+            return NO_EVENT
+        return ALIKE if min(low for low, _ in ends) == max(high for _, high in ends) else ""
 
     def found(
         self, family: Family, posterior: Any, like: Statistics, robust: bool = False
@@ -262,7 +266,9 @@ class NodeReading:
     ):
         self.per_cell, self._wider = per_cell, dict[int, NodeReading]()
         self.events, self.structure = nodes is not None, structure
-        self.alike = not self.events and _alike(stats)
+        self.alike = "" if self.events or not _alike(stats) else ALIKE
+        if self.alike and not stats.sums.any():
+            self.alike = NO_EVENT
         self.stats = stats.recentred(np.zeros(stats.outputs), stats.column_centre)
         self.count = number_of_rows(stats)
         inputs, self.masses, cells = nodes_of(self.stats) if nodes is None else nodes

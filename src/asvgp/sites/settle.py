@@ -58,8 +58,10 @@ def look(
     """Return the posterior of sites, on the cells of another one, and what the data say there."""
     posterior = before.anew(kernel, UNIT, sites)
     found = reading.found(family, posterior, posterior.engine.statistics, robust)
-    bound = found.value - posterior.factored.divergence()
-    return Settled(posterior, sites, found, bound if np.isfinite(bound) else -np.inf)
+    divergence = posterior.factored.divergence()
+    bound = found.value - divergence
+    valid = np.isfinite(bound) and divergence > -SITES.rounded_divergence * posterior.engine.size
+    return Settled(posterior, sites, found, bound if valid else -np.inf)
 
 
 def rounding(now: Settled) -> float:

@@ -26,7 +26,7 @@ from asvgp.model.effects import column_precisions, mean_square
 from asvgp.policies import DATA, SITES
 from asvgp.sites.alternate import Alternation, Numbers
 from asvgp.sites.pace import Pace
-from asvgp.sites.readings import Level, NodeReading, Reading
+from asvgp.sites.readings import ALIKE, NO_EVENT, Level, NodeReading, Reading
 from asvgp.sites.settle import UNIT, Settled, settle, settled_in_training
 from asvgp.statistics import Statistics
 from asvgp.structures.line import Line
@@ -103,8 +103,8 @@ def fit_sites(
         return _from_sample(structure, settings, problem, stats, reading, known)
     begin, family = time.perf_counter(), cast(Family, problem.likelihood)
     sites, alike = reading.begin(family, stats), reading.alike
-    given = problem.kernel
-    problem = replace(problem, kernel=_with_priors(structure, given, sites, family, alike))
+    given, little = problem.kernel, bool(alike) or reading.count <= 1
+    problem = replace(problem, kernel=_with_priors(structure, given, sites, family, little))
     # Better sites move the optimum by more than the last steps of a climb with the first ones.
     rough = max(problem.settings.tolerance, settled_in_training(reading))
     gaussian = replace(
@@ -121,16 +121,17 @@ def fit_sites(
     if alike:
         robust, level = 0, _best_level(reading, family, problem.kernel)
         sites = reading.begin(family, stats, level)
-    untrained = alike and settings.trained
+    untrained = bool(alike) and settings.trained
     if untrained:  # nothing in y tells of a kernel
         settings = replace(settings, optimizer=None)
     fitted = structure.fit(settings, gaussian, sites, first)
     report = SiteReport(**vars(fitted.report))
     now = _settled_on(fitted, reading, family, pace, robust, first=True)
     if untrained:
+        why = alike if "event" in family.takes else ALIKE
         report.notes.append(
-            "all y are alike, so that there is nothing to train a kernel on: its hyperparameters "
-            "were kept as given"
+            f"{why}, so that there is nothing to train a kernel on: its hyperparameters were kept "
+            "as given" + (", and how long times are is up to them" if why == NO_EVENT else "")
         )
     if settings.trained and _lost(fitted.kernel, now.sites):
         # The first sites may hide what better ones show.
@@ -220,7 +221,7 @@ def _from_sample(
         sites = reading.begin(family, stats)
     else:
         sites = reading.found(family, known.posterior, stats, robust=True).sites
-    alike = family.inverse_link != "identity" and reading.alike
+    alike = family.inverse_link != "identity" and bool(reading.alike)
     problem = replace(problem, kernel=_with_priors(structure, given, sites, family, alike))
     kernel = _with_effects(known.kernel, problem.kernel)
     gaussian = replace(
@@ -306,11 +307,11 @@ def _best_level(reading: Reading, family: Family, kernel: Kernel) -> Level:
 
 
 def _with_priors(
-    structure: Structure[Any], kernel: Kernel, sites: Statistics, family: Family, alike: bool
+    structure: Structure[Any], kernel: Kernel, sites: Statistics, family: Family, little: bool
 ) -> Kernel:
     """Return the kernel with priors of its effects: wide ones would follow the sites otherwise.
 
-    Where all y are ``alike``, nothing but the prior may end the way of a level to infinity.
+    Where data say ``little``, nothing but the prior may end the way of a level to infinity.
     """
     if not isinstance(kernel, Sum) or not kernel.effects:
         return kernel
@@ -320,7 +321,7 @@ def _with_priors(
     narrower = 1.0
     if family.inverse_link != "identity":
         level = float(np.max(np.abs(sites.sums))) / max(sites.weight, 1e-300)
-        variance = max(SITES.prior_of_alike, level**2) if alike else SITES.wide_prior
+        variance = max(SITES.prior_of_alike, level**2) if little else SITES.wide_prior
         narrower = variance / (DATA.wide_prior * mean_square(sites))
     effects = (
         replace(effect, variance=narrower / precision) if effect.variance is None else effect
