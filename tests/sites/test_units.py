@@ -87,7 +87,7 @@ def test_times_that_are_alike_are_told_in_any_unit(unit, inputs):
         fitted(Exponential, inputs, unit, np.full(N, 0.1))
 
 
-@pytest.mark.filterwarnings("ignore:The sites of the likelihood did not settle")
+@pytest.mark.filterwarnings("ignore:The Gaussian approximation of the likelihood still changed")
 def test_counts_that_scatter_by_little_are_not_alike():
     """Their deviation is a ten-millionth of them, as Poisson's scatter is."""
     counts = RNG.poisson(1e14, N).astype(float)
