@@ -241,6 +241,20 @@ def test_training_finds_the_parameters_of_the_likelihood():
 
 
 SLOW = Matern32(5.0) + Matern32(2000.0)
+WEEKLY = Matern32(4.0, 0.1) + Matern32(2000.0, 0.3) + Periodic(168.0, 7.0, 6.0) + Constant()
+
+
+def week():
+    """Return hours, a latent f with the season of a week, and a generator of random numbers."""
+    rng, hours = np.random.default_rng(0), np.arange(2000.0)
+    hour, working = hours % 24.0, (hours % 168.0) // 24.0 < 5.0
+
+    def peak(centre, width):
+        return np.exp(-0.5 * ((hour - centre) / width) ** 2)
+
+    days = 4.0 * peak(8.0, 1.2) + 4.2 * peak(17.5, 1.8) + 2.5 * peak(13.0, 3.0)
+    f = 1.0 + np.where(working, days, 4.0 * peak(14.0, 4.0)) + 0.4 * np.sin(hours / 500.0)
+    return hours, f + lfilter([0.2], [1.0, -0.8], rng.standard_normal(len(f))), rng
 
 
 @pytest.mark.parametrize(
@@ -254,19 +268,19 @@ SLOW = Matern32(5.0) + Matern32(2000.0)
 )
 def test_seasons_are_not_taken_for_dispersion(kernel):
     """The scatter about one rate is that of the week, and counts at night are near zero."""
-    rng, hours = np.random.default_rng(0), np.arange(2000.0)
-    hour, working = hours % 24.0, (hours % 168.0) // 24.0 < 5.0
-
-    def peak(centre, width):
-        return np.exp(-0.5 * ((hour - centre) / width) ** 2)
-
-    days = 4.0 * peak(8.0, 1.2) + 4.2 * peak(17.5, 1.8) + 2.5 * peak(13.0, 3.0)
-    f = 1.0 + np.where(working, days, 4.0 * peak(14.0, 4.0)) + 0.4 * np.sin(hours / 500.0)
-    f += lfilter([0.2], [1.0, -0.8], rng.standard_normal(len(f)))
+    hours, f, rng = week()
     y = rng.poisson(np.exp(f) * rng.gamma(300.0, 1.0 / 300.0, len(f))).astype(float)
     trained = GPRegressor(kernel, likelihood=NegativeBinomial()).fit(hours, y)
-    kernel = Matern32(4.0, 0.1) + Matern32(2000.0, 0.3) + Periodic(168.0, 7.0, 6.0) + Constant()
-    given = GPRegressor(kernel, likelihood=NegativeBinomial(40.0), optimizer=None).fit(hours, y)
+    given = GPRegressor(WEEKLY, likelihood=NegativeBinomial(40.0), optimizer=None).fit(hours, y)
+    assert trained.elbo_ > given.elbo_
+
+
+def test_seasons_are_not_taken_for_the_scatter_of_amounts():
+    hours, f, rng = week()
+    y = rng.gamma(50.0, np.exp(f) / 50.0)
+    kernel = SLOW + Periodic(168.0) + Constant()
+    trained = GPRegressor(kernel, likelihood=Gamma()).fit(hours, y)
+    given = GPRegressor(WEEKLY, likelihood=Gamma(30.0), optimizer=None).fit(hours, y)
     assert trained.elbo_ > given.elbo_
 
 

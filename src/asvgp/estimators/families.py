@@ -276,7 +276,13 @@ def fit_reading(
         watch,
         deadline=deadline,
     )
-    return fit_sites(structure, settings, problem, stats, reading, warm, known, most_rounds)
+    try:
+        return fit_sites(structure, settings, problem, stats, reading, warm, known, most_rounds)
+    except np.linalg.LinAlgError as error:
+        raise ValueError(
+            f"No Gaussian process suits {family!r} with {structure.layout.kernel!r}: {error} Give "
+            "the kernel other scales to begin with, or the likelihood other numbers."
+        ) from error
 
 
 def workable(structure: Any, stats: Statistics) -> Statistics:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numba
@@ -208,6 +207,7 @@ class NegativeBinomial(Family):
     starts: ClassVar[dict[str, float]] = {"dispersion": 1.0}
     # Beyond a million, counts below thousands are Poisson's to all digits that lgamma keeps.
     bounds: ClassVar[dict[str, tuple[float, float]]] = {"dispersion": (1e-3, 1e6)}
+    sharper: ClassVar[tuple[str, ...]] = ("dispersion",)
     whole: ClassVar[bool] = True
     support: ClassVar[tuple[float, float]] = (-1.0, math.inf)
 
@@ -273,14 +273,6 @@ class NegativeBinomial(Family):
         """Return log of counts over exposure, shrunken to the overall rate."""
         exposure = np.ones(len(y)) if offset is None else growth(offset)
         return shrunken_rate(y, exposure)
-
-    def alternatives(self) -> Sequence[Family]:
-        """Return copies with larger dispersions: scatter about one rate is mostly the field's."""
-        if not self.free:
-            return []
-        most = self.bounds["dispersion"][1]
-        larger = (factor * self.number("dispersion") for factor in (10.0, 100.0))
-        return [replace(self, dispersion=number) for number in larger if number < most]
 
     def _guess(self, y: Array, extra: Any, weight: Any, offset: Any) -> dict[str, float]:
         """Return what the scatter about one overall rate suggests."""

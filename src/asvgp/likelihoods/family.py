@@ -87,6 +87,7 @@ class Family(ABC):
     support: ClassVar[tuple[float, float]] = (-inf, inf)  # what y may be, its ends excluded
     # Whether weights of working responses say nothing of their noise, which is to be estimated.
     relative: ClassVar[bool] = False
+    sharper: ClassVar[tuple[str, ...]] = ()  # numbers that y scatters the less by, the larger
 
     def __post_init__(self) -> None:
         free = set(self.free)
@@ -296,8 +297,16 @@ class Family(ABC):
         return replace(self, **clipped)
 
     def alternatives(self) -> Sequence[Family]:
-        """Return copies with other free parameters, which training should look at, too."""
-        return []
+        """Return copies with other free parameters, which training should look at, too.
+
+        The first guess takes all scatter of y for its own, most of which may be the field's.
+        """
+        return [
+            replace(self, **{name: factor * self.number(name)})
+            for name in self.sharper
+            for factor in (10.0, 100.0)
+            if name in self.free and factor * self.number(name) < self.bounds[name][1]
+        ]
 
     def _guess(
         self, y: Array, extra: Array | None, weight: Array | None, offset: Array | None

@@ -108,6 +108,7 @@ class Gamma(_LogMean):
     name: ClassVar[str] = "gamma"
     starts: ClassVar[dict[str, float]] = {"shape": 1.0}
     bounds: ClassVar[dict[str, tuple[float, float]]] = {"shape": (1e-2, 1e6)}
+    sharper: ClassVar[tuple[str, ...]] = ("shape",)
 
     @property
     def one_read(self) -> bool:

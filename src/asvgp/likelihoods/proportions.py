@@ -108,6 +108,7 @@ class Beta(Family):
     log_concave: ClassVar[bool] = False
     starts: ClassVar[dict[str, float]] = {"precision": 10.0}
     bounds: ClassVar[dict[str, tuple[float, float]]] = {"precision": (1e-2, 1e6)}
+    sharper: ClassVar[tuple[str, ...]] = ("precision",)
     support: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def check(self, y: Array, extra: Any = None, first_row: int = 0) -> None:

@@ -189,7 +189,11 @@ class Alternation:
         objective.stay_near(start, SITES.farthest_of_round)
         settings = problem.settings
         iterations = min(SITES.climb_of_round, settings.max_iterations)
-        climbed = maximise(objective, start, LBFGS(iterations, settings.tolerance))
+        try:
+            climbed = maximise(objective, start, LBFGS(iterations, settings.tolerance))
+        except np.linalg.LinAlgError:  # a curvature that was learnt is of no use
+            self.curvature = None
+            return kernel if objective.best[1] is None else objective.best[1].kernel
         self.curvature = objective.known
         report.evaluations += climbed.evaluations
         report.seconds += climbed.seconds

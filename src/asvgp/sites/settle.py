@@ -56,7 +56,10 @@ def look(
     robust: bool = False,
 ) -> Settled:
     """Return the posterior of sites, on the cells of another one, and what the data say there."""
-    posterior = before.anew(kernel, UNIT, sites)
+    try:
+        posterior = before.anew(kernel, UNIT, sites)
+    except ValueError as error:  # says that a file was altered, where sites are to blame
+        raise np.linalg.LinAlgError(f"Sites of {family!r} have no Gaussian posterior.") from error
     found = reading.found(family, posterior, posterior.engine.statistics, robust)
     divergence = posterior.factored.divergence()
     bound = found.value - divergence

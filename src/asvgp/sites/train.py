@@ -9,6 +9,7 @@ those do better the rounds go on.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import nan
 from typing import Any, cast
@@ -143,12 +144,13 @@ def fit_sites(
             fitted, now = again, other
     report.steps += now.steps
     for other_family in family.alternatives() if settings.trained else ():
-        anew = reading.begin(other_family, stats)
-        again = structure.fit(settings, gaussian, anew, None)
-        other = _settled_on(again, reading, other_family, pace, robust, first=True)
-        report.steps += other.steps + 1
-        if other.bound > now.bound:
-            fitted, family, now, sites = again, other_family, other, anew
+        with suppress(np.linalg.LinAlgError):  # of numbers that are far off
+            anew = reading.begin(other_family, stats)
+            again = structure.fit(settings, gaussian, anew, None)
+            other = _settled_on(again, reading, other_family, pace, robust, first=True)
+            report.steps += other.steps + 1
+            if other.bound > now.bound:
+                fitted, family, now, sites = again, other_family, other, anew
     if settings.trained and warm is None and _complete(given):
         # The climb began with variances of its own, and may have lost a component on the way.
         again = structure.fit(replace(settings, optimizer=None), gaussian, sites, None)
