@@ -23,6 +23,7 @@ NUMBER = r"(?<![\w.])[-−+]?\d[\d,.]*(?:e-?\d+)?"
 MEASURED = re.compile(rf"{NUMBER}\s*(?:seconds of one core|ms\b|s\b|MiB\b|cm\b)")
 SOURCE = re.compile(
     r"((?:benchmarks|docs/figures|experiments)/\w+\.py)|make (bench|experiment-\w+|demo|soak)"
+    r"|python -m (tests\.(?:soak|oracle)[\w.]*)"
 )
 
 
@@ -52,7 +53,7 @@ def measured(text: str) -> list[str]:
 
 
 def sources(text: str) -> list[str]:
-    return [a or f"make {b}" for a, b in SOURCE.findall(text)]
+    return [a or c or f"make {b}" for a, b, c in SOURCE.findall(text)]
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -9,7 +9,16 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from asvgp import LBFGS, Bernoulli, Constant, GPClassifier, GPRegressor, Matern32, Matern52
+from asvgp import (
+    LBFGS,
+    Bernoulli,
+    Constant,
+    GPClassifier,
+    GPRegressor,
+    Matern32,
+    Matern52,
+    Periodic,
+)
 
 RNG = np.random.default_rng(5)
 X = np.sort(RNG.uniform(0.0, 10.0, 400))
@@ -210,3 +219,12 @@ def test_missing_labels_of_pandas_are_left_out(labels, kind):
     with pytest.warns(UserWarning, match="10 of 30 rows"):
         gp.fit(x, pd.array(labels * 10, dtype=kind))
     assert gp.classes_.tolist() == sorted(labels[:2])
+
+
+def test_a_season_of_classes_keeps_to_lengths_that_have_digits():
+    x = np.arange(300.0)
+    y = np.sin(x / 10.0) + 0.1 * np.random.default_rng(0).standard_normal(300)
+    gp = GPClassifier().fit(x, y > 0.0)
+    assert gp.score(x, y > 0.0) > 0.95
+    season = next(part for part in gp.regressor_.kernel_.components if isinstance(part, Periodic))
+    assert season.lengthscale <= 2.0 * season.period

@@ -102,7 +102,7 @@ def series_verdict(posterior: SeriesPosterior | ExactPosterior) -> BasisVerdict:
     words, suggested = _short_answer(penalty), engine.size
     if penalty >= VERDICT.nearly_enough:
         suggested = 2 * stats.grid.cells
-        words = f"no: give num_basis, at least {suggested:,} cells on the whole domain"
+        words = f"no: fit the kernel found, gp.kernel_, again with num_basis={suggested}"
     return BasisVerdict(share, penalty, 0.5 * penalty, engine.size, suggested, words)
 
 

@@ -209,11 +209,17 @@ class Periodic(Component):
         """Raise an error, as `markov` does."""
         self.markov()
 
+    @property
+    def lengths(self) -> tuple[float, float]:
+        """Lengthscales from a small part of the period to where hardly more than a constant is.
+
+        Of a centred process hardly anything changes beyond two periods, and digits are lost.
+        """
+        return self.period / 200.0, (2.0 if self.centred else 20.0) * self.period
+
     def limits(self, grid: Grid, spread: float, power: float) -> dict[str, tuple[float, float]]:
-        """Return bounds from a small part of the period to where hardly more than a constant is."""
-        # of a centred process hardly anything changes beyond two periods, and digits are lost
-        lengths = self.period / 200.0, (2.0 if self.centred else 20.0) * self.period
-        return {"lengthscale": lengths, "variance": (1e-10 * spread, 1e3 * power)}
+        """Return bounds for training."""
+        return {"lengthscale": self.lengths, "variance": (1e-10 * spread, 1e3 * power)}
 
     def candidates(self, lengths: Any, periods: Any, variance: float) -> Sequence[Self]:
         """Return copies with lengthscales in proportion to the period, where it is not set."""

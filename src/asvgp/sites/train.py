@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 
 from asvgp.basis import Array
 from asvgp.data.settings import Settings
-from asvgp.kernels import Kernel, Sum
+from asvgp.kernels import Kernel, Periodic, Sum
 from asvgp.likelihoods import Likelihood
 from asvgp.likelihoods.family import Family
 from asvgp.model.chain_effects import Design
@@ -412,8 +412,17 @@ def _limits(state: State) -> Limits:
     kernel = state.kernel
     values = dict(zip(kernel.parameters, kernel.values, strict=True))
     link, far, pairs = family_of(state).inverse_link, SITES.farthest, []
+    around = {
+        prefix + part.name_of(factor, "lengthscale"): factor.lengths
+        for prefix, part in kernel.labelled
+        for factor in part.factors
+        if isinstance(factor, Periodic)
+    }
     for name in kernel.parameters:
         low, high = values[name] / far, values[name] * far
+        if name in around:  # beyond these digits are lost, and nothing changes
+            low, high = max(low, around[name][0]), min(high, around[name][1])
+            low, high = min(low, values[name]), max(high, values[name])
         if name.endswith("variance") and link in ("share", "level"):
             high = max(min(high, SITES.most_variance), 1.01 * low)
         if name not in kernel.fixed:
