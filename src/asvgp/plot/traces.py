@@ -121,10 +121,15 @@ def follow(ax, place: Input, start: float, stop: float, traces) -> None:
         trace.draw(start, stop)
     place.dress(ax.xaxis)
     ax.set_xlim(*place.shown([start, stop]))
+    drawn = [start, stop]
 
     def redraw(changed) -> None:
         low, high = sorted(float(end) for end in place.unshown(changed.get_xlim()))
+        # Panels that share an axis set the same limits again, each in its turn.
+        if np.allclose([low, high], drawn, rtol=0.0, atol=1e-6 * (drawn[1] - drawn[0])):
+            return
         if np.isfinite(low) and np.isfinite(high) and low < high:
+            drawn[:] = low, high
             for trace in traces:
                 trace.draw(low, high)
             if legend_is_ours(changed):  # dots may have become ranges
