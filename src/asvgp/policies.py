@@ -524,6 +524,8 @@ class SamplePolicy:
     # 0.310 in 2 s. Around gaps (tests/accuracy), 1,433 rows: RMSE 0.62 with 1e7, 0.48 with 2e7,
     # which pays for a sum
     work_per_row: tuple[float, ...] = (0.0, 0.0, 3e6, 2e7)
+    # [ratio] Inputs whose ranges differ by more have other units, and no lengthscale in common.
+    same_unit: float = 1e3
     leaf_functions: int = 150  # [functions] Boxes of a grid with fewer are not halved again.
     fewest_functions: int = 1_500  # [functions] Few rows have no use for more than these,
     functions_per_row: float = 10.0  # [functions per row] taken together with these.

@@ -328,3 +328,11 @@ def test_the_objective_of_one_input_and_of_given_kernels_is_the_bound():
     assert gp.set_params(objective="evidence").objective_ == "evidence"
     with pytest.raises(ValueError, match="objective must be 'auto', 'elbo' or 'evidence'"):
         GPRegressor(objective="evidences").fit(x, x)
+
+
+def test_inputs_of_other_units_have_lengths_of_their_own():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(600, 2)), rng.standard_cauchy(600)
+    gp = GPRegressor().fit(X * [1e-9, 1e9], y)
+    assert "one length" not in gp.summary().kernel_choice
+    assert np.all(np.isfinite(gp.predict(X[:5] * [1e-9, 1e9])))

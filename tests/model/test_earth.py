@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import pytest
 
@@ -22,7 +24,7 @@ from tests.model.test_joint import dense, functions
 
 
 def earth(nu: float, length: float, variance: float = 1.0) -> EarthMatern:
-    return Matern(nu, length, variance, dim=(0, 1), coordinates="degrees")
+    return cast(EarthMatern, Matern(nu, length, variance, dim=(0, 1), coordinates="degrees"))
 
 
 @pytest.mark.parametrize(("nu", "degree"), [(1, 2), (2, 3), (3, 4)])

@@ -147,6 +147,8 @@ def _tried(sample: Sample, times: frozenset[int], most_nu: float) -> Iterator[Tr
         for term in _variants(first.model.terms[0], most_nu):
             yield attempt(Model((term,)), [first.theta])
     singles, first = list(tried), best()
+    if np.ptp(np.log(sample.units)) > np.log(SAMPLE.same_unit):
+        times = frozenset(range(len(sample.units)))  # units differ, as those of times do
     if (alike := _with_one_length(first, times)) is not None:
         yield attempt(alike.model, [alike.theta])
     one_length = best() is not first

@@ -74,7 +74,7 @@ def _plain(address: int, parameters: str) -> Any:
     def routine(*given):
         rest, references = iter(given), []
         for letter in parameters:
-            value = letter if letter.isupper() else next(rest)
+            value: Any = letter if letter.isupper() else next(rest)
             if letter == "a":
                 references.append(ctypes.c_void_p(value))
                 continue
