@@ -326,6 +326,8 @@ class VerdictPolicy:
     clear_distance: float = 0.02  # [distance of distributions] and beyond this.
     # [nats] Of a direction that training left too early, curving upwards. Measured: commit cb1124c
     rising: float = 0.5
+    # [share] Of intervals that begin below zero, where all observations are positive.
+    below_zero: float = 0.05
     rows_looked_at: int = 25_000  # [rows] For the deviance that a likelihood explains.
     clear_scatter: float = 1.5  # [ratio of variances] Counts beyond are not Poisson's.
     # [mean count] Dispersion of counts that adds less than a hundredth to Poisson's variance.

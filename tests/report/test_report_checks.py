@@ -236,3 +236,19 @@ def test_of_fields_without_data_residuals_are_not_judged():
     assert judged(gp)[0]["Are the bands as wide as they should be?"].level == NONE
     assert judged(gp, X, y)[0]["Are the bands as wide as they should be?"].level >= LOOK
     assert ">Not checked</span>" in compose(gp).text
+
+
+@pytest.mark.parametrize(("settings", "told"), [({}, True), ({"transform": "sqrt"}, False)])
+def test_bands_of_positive_data_below_zero_are_told(settings, told):
+    question = "Are the bands where observations can be?"
+    x = np.linspace(0.0, 10.0, 400)
+    y = (0.2 + np.sin(x) ** 2) * np.random.default_rng(0).gamma(2.0, 0.5, 400)
+    gp = GPRegressor(Matern32(1.0) + Constant(), num_basis=30, **settings).fit(x, y)
+    found = found_of(gp, x, y)
+    assert (question in found) == told
+    if told:
+        assert found[question].level == LOOK
+        assert "transform" in found[question].answer
+    assert question not in found_of(
+        GPRegressor(gp.kernel, num_basis=30).fit(x, y - 0.5), x, y - 0.5
+    )

@@ -118,6 +118,7 @@ def findings(view: View, summary: Summary, evidence: Evidence) -> list[Finding]:
     """Return the answers to all questions, the worst first, then in the order of importance."""
     found = [
         *_residuals(evidence),
+        *_below_zero(view, evidence),
         _basis(view, summary),
         _training(view, summary),
         _determined(summary),
@@ -167,6 +168,26 @@ def _residuals(evidence: Evidence) -> list[Finding]:
         _worst([_of_bands(one, what, basis, scores) for one in found]),
         _worst([_of_neighbours(near, evidence) for near in evidence.neighbours]),
     ]
+
+
+def _below_zero(view: View, evidence: Evidence) -> list[Finding]:
+    """Find intervals below zero, where no observation is."""
+    left = evidence.left
+    if left is None or evidence.family is not None or not view.transform.identity:
+        return []
+    y, low = left.mean + left.residual, left.mean - 1.96 * left.std
+    y, low = np.ravel(y), np.ravel(low)
+    there = np.isfinite(y) & np.isfinite(low)
+    if not there.any() or y[there].min() < 0.0:
+        return []
+    below = float(np.mean(low[there] < 0.0))
+    if below < VERDICT.below_zero:
+        return []
+    text = (
+        f"No observation is below zero, but {share(below)} of the 95 % intervals begin there. For "
+        'positive data give transform="sqrt" or "log", for counts likelihood=Poisson().'
+    )
+    return [Finding(LOOK, "Are the bands where observations can be?", text, below)]
 
 
 def _worst(found: list[Finding]) -> Finding:
