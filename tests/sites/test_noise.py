@@ -77,16 +77,14 @@ def test_one_input_is_the_dense_optimum():
 
 
 def test_two_inputs_are_the_dense_optimum():
-    f, noise = Matern52(0.5, 1.2), Matern32(0.8, 0.7)
-    y = np.sin(5.0 * PLACES[:, 0]) + np.exp(PLACES[:, 1] - 2.0) * RNG.standard_normal(N)
-    kernel = Matern52(0.5, 1.2, dim=0) * Matern52(0.7, dim=1) + Constant(variance=4.0)
-    likelihood = Heteroscedastic(Matern32(0.8, 0.7, dim=1) + Constant(variance=4.0))
-    gp = GPRegressor(kernel, num_basis=25, likelihood=likelihood, optimizer=None).fit(PLACES, y)
-    K = f(PLACES[:, 0]) * Matern52(0.7)(PLACES[:, 1]) + 4.0
-    found = dense(K, noise(PLACES[:, 1]) + 4.0, y)
-    # g has 25 functions of degree 3 along its input: the price of what they miss
-    assert found[0] - 0.1 < gp.elbo_ < found[0] + 1e-5
-    np.testing.assert_allclose(gp.predict(PLACES), found[1], atol=0.01 * np.sqrt(found[2]).min())
+    noise = np.exp(PLACES[:, 1] - 2.0) * np.random.default_rng(2).standard_normal(N)
+    y = np.sin(5.0 * PLACES[:, 0]) + noise
+    kernel = Matern52(0.5, 0.6, dim=0) * Matern52(0.7, dim=1) + Constant(variance=4.0)
+    likelihood = Heteroscedastic(Matern52(0.8, 0.7, dim=1) + Constant(variance=4.0))
+    gp = GPRegressor(kernel, num_basis=34, likelihood=likelihood, optimizer=None).fit(PLACES, y)
+    K = Matern52(0.5, 0.6)(PLACES[:, 0]) * Matern52(0.7)(PLACES[:, 1])
+    L = Matern52(0.8, 0.7)(PLACES[:, 1])
+    assert_dense(gp, PLACES, dense(K + 4.0, L + 4.0, y))
 
 
 def test_weights_multiply_log_densities():
