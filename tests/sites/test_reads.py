@@ -5,8 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from asvgp import Constant, GPRegressor, Matern32, NegativeBinomial, StudentT
+from asvgp import Binomial, Constant, GPRegressor, Matern32, NegativeBinomial, StudentT
+from asvgp.basis import Grid
 from asvgp.policies import SITES
+from asvgp.sites.readings import Boxes
+from asvgp.structures.observed import Observed
+from asvgp.structures.structure import Points
 
 
 def rows(n=9000):
@@ -41,3 +45,27 @@ def test_weights_and_offsets_are_sampled_with_their_rows():
     assert gp.optimization_.reads <= 15
     assert gp._fitted().likelihood.dispersion == pytest.approx(3.0, rel=0.15)
     np.testing.assert_allclose(gp.predict(x, type="link"), 1.0 + np.sin(x), atol=0.3)
+
+
+@pytest.mark.parametrize("family", [NegativeBinomial(2.0), Binomial()], ids=repr)
+def test_boxes_begin_at_weighted_means(family):
+    rng, n, along = np.random.default_rng(1), 60, 4
+    x = rng.uniform(0.0, 3.0, n)  # none in the last box
+    extra, offset = rng.integers(5, 9, n).astype(float), rng.standard_normal(n)
+    y, weight = rng.integers(0, 5, n).astype(float), rng.integers(0, 3, n).astype(float)
+
+    def observed(rows, weight=None):
+        return Observed(Points((x[rows],)), y[rows], extra[rows], weight, offset[rows])
+
+    boxes, parts = Boxes((Grid(0.0, 4.0, 8),), along), np.array_split(np.arange(n), 2)
+    found = boxes.levels(family, [observed(rows, weight[rows]) for rows in parts])
+    means = [
+        [np.average(each[x // 1.0 == box], weights=weight[x // 1.0 == box]) for box in range(3)]
+        for each in (y, extra, offset)
+    ]
+    mean_y, mean_extra, mean_offset = map(np.array, means)
+    expected = family.start(mean_y, mean_extra, None, mean_offset)
+    np.testing.assert_allclose(found, [*expected, 0.0])
+    # a weight of two is a row that is there twice
+    twice = boxes.levels(family, [observed(np.repeat(np.arange(n), weight.astype(int)))])
+    np.testing.assert_allclose(found, twice)

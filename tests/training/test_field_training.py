@@ -10,11 +10,16 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from asvgp import Constant, GPRegressor, Matern, Matern12, Matern32, Matern52
+from asvgp.basis import Grid
+from asvgp.likelihoods import Gaussian
 from asvgp.model import chain
 from asvgp.model import devices as engine
 from asvgp.policies import FIELD
+from asvgp.statistics import Statistics
 from asvgp.training import climb, schedule_field
 from asvgp.training.optimise import maximise
+from asvgp.training.problem import State
+from asvgp.training.second_look import other_shapes
 
 
 def test_inputs_without_effect_do_not_spoil_a_fine_basis():
@@ -171,6 +176,26 @@ def test_a_term_that_is_a_function_of_one_input_alone_is_found(seed):
     found = GPRegressor(unset, num_basis=12).fit(X, y)
     known = GPRegressor(true, num_basis=12, noise_variance=0.09).fit(X, y)
     assert found.elbo_ > known.elbo_ - 1e-3 * len(X)
+
+
+@pytest.mark.parametrize("weight", [1.0, 4.0])
+def test_a_second_look_gives_terms_a_part_of_the_noise(weight):
+    """A term of much variance is tried with both; one that has less, with the noise's only."""
+    rng = np.random.default_rng(0)
+    X, grids = rng.uniform(0.0, 1.0, (50, 2)), (Grid(0.0, 1.0, 4), Grid(0.0, 1.0, 4))
+    stats = Statistics.from_data(X, rng.standard_normal(50), grids, (2, 2), np.full(50, weight))
+    noise, lengths = 0.2, [*FIELD.look_short, FIELD.look_long]  # of a domain of length one
+    now, little = lengths.pop(), FIELD.look_noise * noise
+    kernel = Matern32(now, 1.0, dim=0) + Matern32(now, 1e-6, dim=1)
+    state = State(kernel, Gaussian(noise * weight))  # an observation has the same noise
+    tried = other_shapes(state, dict(enumerate(grids)), stats)
+    values = np.array([each.kernel.values for each in tried])  # lengths and variances by turns
+    first = values[:, 0] != now  # none leads back
+    assert np.all(values[first, 2:] == [now, 1e-6])
+    assert np.all(values[~first, :2] == [now, 1.0])
+    both = [(length, part) for length in lengths for part in (little, 1.0)]
+    np.testing.assert_allclose(values[first, :2], both)
+    np.testing.assert_allclose(values[~first, 2:], [(each, little) for each in (*lengths, now)])
 
 
 def test_cells_beyond_the_data_follow_lengths_that_outgrow_them():
