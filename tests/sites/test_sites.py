@@ -287,6 +287,20 @@ def test_seasons_are_not_taken_for_the_scatter_of_amounts():
     assert trained.elbo_ > given.elbo_
 
 
+@pytest.mark.parametrize(
+    "true", [ZeroInflatedPoisson(0.3), StudentT(4.0, 0.1)], ids=["zeros", "outliers"]
+)
+def test_sharp_seasons_are_not_lost_on_first_cells(true):
+    """First sites say little, and cells that are wide enough for them are too wide for a week."""
+    weeks = slice(8 * 168)
+    hours, f, rng = week()
+    hours, y = hours[weeks], true.sample(f[weeks], rng)
+    kernel = SLOW + Periodic(168.0) + Constant()
+    trained = GPRegressor(kernel, likelihood=type(true)()).fit(hours, y)
+    given = GPRegressor(WEEKLY, likelihood=true, optimizer=None).fit(hours, y)
+    assert trained.elbo_ > given.elbo_
+
+
 def test_gross_outliers_do_not_move_student_t():
     rng = np.random.default_rng(6)
     x = np.linspace(0.0, 10.0, 500)

@@ -160,6 +160,7 @@ def fit_sites(
             fitted, now = again, other
     state = state_of(now.posterior.kernel, family)
     if settings.trained and not report.interrupted:
+        report.notes = list(fitted.report.notes)  # the first fit may have lost what this one kept
         for _ in range(SITES.most_turns):
             with keeping(state, report):
                 state, now = _trained(problem, state, now, reading, report, pace, most_rounds)
@@ -174,7 +175,7 @@ def fit_sites(
             report.steps += other.steps + 1
             gained = other.bound - now.bound
             if gained > 0.0:
-                fitted, now = again, other
+                fitted, now, report.notes = again, other, list(again.report.notes)
                 state = State(now.posterior.kernel, state.likelihood)
             if gained < SITES.settled_turn * reading.count:
                 break

@@ -175,7 +175,7 @@ class SeriesSchedule:
 
     def _engine(self, state: State | None) -> AnyEngine:
         """Return the engine for a state, on cells as the present stage wants them."""
-        plan = self._plan(state or _long_lived(self._starts[0]))
+        plan = self._plan(state or _demanding(self._starts[0], self.problem.sites))
         if self._last is not None and self._planned == plan:
             return self._last
         engine = SeriesEngine(self.problem.kernel, plan, self.stats, moments=self._moments)
@@ -443,14 +443,21 @@ def _has_twins(kernel: Kernel) -> bool:
     return len(set(kernel.components)) < len(kernel.components)
 
 
-def _long_lived(state: State) -> State:
-    """Return a state whose oscillators live long: functions for these suit short lives, too."""
-    changes = {
-        prefix + part.name_of(factor, "quality"): max(factor.quality, SERIES.start_quality)
-        for prefix, part in state.kernel.labelled
-        for factor in part.factors
-        if isinstance(factor, SHO)
-    }
+def _demanding(state: State, sites: bool) -> State:
+    """Return a state whose functions suit other states, too: its oscillators live long.
+
+    Of ``sites``, its seasons are sharp as well. First sites may say so little that they ask for
+    cells too wide for sharp seasons, which would then be lost to a process of short range.
+    """
+    changes = {}
+    for prefix, part in state.kernel.labelled:
+        for factor in part.factors:
+            if isinstance(factor, SHO):
+                name = prefix + part.name_of(factor, "quality")
+                changes[name] = max(factor.quality, SERIES.start_quality)
+            elif isinstance(factor, Periodic) and sites:
+                name = prefix + part.name_of(factor, "lengthscale")
+                changes[name] = min(factor.lengthscale, SERIES.sharp_phase * factor.period)
     return State(state.kernel.replace_free(changes), state.likelihood)
 
 
