@@ -116,9 +116,12 @@ def with_lines(source) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
+        from asvgp.likelihoods.family import BadRows
+
         text = str(error)
         found = re.search(r"(?:in \d+ of \d+ rows \(|First rows: |: [^ ]+ in row )(\d+)", text)
-        if found is None or type(error) is not ValueError or not hasattr(source, "line_of"):
+        plain = type(error) in (ValueError, BadRows)
+        if found is None or not plain or not hasattr(source, "line_of"):
             raise
         before = re.match(r"From row (\d+) of the data on", text)
         where = source.line_of(int(found[1]) + (int(before[1]) if before else 0))

@@ -104,7 +104,9 @@ def fit_sites(
         return _from_sample(structure, settings, problem, stats, reading, known)
     begin, family = time.perf_counter(), cast(Family, problem.likelihood)
     sites, alike = reading.begin(family, stats), reading.alike
-    given, little = problem.kernel, bool(alike) or reading.count <= 1
+    given = problem.kernel
+    # One event tells of the level all the same, by the time that was without any.
+    little = bool(alike) or (reading.count <= 1 and not getattr(reading, "events", False))
     problem = replace(problem, kernel=_with_priors(structure, given, sites, family, little))
     # Better sites move the optimum by more than the last steps of a climb with the first ones.
     rough = max(problem.settings.tolerance, settled_in_training(reading))
