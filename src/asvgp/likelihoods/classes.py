@@ -259,10 +259,6 @@ class Binomial(Family):
         out = _log_choices(y, _trials(extra, y))
         return (out if weight is None else weight * out)[None]
 
-    def constant(self, sums: Array) -> tuple[float, Array]:
-        """Return the sum of the logarithms of the numbers of choices."""
-        return float(sums[0]), np.zeros(0)
-
     def curve(self, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return the means of log(1 + exp(f)) and of its first two derivatives."""
         return softplus_moments(m, v)

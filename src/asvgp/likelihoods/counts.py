@@ -124,10 +124,6 @@ class Poisson(Family):
         out = -gammaln(y + 1.0) if offset is None else y * offset - gammaln(y + 1.0)
         return (out if weight is None else weight * out)[None]
 
-    def constant(self, sums: Array) -> tuple[float, Array]:
-        """Return the sum of y offset - log y!, which no parameter changes."""
-        return float(sums[0]), np.zeros(0)
-
     def curve(self, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return the mean of exp(f), which is its own derivative."""
         rate = growth(m + 0.5 * v)
@@ -247,10 +243,6 @@ class NegativeBinomial(Family):
         r = self.number("dispersion")
         out = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0) - y * math.log(r)
         return (out if weight is None else weight * out)[None]
-
-    def constant(self, sums: Array) -> tuple[float, Array]:
-        """Return the sum of what depends on y alone."""
-        return float(sums[0]), np.zeros(0)
 
     def curve(self, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return the means of log(1 + exp(f) / r) and of its first two derivatives."""

@@ -252,8 +252,13 @@ class Family(ABC):
         raise self._reads_again()
 
     def constant(self, sums: Array) -> tuple[float, Array]:
-        """Return the sum of c(y) and its derivatives by the logarithms of free parameters."""
-        raise self._reads_again()
+        """Return the sum of c(y) and its derivatives by the logarithms of free parameters.
+
+        Here it is the only one of the sums, and no parameter changes it.
+        """
+        if not self.one_read:
+            raise self._reads_again()
+        return float(sums[0]), np.zeros(0)
 
     @property
     def factor(self) -> float:

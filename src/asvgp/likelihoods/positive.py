@@ -260,10 +260,6 @@ class _Survival(_LogMean):
         out = _events(extra, y) * (each if offset is None else each - shape * offset)
         return (out if weight is None else weight * out)[None]
 
-    def constant(self, sums: Array) -> tuple[float, Array]:
-        """Return the sum of what depends on y and offsets alone."""
-        return float(sums[0]), np.zeros(0)
-
     def curve(self, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return the means of exp(-shape f), of its slope and of its second derivative."""
         if self.free:
