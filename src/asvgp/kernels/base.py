@@ -9,7 +9,6 @@ import dataclasses
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from inspect import Signature, signature
 from math import exp, inf
 from numbers import Real
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.runtime.checks import closest
 from asvgp.times import Duration, as_duration
 
 if TYPE_CHECKING:
@@ -82,9 +82,7 @@ def _misfit(cls: type, args: tuple, settings: Mapping[str, Any]) -> str:
     takes = signature(cls)
     for name in settings:
         if name not in takes.parameters:
-            close = get_close_matches(name.replace("_", ""), takes.parameters, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            known = ", ".join(takes.parameters)
+            known, hint = ", ".join(takes.parameters), closest(name, takes.parameters)
             return f"{cls.__name__} has no argument {name!r}; it has {known}.{hint}"
     try:
         takes.bind(*args, **settings)

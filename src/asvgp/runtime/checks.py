@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from difflib import get_close_matches
 from operator import index
 
 import numpy as np
@@ -52,3 +54,16 @@ def in_rows(wrong) -> str:
     rows = np.flatnonzero(wrong)
     more = ", ..." if len(rows) > 5 else ""
     return f"{len(rows)} of {len(wrong)} rows ({', '.join(map(str, rows[:5]))}{more})"
+
+
+def closest(name, names: Collection, cutoff: float = 0.6) -> str:
+    """Ask whether the closest name is meant, case aside; empty where none is close.
+
+    Examples
+    --------
+    >>> closest("Power", ["time", "power"])
+    " Did you mean 'power'?"
+    """
+    plain = {str(n).lower(): str(n) for n in reversed(list(names))}
+    matches = get_close_matches(str(name).lower(), plain, n=1, cutoff=cutoff)
+    return f" Did you mean {plain[matches[0]]!r}?" if matches else ""

@@ -106,7 +106,8 @@ def fit_sites(
     sites, alike = reading.begin(family, stats), reading.alike
     given = problem.kernel
     # One event tells of the level all the same, by the time that was without any.
-    little = bool(alike) or (reading.count <= 1 and not getattr(reading, "events", False))
+    events = isinstance(reading, NodeReading) and reading.events
+    little = bool(alike) or (reading.count <= 1 and not events)
     problem = replace(problem, kernel=_with_priors(structure, given, sites, family, little))
     # Better sites move the optimum by more than the last steps of a climb with the first ones.
     rough = max(problem.settings.tolerance, settled_in_training(reading))

@@ -20,9 +20,10 @@ import numpy as np
 
 from asvgp.data.columns import Columns, Gridded
 from asvgp.kernels import Linear
+from asvgp.runtime.checks import closest
 from asvgp.sources.convert import as_inputs, library
 from asvgp.sources.paths import check_distinct, stamps, unreadable
-from asvgp.sources.roles import Roles, as_names, check_roles, closest, listed, named_by
+from asvgp.sources.roles import Roles, as_names, check_roles, listed, named_by
 from asvgp.sources.source import Chunk, Source, Stream
 from asvgp.sources.table import chunk_of
 from asvgp.statistics.accumulator import block_rows

@@ -7,11 +7,11 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from difflib import get_close_matches
 from numbers import Real
 from typing import Any
 
 from asvgp.kernels import Kernel, Linear
+from asvgp.runtime.checks import closest
 from asvgp.times import as_duration
 
 BESIDE = ("exposure", "offset", "event", "trials")  # for likelihoods that are not Gaussian
@@ -164,19 +164,6 @@ def named_by(kernel: Kernel | None) -> list[str] | None:
     if not all(isinstance(dim, str) for dim in dims):
         return None
     return list(dict.fromkeys([*dims, *(dim for dim in slopes if isinstance(dim, str))]))
-
-
-def closest(name, names: Sequence, cutoff: float = 0.6) -> str:
-    """Ask whether the closest name is meant, case aside; empty where none is close.
-
-    Examples
-    --------
-    >>> closest("Power", ["time", "power"])
-    " Did you mean 'power'?"
-    """
-    plain = {str(n).lower(): str(n) for n in reversed(names)}
-    matches = get_close_matches(str(name).lower(), plain, n=1, cutoff=cutoff)
-    return f" Did you mean {plain[matches[0]]!r}?" if matches else ""
 
 
 def _no_column(name, names: Sequence) -> str:
