@@ -1,8 +1,8 @@
 """Thresholds of automatic choices."""
 
-import inspect
 import re
 from dataclasses import fields
+from pathlib import Path
 
 from asvgp import policies
 from asvgp.policies import FIELD, LINE, VERDICT, halvings
@@ -11,7 +11,8 @@ from asvgp.policies import FIELD, LINE, VERDICT, halvings
 def comments() -> dict[str, str]:
     """The comments on all thresholds, those in the line or those above it."""
     out, above = {}, ""
-    for line in inspect.getsource(policies).splitlines():
+    files = sorted(Path(policies.__file__).parent.glob("*.py"))
+    for line in "\n".join(file.read_text(encoding="utf-8") for file in files).splitlines():
         if comment := re.match(r"    # (.*)", line):
             above = f"{above} {comment[1]}" if above else comment[1]
         elif entry := re.match(r"    (\w+): [^=]+ = .*?(?:  # (.*))?$", line):
