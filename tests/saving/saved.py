@@ -6,10 +6,23 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import asvgp
-from asvgp import LBFGS, SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52, Matern72
+from asvgp import (
+    LBFGS,
+    SHO,
+    Constant,
+    GPRegressor,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Matern72,
+    ModelFileError,
+)
 from asvgp.posterior.leave_one_out import LeaveOneOut
+from asvgp.saving import model_file
 
 N = 400
 
@@ -146,3 +159,26 @@ def same(a, b) -> bool:
     if isinstance(a, list | tuple):
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
     return a == b or (a != a and b != b)
+
+
+def rewrite(path, change_model=None, change_arrays=None):
+    """The same file with other content and right checksums."""
+    model, arrays = model_file.read(path)
+    if change_model:
+        change_model(model)
+    if change_arrays:
+        change_arrays(arrays)
+    model_file.write(path, model, arrays)
+
+
+def refused(path, match):
+    with pytest.raises(ModelFileError, match=match) as info:
+        asvgp.load(path)
+    assert str(path) in str(info.value)
+    assert isinstance(info.value, ValueError)
+
+
+def nested(model, *keys):
+    for key in keys[:-1]:
+        model = model[key]
+    return model, keys[-1]

@@ -32,8 +32,7 @@ from asvgp.likelihoods.names import FAMILIES
 from asvgp.saving import model_file
 from asvgp.saving.encoding import Decoder, Encoder
 from asvgp.saving.model_file import ModelFileError
-from tests.saving.saved import again, same
-from tests.saving.test_model_file import nested, refused, rewrite
+from tests.saving.saved import again, nested, refused, rewrite, same
 
 N = 300
 # Steps are few here, for speed; whether sites settle is not what is tested.
