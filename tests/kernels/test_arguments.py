@@ -1,10 +1,23 @@
-"""Kernels show their arguments, and say which one is wrong."""
+"""Kernels and estimators show their arguments, and say which one is wrong."""
 
+from abc import ABC
 from inspect import signature
 
 import pytest
+from sklearn.base import clone
 
-from asvgp import SHO, Constant, Linear, Matern, Matern12, Matern52, Periodic
+from asvgp import (
+    SHO,
+    Constant,
+    CoxProcess,
+    GPClassifier,
+    GPRegressor,
+    Linear,
+    Matern,
+    Matern12,
+    Matern52,
+    Periodic,
+)
 
 
 @pytest.mark.parametrize("kernel", [Matern12, Matern52, Matern, Periodic, SHO])
@@ -35,3 +48,25 @@ def test_arguments_that_are_missing_or_too_many_are_named():
     with pytest.raises(TypeError, match="Constant has no argument 'value'; it has variance"):
         Constant(value=2.0)  # pyright: ignore[reportCallIssue]
     assert signature(Linear).parameters.keys() == {"dim", "variance"}
+
+
+@pytest.mark.parametrize("estimator", [GPRegressor, GPClassifier, CoxProcess])
+def test_estimators_name_wrong_arguments_and_stay_as_scikit_learn_wants_them(estimator):
+    name = estimator.__name__
+    with pytest.raises(TypeError, match=rf"{name} has no argument 'n_basis'.*Did you mean 'num_b"):
+        estimator(n_basis=30)
+    with pytest.raises(TypeError, match=f"{name}: too many positional arguments"):
+        estimator(None, 30)
+    names = [name for name in signature(estimator.__init__).parameters if name != "self"]
+    assert names == list(signature(estimator).parameters)
+    assert clone(estimator(num_basis=7)).get_params().keys() == set(names)
+
+
+def test_errors_of_a_subclass_with_arguments_of_its_own_are_left_alone():
+    class Own(GPRegressor, ABC):
+        def __init__(self, **settings):
+            super().__init__(**settings)
+
+    assert Own(num_basis=7).num_basis == 7
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n_basis'"):
+        Own(n_basis=7)

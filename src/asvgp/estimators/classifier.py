@@ -17,12 +17,13 @@ from asvgp.diagnostics.summary import Summary
 from asvgp.estimators.regressor import GPRegressor
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Bernoulli
+from asvgp.runtime.arguments import NamingClass
 from asvgp.runtime.warn import warn
 from asvgp.sources.source import is_source
 from asvgp.training.optimise import LBFGS
 
 
-class GPClassifier(ClassifierMixin, BaseEstimator):
+class GPClassifier(ClassifierMixin, BaseEstimator, metaclass=NamingClass):
     """Gaussian process classification by actually sparse B-splines.
 
     The probability of a class is a function of f, a Gaussian process: 1 / (1 + exp(-f)) with the

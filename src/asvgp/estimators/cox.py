@@ -23,6 +23,7 @@ from asvgp.estimators.regressor import GPRegressor
 from asvgp.kernels import EarthMatern, Kernel
 from asvgp.likelihoods import Poisson
 from asvgp.policies import EVENTS
+from asvgp.runtime.arguments import NamingClass
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
 from asvgp.sites.readings import NodeReading
@@ -32,7 +33,7 @@ from asvgp.times import as_duration
 from asvgp.training.optimise import LBFGS
 
 
-class CoxProcess(BaseEstimator):
+class CoxProcess(BaseEstimator, metaclass=NamingClass):
     """Events whose intensity is the exponential of a Gaussian process (a log-Gaussian Cox process).
 
     Events enter as they are, without bins. The logarithm of their density is the sum of f over the

@@ -23,6 +23,7 @@ from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
 from asvgp.likelihoods.family import Family
 from asvgp.policies import SAMPLE
+from asvgp.runtime.arguments import NamingClass
 from asvgp.runtime.interrupts import Deadline, plain_interrupts
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
@@ -56,7 +57,9 @@ class _Setting:
         vars(instance)[self.name] = value
 
 
-class GPRegressor(ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+class GPRegressor(
+    ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=NamingClass
+):
     """Gaussian process regression by actually sparse B-splines.
 
     One pass over the data, then everything costs O(num_basis), however many observations

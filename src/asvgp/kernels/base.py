@@ -6,18 +6,17 @@
 from __future__ import annotations
 
 import dataclasses
-from abc import ABC, ABCMeta, abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from inspect import Signature, signature
 from math import exp, inf
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.runtime.checks import closest
+from asvgp.runtime.arguments import NamingClass
 from asvgp.times import Duration, as_duration
 
 if TYPE_CHECKING:
@@ -49,49 +48,7 @@ class MarkovForm:
     d_covariance: Array
 
 
-class KernelClass(ABCMeta):
-    """The class of kernel classes: it names arguments that a kernel does not have."""
-
-    if not TYPE_CHECKING:  # or checkers would look at these arguments, not at the kernel's own
-
-        def __call__(cls, *args, **settings):
-            """Return an instance."""
-            try:
-                return cls.made(*args, **settings)
-            except TypeError:
-                if message := _misfit(cls, args, settings):
-                    raise TypeError(message) from None
-                raise
-
-        @property
-        def __signature__(cls) -> Signature:
-            return signature(cls.maker)
-
-    @property
-    def maker(cls) -> Any:
-        """The function whose arguments a call takes."""
-        return cast(Any, cls).__init__.__get__(object())
-
-    def made(cls, *args: Any, **settings: Any) -> Any:
-        """Return an instance, of this class or of another that the arguments ask for."""
-        return super().__call__(*args, **settings)
-
-
-def _misfit(cls: type, args: tuple, settings: Mapping[str, Any]) -> str:
-    """Say which arguments a class does not take; nothing if it takes them all."""
-    takes = signature(cls)
-    for name in settings:
-        if name not in takes.parameters:
-            known, hint = ", ".join(takes.parameters), closest(name, takes.parameters)
-            return f"{cls.__name__} has no argument {name!r}; it has {known}.{hint}"
-    try:
-        takes.bind(*args, **settings)
-    except TypeError as error:
-        return f"{cls.__name__}: {error}; its arguments are {', '.join(takes.parameters)}."
-    return ""
-
-
-class Kernel(ABC, metaclass=KernelClass):
+class Kernel(ABC, metaclass=NamingClass):
     """A covariance function with named hyperparameters: a sum of independent components.
 
     Kernels are immutable values. They add: ``Matern52(30.0) + SHO(period=1.0)``, and multiply

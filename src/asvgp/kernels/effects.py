@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from asvgp.kernels.base import Kernel, KernelClass
+from asvgp.kernels.base import Kernel
+from asvgp.runtime.arguments import NamingClass
 
 
 @dataclass(frozen=True, repr=False)
-class Effect(ABC, metaclass=KernelClass):
+class Effect(ABC, metaclass=NamingClass):
     """A coefficient times a known column, estimated jointly with everything else.
 
     ``variance`` is the variance of the coefficient's normal prior. None stands for a prior so

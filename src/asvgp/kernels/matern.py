@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 import numpy as np
 
 from asvgp.basis import Array, Grid
-from asvgp.kernels.base import Component, KernelClass, MarkovForm, Unset
+from asvgp.kernels.base import Component, MarkovForm, Unset
 from asvgp.kernels.earth import EarthMatern
 from asvgp.kernels.joint import JointMatern
+from asvgp.runtime.arguments import NamingClass
 
 
 @lru_cache
@@ -53,7 +54,7 @@ def _stationary(p: int) -> tuple[Array, Array]:
     return covariance, np.add.outer(np.arange(p + 1), np.arange(p + 1)) / 2.0
 
 
-class MaternFamily(KernelClass):
+class MaternFamily(NamingClass):
     """Makes ``Matern(nu, ...)`` the kernel of that smoothness: a subclass, or a joint one."""
 
     def made(cls, *args: Any, **settings: Any) -> Any:
