@@ -246,9 +246,15 @@ def test_bands_of_positive_data_below_zero_are_told(settings, told):
     gp = GPRegressor(Matern32(1.0) + Constant(), num_basis=30, **settings).fit(x, y)
     found = found_of(gp, x, y)
     assert (question in found) == told
+    assert ("begin there" in " ".join(str(gp.summary()).split())) == told
+    assert (question in judged(gp)[0]) == told
     if told:
         assert found[question].level == LOOK
         assert "transform" in found[question].answer
-    assert question not in found_of(
-        GPRegressor(gp.kernel, num_basis=30).fit(x, y - 0.5), x, y - 0.5
-    )
+    if told:  # transforms do not take zeros
+        zeros = GPRegressor(gp.kernel, num_basis=30).fit(x, np.round(y))
+        assert "likelihood=Poisson()" in " ".join(str(zeros.summary()).split())
+        assert "likelihood=Poisson()" in found_of(zeros, x, np.round(y))[question].answer
+    below = GPRegressor(gp.kernel, num_basis=30).fit(x, y - 0.5)
+    assert question not in found_of(below, x, y - 0.5)
+    assert "Look at this" not in str(below.summary())

@@ -64,6 +64,7 @@ class Summary:
     findings: tuple[str, ...] = ()  # about the likelihood
     # Smallest, middle and largest standard deviation of noise that varies along the inputs
     noise: tuple[float, ...] = ()
+    missing_code: str = ""  # what looks like one among the targets
 
     def as_dict(self) -> dict:
         """Return everything as plain numbers, strings, tuples and dicts."""
@@ -194,10 +195,15 @@ class Summary:
                 f"nats per datum; doubling would regain {basis.gain:.2g}",
             ),
             *self._deviance(),
+            *(line for text in self._notes() for line in _wrapped("Look at this", text)),
             *_wrapped("Training", f"{self.objective}: {self.convergence}"),
             *_wrapped("Time", ", ".join(f"{k} {v:.2f} s" for k, v in self.timings.items())),
         ]
         return "\n".join(rows)
+
+    def _notes(self) -> list[str]:
+        """Return what a reader should know of the data and the likelihood."""
+        return [self.missing_code] * bool(self.missing_code) + list(self.findings)
 
     def _deviance(self) -> list[str]:
         """Return lines on how the likelihood suits the data; none for Gaussian noise."""
@@ -217,8 +223,6 @@ class Summary:
                 f"standard deviation {low:.4g} to {high:.4g} at the rows, half below {middle:.4g}"
             )
             rows += _wrapped("Noise", text)
-        for finding in self.findings:
-            rows += _wrapped("Look at this", finding)
         return rows
 
 
@@ -309,6 +313,8 @@ def summary(gp) -> Summary:
         transform="y" if family else gp._fit_data().choice or str(gp.transform_),
         effect_kinds=tuple(_effect_kind(effect) for effect in kernel.effects),
         kernel_choice=_kernel_choice(gp),
+        findings=tuple(report.findings),
+        missing_code=report.missing_code,
         **({} if family is None else _of_family(family, report)),
     )
 
@@ -320,7 +326,6 @@ def _of_family(family: Family, report) -> dict:
         "likelihood": in_few_digits(family),
         "deviance_explained": getattr(report, "explained", nan),
         "scatter": getattr(report, "scatter", nan),
-        "findings": tuple(getattr(report, "findings", ())),
         "noise": tuple(getattr(report, "noise", ())),
     }
     return found | {name: value for name, value in known.items() if value is not None}

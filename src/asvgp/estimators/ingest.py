@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.data.codes import missing_code
 from asvgp.data.columns import Features, Table, match
+from asvgp.data.inputs import read_targets
 from asvgp.data.settings import Settings
 from asvgp.data.transforms import Transform
 from asvgp.estimators.again import RowsAgain
@@ -25,7 +27,7 @@ from asvgp.estimators.default_kernel import PLAIN, default_kernel
 from asvgp.kernels import Kernel
 from asvgp.likelihoods.family import BadRows
 from asvgp.model.effects import near_means
-from asvgp.policies import DATA, DEFAULT, PILOT, SAMPLE
+from asvgp.policies import DATA, DEFAULT, PILOT, SAMPLE, VERDICT
 from asvgp.runtime.progress import Progress
 from asvgp.runtime.warn import warn
 from asvgp.sources.arrays import RowsSource
@@ -52,6 +54,9 @@ class Addition:
     sample: Array | None = None  # targets that were looked at, for checks that sums cannot decide
     again: RowsAgain | None = None  # reads the rows again, for likelihoods that need it
     first: Observed | None = None  # rows of a likelihood that is not Gaussian, to judge it by
+    looked_at: Points | None = None  # some points of Gaussian data, if no target is below zero,
+    lowest: float = -np.inf  # and the lowest target
+    code: str = ""  # what looks like a code for missing values in the first block
 
 
 @dataclass(eq=False)
@@ -155,6 +160,7 @@ def _absorb(
     if data is None and (known or not growing):
         return _absorb_whole(settings, source, stream, growing, progress)
     count, missing, advance = 0, 0, progress.passing(source.rows)
+    code = _code(stream.head)
     for block in stream.blocks():
         reader = prepare(settings, block, data, targets=source.target_names)
         check_sums(reader.data, "partial_fit")
@@ -163,7 +169,7 @@ def _absorb(
         count, missing = count + new.count, missing + new.missing
     if data is None:
         raise ValueError("There are no data: 0 rows.")
-    return Addition(data, count, missing, source.gridded)
+    return Addition(data, count, missing, source.gridded, code=code)
 
 
 def _absorb_whole(
@@ -191,12 +197,26 @@ def _absorb_whole(
         ends = np.array([np.fmin.reduce(y, axis=None), np.fmax.reduce(y, axis=None)])
         sample = ends if ends[0] < ends[1] else None
     length = points.count if stream.whole else source.rows or counted
+    code, looked_at, lowest = _code(stream.head), None, float(np.fmin.reduce(y, axis=None))
+    plain = first is None and points.width is None and reader.data.transforms[0].identity
+    if plain and lowest >= 0.0:
+        places = np.linspace(0, points.count - 1, min(points.count, VERDICT.points_looked_at))
+        looked_at = points.some(places.astype(int))
     del points, y, rows
     new = stream.statistics(reader, progress.passing(length))
     if not stream.whole:
         check_unchanged(source, before, counted, new)
     data = reader.data.with_statistics(new)
-    return Addition(data, new.count, new.missing, source.gridded, sample, again, first)
+    beside = sample, again, first, looked_at, lowest, code
+    return Addition(data, new.count, new.missing, source.gridded, *beside)
+
+
+def _code(head: Chunk) -> str:
+    """Say what looks like a code for missing values among the targets of the first block."""
+    if head.event is not None:  # times that are censored at one end of a study are no codes
+        return ""
+    y, present = read_targets(head.y, head.rows), head.present
+    return missing_code(y if present is None else y[present])
 
 
 def _check_one_read(settings: Settings, head: Chunk) -> None:

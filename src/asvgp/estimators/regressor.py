@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from asvgp.data.extremes import check_extremes
 from asvgp.data.settings import Domain, NumBasis, Settings
+from asvgp.diagnostics.below_zero import below_zero
 from asvgp.estimators.again import RowsAgain
 from asvgp.estimators.choice import chosen_transform
 from asvgp.estimators.families import fit_family
@@ -291,6 +292,7 @@ class GPRegressor(
             vars(self).pop(name, None)
         self._replace(data)
         self._fit_now = fitted
+        self._find(added)
         self._announce(fitted)
         return self
 
@@ -541,6 +543,16 @@ class GPRegressor(
         power, kernel = signal_power(data.stats), data.layout.kernel
         check_extremes(kernel, settings.trained, widths, power, noise)
 
+    def _find(self, added: Addition) -> None:
+        """Keep for the summary what there is to say about the data that were just fitted."""
+        data, fitted = self._data, self._fit_now
+        fitted.report.missing_code = added.code
+        if added.looked_at is not None and data.transform.identity and not data.known_noise:
+            mean, variance = data.structure.predict(fitted.posterior, added.looked_at)
+            share = np.mean(mean < 1.96 * np.sqrt(variance + fitted.noise))
+            if words := below_zero(float(share), added.lowest == 0.0):
+                fitted.report.findings.append(words)
+
     def _announce(self, fitted: Fit) -> None:
         """Warn about how training went."""
         report = fitted.report
@@ -568,6 +580,8 @@ class GPRegressor(
                 f"{missing} of {missing + count} rows have {name} = NaN{weightless} and are left "
                 f"out as missing{why}",
             )
+        if added.code:
+            warn(f"{added.code}.")
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_data" in vars(self)

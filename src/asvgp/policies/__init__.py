@@ -16,10 +16,12 @@ Examples
 from __future__ import annotations
 
 from asvgp.policies.data import (
+    CODES,
     DATA,
     MEMORY,
     SAVING,
     TRANSFORM,
+    CodePolicy,
     DataPolicy,
     MemoryPolicy,
     SavingPolicy,
@@ -48,6 +50,7 @@ from asvgp.policies.training import (
 from asvgp.policies.verdicts import VERDICT, VerdictPolicy
 
 __all__ = [
+    "CODES",
     "DATA",
     "DEFAULT",
     "EVENTS",
@@ -63,6 +66,7 @@ __all__ = [
     "START",
     "TRANSFORM",
     "VERDICT",
+    "CodePolicy",
     "DataPolicy",
     "DefaultPolicy",
     "EventsPolicy",

@@ -26,6 +26,7 @@ class VerdictPolicy:
     rising: float = 0.5
     # [share] Of intervals that begin below zero, where all observations are positive.
     below_zero: float = 0.05
+    points_looked_at: int = 1000  # [points] For those intervals, in a summary.
     rows_looked_at: int = 25_000  # [rows] For the deviance that a likelihood explains.
     clear_scatter: float = 1.5  # [ratio of variances] Counts beyond are not Poisson's.
     # [mean count] Dispersion of counts that adds less than a hundredth to Poisson's variance.

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from asvgp.basis import Array
+from asvgp.diagnostics.below_zero import below_zero
 from asvgp.diagnostics.calibration import Calibration, calibration
 from asvgp.diagnostics.summary import Summary
 from asvgp.likelihoods import Family
@@ -118,7 +119,7 @@ def findings(view: View, summary: Summary, evidence: Evidence) -> list[Finding]:
     """Return the answers to all questions, the worst first, then in the order of importance."""
     found = [
         *_residuals(evidence),
-        *_below_zero(view, evidence),
+        *_below_zero(view, summary, evidence),
         _basis(view, summary),
         _training(view, summary),
         _determined(summary),
@@ -170,24 +171,24 @@ def _residuals(evidence: Evidence) -> list[Finding]:
     ]
 
 
-def _below_zero(view: View, evidence: Evidence) -> list[Finding]:
-    """Find intervals below zero, where no observation is."""
-    left = evidence.left
-    if left is None or evidence.family is not None or not view.transform.identity:
+def _below_zero(view: View, summary: Summary, evidence: Evidence) -> list[Finding]:
+    """Find intervals below zero, where no observation is; without data, as the summary found."""
+    left, question = evidence.left, "Are the bands where observations can be?"
+    if evidence.family is not None or not view.transform.identity:
         return []
+    if left is None:
+        return [Finding(LOOK, question, f"{text}.") for text in summary.findings]
     y, low = left.mean + left.residual, left.mean - 1.96 * left.std
     y, low = np.ravel(y), np.ravel(low)
     there = np.isfinite(y) & np.isfinite(low)
-    if not there.any() or y[there].min() < 0.0:
+    if not there.any():
+        return []
+    lowest, rounding = y[there].min(), 1e-9 * np.abs(y[there]).max()
+    if lowest < -rounding:
         return []
     below = float(np.mean(low[there] < 0.0))
-    if below < VERDICT.below_zero:
-        return []
-    text = (
-        f"No observation is below zero, but {share(below)} of the 95 % intervals begin there. For "
-        'positive data give transform="sqrt" or "log", for counts likelihood=Poisson().'
-    )
-    return [Finding(LOOK, "Are the bands where observations can be?", text, below)]
+    text = below_zero(below, zeros=bool(lowest <= rounding))
+    return [Finding(LOOK, question, f"{text}.", below)] if text else []
 
 
 def _worst(found: list[Finding]) -> Finding:
@@ -389,6 +390,8 @@ def _resolved(view: View) -> Finding:
 def _missing(summary: Summary) -> Finding:
     rows = summary.missing + summary.observations
     part = summary.missing / rows if rows else 0.0
+    if summary.missing_code:
+        return Finding(LOOK, "Are data missing?", f"{summary.missing_code}.", part)
     if not summary.missing:
         return Finding(FINE, "Are data missing?", f"None of {rows:,} rows.", 0.0)
     text = f"{summary.missing:,} of {rows:,} rows ({share(part)}) had no value and were left out."

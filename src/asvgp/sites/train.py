@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import nan
 from typing import Any, cast
 
@@ -68,8 +68,6 @@ class SiteReport(Report):
         Share of the deviance that the model explains.
     scatter : float
         Variance of y about its mean, as a multiple of what the likelihood says.
-    findings : list of str
-        What there is to say about the likelihood.
     noise : tuple of float
         Smallest, middle and largest standard deviation of the noise at the rows that were looked
         at, where it varies along the inputs.
@@ -81,7 +79,6 @@ class SiteReport(Report):
     looked_at: int = 0
     explained: float = nan
     scatter: float = nan
-    findings: list[str] = field(default_factory=list)
     noise: tuple[float, ...] = ()
 
 

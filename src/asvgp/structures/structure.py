@@ -108,6 +108,14 @@ class Points:
         main, smooths, effects = map(part, (self.main, self.smooths, self.effects))
         return Points(main, smooths, effects, None, width, self.ranges)
 
+    def some(self, which: Array) -> Points:
+        """Return some of the points, of a grid without writing out the others."""
+        if self.shape is None:
+            return self.rows(which)
+        places = np.unravel_index(which, self.shape)
+        main = [x[i] for x, i in zip(self.main, places, strict=True)]
+        return replace(self, main=main, shape=None)
+
     def sampled(self, y: Array) -> tuple[Sequence[Array], Array, Sequence[Array]]:
         """Return columns of the main block, y and effects; of a large grid at random points."""
         if self.shape is None:
@@ -115,8 +123,7 @@ class Points:
         rows = np.arange(min(self.count, PILOT.rows))
         if self.count > PILOT.rows:
             rows = np.random.default_rng(0).integers(self.count, size=PILOT.rows)
-        places = np.unravel_index(rows, self.shape)
-        return [x[i] for x, i in zip(self.main, places, strict=True)], y[rows], []
+        return self.some(rows).main, y[rows], []
 
 
 Ends = tuple[float, float]

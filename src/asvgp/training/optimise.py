@@ -83,6 +83,10 @@ class Report:
         Hyperparameters that ended on a bound.
     notes : list of str
         Notes for the user about the result.
+    findings : list of str
+        What a summary says about the likelihood.
+    missing_code : str
+        What looks like a code for missing values among the targets, in words; empty if nothing.
     trace : list of float
         Objective at every evaluation at the final resolution.
     met : bool
@@ -100,6 +104,8 @@ class Report:
     trace: list[float] = field(default_factory=list)
     met: bool = False
     out_of_time: bool = False
+    findings: list[str] = field(default_factory=list)
+    missing_code: str = ""
 
     def interrupt(self, by: KeyboardInterrupt | None = None) -> None:
         """Record that Ctrl-C ended training, or the end of its time."""

@@ -1,0 +1,128 @@
+"""Codes for missing values are noticed, and ordinary data never taken for them."""
+
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from asvgp import GPRegressor, Matern32, Weibull
+from asvgp.data.codes import missing_code
+
+
+def waves(rng, n=400):
+    return 20.0 + 5.0 * np.sin(np.arange(n) / 20.0) + rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("code", [-200, -999, -9999.0, 9999, 999.9, -99.9, -32768, 1e20, -1e30])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_codes_are_found_in_any_units(code, dtype):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        y = waves(rng).astype(dtype)
+        y[rng.permutation(len(y))[: 3 + 10 * seed]] = code
+        assert f"are {code:.6g}, and" in missing_code(y)
+
+
+def test_the_remedy_is_one():
+    y = waves(np.random.default_rng(0))
+    y[5:9] = -200.0
+    words = missing_code(y)
+    statement = words.partition("fit with ")[2]
+    assert statement == "y = np.where(y == -200, np.nan, y)"
+    scope = {"np": np, "y": y}
+    exec(statement, scope)
+    assert missing_code(scope["y"]) == ""
+    assert "y[:, 1] == -200" in missing_code(np.stack([scope["y"], y], axis=1))
+
+
+ORDINARY = {
+    "counts": lambda rng: rng.poisson(rng.gamma(0.3, 3.0, 2000)),
+    "counts from one": lambda rng: rng.geometric(0.1, 2000),
+    "few counts": lambda rng: rng.poisson(0.2, 50),
+    "rain": lambda rng: np.round(rng.gamma(0.4, 8.0, 2000) * (rng.random(2000) < 0.2), 1),
+    "rain above a threshold": lambda rng: (
+        (rng.random(2000) < 0.2) * (5 + rng.gamma(0.4, 8.0, 2000))
+    ),
+    "two states": lambda rng: np.where(
+        rng.random(2000) < 0.5, 0, 1000 + rng.integers(-20, 20, 2000)
+    ),
+    "standby": lambda rng: np.where(rng.random(2000) < 0.5, 5, 1000 + rng.integers(-20, 20, 2000)),
+    "binary": lambda rng: rng.integers(0, 2, 2000),
+    "signs": lambda rng: 2 * rng.integers(0, 2, 2000) - 1,
+    "marks": lambda rng: rng.integers(1, 11, 2000),
+    "clipped above": lambda rng: np.minimum(rng.normal(3500, 500, 2000).round(), 4095),
+    "clipped below": lambda rng: np.maximum(rng.normal(0, 5, 2000), -3),
+    "detection limit": lambda rng: np.maximum(rng.lognormal(0, 1, 2000), 0.5),
+    "heavy tails": lambda rng: np.round(rng.standard_t(1.2, 2000) * 10),
+    "normal, whole": lambda rng: np.round(rng.normal(0, 30, 2000)),
+    "standardised rain": lambda rng: (lambda y: (y - y.mean()) / y.std())(
+        np.round(rng.gamma(0.4, 8.0, 2000) * (rng.random(2000) < 0.2), 1)
+    ),
+    "standardised states": lambda rng: (lambda y: (y - y.mean()) / y.std())(
+        np.where(rng.random(2000) < 0.5, 0.0, rng.normal(1000, 20, 2000))
+    ),
+    "per cent": lambda rng: np.minimum(rng.normal(90, 12, 2000).round(), 100),
+    "one outlier": lambda rng: np.append(rng.normal(0, 1, 2000), -9999.0),
+    "constant": lambda rng: np.full(2000, -200.0),
+}
+
+
+@pytest.mark.parametrize("kind", ORDINARY)
+def test_ordinary_data_have_none(kind):
+    for seed in range(50):
+        y = np.asarray(ORDINARY[kind](np.random.default_rng(seed)))
+        assert missing_code(y) == "", seed
+        assert missing_code(y[:60]) == "", seed
+
+
+def test_real_data_with_and_without_codes():
+    folder = Path(os.environ.get("ASVGP_DATA", "shared/data"))
+    if not (folder / "air_quality.npz").exists():
+        pytest.skip("the data sets are not at hand")
+    coded = {("srtm3_vancouver", "elev_m")}
+    coded |= {(name, "adt_1e4m") for name in ("ssh_global_20190223", "ssh_med_2005q2")}
+    for path in sorted(folder.glob("*.npz")):
+        with np.load(path) as table:
+            for name in table.files:
+                values = table[name].ravel()
+                expected = (path.stem, name) in coded or (
+                    path.stem == "air_quality" and name != "hour"
+                )
+                assert bool(missing_code(values)) == expected, (path.stem, name)
+
+
+def test_fits_warn_and_summaries_say_it():
+    x, y = np.arange(400.0), waves(np.random.default_rng(0))
+    model = GPRegressor(Matern32(30.0), num_basis=30, optimizer=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "Look at this" not in str(model.fit(x, y).summary())
+    y[::40] = -200.0
+    with pytest.warns(UserWarning, match="10 of 400 values of y are -200"):
+        model.fit(x, y)
+    assert "a code for missing values" in " ".join(str(model.summary()).split())
+    with pytest.warns(UserWarning, match="are -200"):
+        GPRegressor(Matern32(30.0), num_basis=30).partial_fit(x, y)
+    with warnings.catch_warnings():  # rows that are not there are not looked at
+        warnings.simplefilter("error")
+        weights = (y != -200.0).astype(float)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "10 of 400 rows")
+            model.fit(x, y, sample_weight=weights)
+    assert model.summary().missing_code == ""
+
+
+def test_censored_times_are_no_codes():
+    rng = np.random.default_rng(0)
+    x, times = rng.uniform(0, 10, 300), rng.gamma(2.0, 5.0, 300)
+    event = rng.random(300) < 0.7
+    y = np.where(event, times, 9999.0)
+    assert missing_code(y)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*code for missing.*")
+        model = GPRegressor(Matern32(3.0), num_basis=10, likelihood=Weibull()).fit(
+            x, y, event=event
+        )
+    assert model.summary().missing_code == ""
