@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -160,11 +161,13 @@ class Forks(Campaign):
         return "done"
 
 
-def _die_once(block, marker: str):
-    """Return a block, after the process has killed itself the first time."""
-    path = Path(marker)
-    if block.size > 1 and not path.exists():  # Dask also asks with an empty block what comes out
-        path.touch()
+def _die_once(block, marker: str, victim: int, block_id=()):
+    """Return a block, after the first process that reads the block of a number killed itself."""
+    if block_id == (victim,):
+        try:
+            Path(marker).touch(exist_ok=False)  # two processes may read it at once; one dies
+        except FileExistsError:
+            return block
         os.kill(os.getpid(), signal.SIGKILL)
     return block
 
@@ -175,70 +178,59 @@ class Workers(Campaign):
     name = "workers"
 
     patience = 180  # seconds that a pass, or a new worker, may take
+    blocks = 8
 
     def setup(self):
-        """Start a cluster of two processes."""
-        self.number = 0
-        self.x, self.y = _rows(5, 40_000)
-        self._start()
-        self.known = self._bound(self.y_of(None))
-
-    def _start(self) -> None:
+        """Start a cluster of two processes that comes back as often as it is killed."""
+        import dask
         from dask.distributed import Client, LocalCluster
 
-        self.cluster = LocalCluster(
+        self.number = 0
+        self.x, self.y = _rows(5, 40_000)
+        # A LocalCluster looks so long after each death whether a worker of that name is there, and
+        # gives the name up for ever if not. Its successor, killed in turn, may just be starting.
+        # The setting is read at every death, so it holds until the campaign ends.
+        patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"})
+        self.open = ExitStack()
+        self.open.enter_context(patient)
+        cluster = LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
         )
-        self.client = Client(self.cluster)
+        self.client = self.open.enter_context(Client(self.open.enter_context(cluster)))
+        self.known = self._bound(self._array(self.y))
 
-    def _wait(self) -> None:
-        """Wait for two workers; Dask may give up on one that dies while it starts."""
-        try:
-            self.client.wait_for_workers(2, timeout=self.patience)
-        except TimeoutError:
-            self.close()
-            self._start()
-
-    def y_of(self, marker: str | None):
-        """Return y as a Dask array, one of whose blocks kills a worker once."""
+    def _array(self, values):
         import dask.array as da
 
-        y = da.from_array(self.y, chunks=5000)
-        return (
-            y
-            if marker is None
-            else y.map_blocks(_die_once, marker=marker, dtype=float, meta=np.empty(0))
-        )
+        return da.from_array(values, chunks=len(values) // self.blocks)
 
     def _bound(self, y) -> float:
-        import dask.array as da
-
         gp = GPRegressor(Matern32(2.0), num_basis=100, noise_variance=0.1, optimizer=None)
-        return gp.fit(da.from_array(self.x, chunks=5000), y).elbo_
+        return gp.fit(self._array(self.x), y).elbo_
 
     def close(self):
         """Stop the cluster."""
-        self.client.close()
-        self.cluster.close()
+        self.open.close()
 
     def case(self, rng):
-        """Kill one worker."""
+        """Kill the worker that reads a random block first."""
         self.number += 1
-        self._wait()
+        self.client.wait_for_workers(2, timeout=self.patience)
+        marker, victim = self.folder / f"killed-{self.number}", int(rng.integers(self.blocks))
+        options = {"marker": str(marker), "victim": victim, "meta": np.empty(0)}
+        y = self._array(self.y).map_blocks(_die_once, dtype=float, **options)
         previous = signal.signal(signal.SIGALRM, _late)
         signal.alarm(self.patience)
         try:
-            bound = self._bound(self.y_of(str(self.folder / f"killed-{self.number}")))
+            bound = self._bound(y)
         except TimeoutError as error:
             alive = len(self.client.scheduler_info()["workers"])
-            self.close()
-            self._start()
-            if alive:
-                raise Failure(f"a pass hung with {alive} workers alive") from error
-            return "no worker left"  # nothing that the library could wait for
+            raise Failure(f"a pass hung with {alive} workers alive") from error
         finally:
             signal.alarm(0)
             signal.signal(signal.SIGALRM, previous)
+        if not marker.exists():
+            raise Failure("no worker was killed")
         if bound != self.known:
             raise Failure(f"the bound is {bound!r} in place of {self.known!r}")
         return "same"
