@@ -11,7 +11,7 @@ RUNTIME := $(VENV)/.installed-plot
 TOOLS := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage soak bench lint docs clean experiments peers
+.PHONY: help demo test coverage branches soak bench lint docs clean experiments peers
 
 PEERS := $(basename $(notdir $(wildcard experiments/environments/*.txt)))
 
@@ -31,6 +31,17 @@ test: $(TOOLS) ## the whole test suite on all cores
 
 coverage: $(TOOLS) ## the whole test suite, and which lines it reaches
 	$(PYTEST) --cov $(PYTEST_ARGS)
+
+# Instructions are generated only where something is compiled, so the tests of the generators run
+# both ways and the two counts are joined. `inner.py` and its like would count as missed otherwise.
+LINALG_COVERAGE := $(BIN)/python -m coverage run --rcfile=tests/linalg/pure_python.ini
+branches: export OMP_NUM_THREADS = 1
+branches: export COVERAGE_FILE = .coverage.linalg
+branches: $(TOOLS) ## lines and branches of the linear algebra that its tests reach, uncompiled
+	NUMBA_DISABLE_JIT=1 $(LINALG_COVERAGE) -m pytest -q -n 0 tests/linalg
+	NUMBA_CACHE_DIR=$$(mktemp -d) $(LINALG_COVERAGE) --append -m pytest -q -n 0 \
+		tests/linalg/test_blas.py tests/linalg/test_unrolled.py
+	$(BIN)/python -m coverage report --rcfile=tests/linalg/pure_python.ini
 
 soak: $(TOOLS) ## random models, files, interrupts and kills; SOAK_ARGS='--minutes 120 --seed 1'
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.soak $(SOAK_ARGS)

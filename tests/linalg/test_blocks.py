@@ -58,6 +58,7 @@ def test_blocks_are_those_of_the_dense_inverse(cells):
         np.testing.assert_allclose(d_blocks[p], (above[1] - below[1]) / (2 * h), atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value")  # NumPy's, where nothing is compiled
 @pytest.mark.parametrize("place", ["first state", "cell"])
 def test_chains_that_are_not_positive_definite_are_refused(place):
     form, d_form, start, d_start = forms()
