@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
-from asvgp import Matern32, Matern52
+from asvgp import GPRegressor, Matern32, Matern52
 from asvgp.basis import Grid
 from asvgp.likelihoods import Gaussian
 from asvgp.model.axis import Axis
@@ -103,3 +104,15 @@ def test_gradients_are_those_of_the_bound_on_many_cells(long_product):
             ends.append(0.5 * (solution.explained.sum() - gained - missed / noise))
         slope = (ends[0] - ends[1]) / 2e-3
         assert bound.gradient[place] == pytest.approx(slope, rel=2e-3, abs=1e-2)
+
+
+@pytest.mark.parametrize("num_basis", [34, 42, 50])
+def test_bounds_of_smooth_products_stay_below_the_evidence_on_many_cells(num_basis):
+    rng = np.random.default_rng(5)
+    X = rng.uniform(size=(200, 2))
+    y = np.sin(5.0 * X[:, 0]) * np.cos(3.0 * X[:, 1]) + 0.1 * rng.standard_normal(200)
+    kernel = Matern52(1.25, dim=0) * Matern52(1.59, dim=1)
+    options = {"noise_variance": 0.01, "optimizer": None, "domain": [(0.0, 1.0)] * 2}
+    gp = GPRegressor(kernel, num_basis=num_basis, **options).fit(X, y)
+    evidence = multivariate_normal(cov=kernel(X) + 0.01 * np.eye(200)).logpdf(y)
+    assert evidence - 0.01 < gp.elbo_ < evidence

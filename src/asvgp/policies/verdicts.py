@@ -15,7 +15,7 @@ class VerdictPolicy:
     # warning. Measured: docs/fields.md states it; no figures
     finer_grid_gain: float = 0.02
     deciding_part: float = 0.1  # [penalty] An input with a smaller part of it does not decide.
-    few_digits: float = 1e-4  # [as `FIELD.accepted_defect`] A note from here on.
+    few_digits: float = 1e-4  # [nats per function or datum, whichever are fewer] A note from here.
     wide_deviations: float = 0.5  # [scatter + noise] A note if the splines miss more variance.
     clear_errors: float = 4.0  # [standard errors] Calibration errors are reported beyond these,
     clear_moment: float = 0.05  # [mean, variance or correlation of residuals] and beyond this,
