@@ -7,6 +7,7 @@ import sys
 import numba
 import numpy as np
 import pytest
+from numba.core import config
 
 from asvgp.linalg.inner import block, copy, segment
 from asvgp.linalg.unrolled import choose, magnitude, markers_of, maximum, square_root, unrolled
@@ -79,7 +80,7 @@ def test_views_and_copies():
     assert (square, part) == ((2, 2), (3,))
     assert (matrix[0, 2], values[3]) == (12.0, 103.0)
     np.testing.assert_array_equal(to, [0.0, 4.0, 5.0, 0.0])
-    if not numba.config.DISABLE_JIT:  # plain Python reads any array
+    if not config.DISABLE_JIT:  # plain Python reads any array
         with pytest.raises(TypeError, match="C-contiguous"):
             run(values[::2], matrix, to)
 
@@ -87,6 +88,7 @@ def test_views_and_copies():
 def test_one_input_runs_without_the_compiler():
     """The same functions in plain Python: for debuggers, and for numbers of other types."""
     program = """
+import numba
 import numpy as np
 from asvgp import Constant, GPRegressor, Matern12, Matern32
 x = np.linspace(0.0, 3.0, 30)

@@ -182,7 +182,7 @@ class Workers(Campaign):
 
     def setup(self):
         """Start a cluster of two processes that comes back as often as it is killed."""
-        import dask
+        from dask import config
         from dask.distributed import Client, LocalCluster
 
         self.number = 0
@@ -190,7 +190,7 @@ class Workers(Campaign):
         # A LocalCluster looks so long after each death whether a worker of that name is there, and
         # gives the name up for ever if not. Its successor, killed in turn, may just be starting.
         # The setting is read at every death, so it holds until the campaign ends.
-        patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"})
+        patient = config.set({"distributed.deploy.lost-worker-timeout": "1 hour"})
         self.open = ExitStack()
         self.open.enter_context(patient)
         cluster = LocalCluster(
