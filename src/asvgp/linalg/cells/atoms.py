@@ -4,6 +4,7 @@ import numba
 import numpy as np
 
 _SWEEPS = 40  # of Jacobi's rotations: six or seven are usual
+_NOTHING = 1e-16  # [entries, of multiplications by inputs in [0, 1]] below their rounding
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -84,16 +85,12 @@ def _diagonalise(n, matrix, vectors):
         for j in range(n):
             vectors[i, j] = 1.0 if i == j else 0.0
     for _ in range(_SWEEPS):
-        outside = 0.0
-        for i in range(n):
-            for j in range(i):
-                outside = max(outside, abs(matrix[i, j]))
-        if outside < 1e-16:
-            break
+        rotated = False
         for p in range(n):
             for q in range(p + 1, n):
-                if matrix[p, q] == 0.0:
+                if abs(matrix[p, q]) < _NOTHING:
                     continue
+                rotated = True
                 ratio = (matrix[q, q] - matrix[p, p]) / (2.0 * matrix[p, q])
                 tangent = 1.0 / (abs(ratio) + np.sqrt(ratio * ratio + 1.0))
                 if ratio < 0.0:
@@ -109,3 +106,5 @@ def _diagonalise(n, matrix, vectors):
                 for i in range(n):
                     x, y = vectors[i, p], vectors[i, q]
                     vectors[i, p], vectors[i, q] = cosine * x - sine * y, sine * x + cosine * y
+        if not rotated:
+            break

@@ -161,8 +161,8 @@ def rule_of(moments, legendre, b, rounding, d, z, room):
     ``rounding`` is what moments may be wrong by, as a share of the mass. ``room`` has 6 rows.
     """
     diagonal, squares, e = room[0], room[1], room[2]
-    count = _recursion(moments, legendre, b, rounding, diagonal, squares, room[3:])
-    for n in range(count, 0, -1):
+    n = _recursion(moments, legendre, b, rounding, diagonal, squares, room[3:])
+    while True:
         for i in range(n):
             d[i], e[i] = diagonal[i], np.sqrt(squares[i + 1]) if i + 1 < n else 0.0
         good = _eigenvalues(n, d, e, z)
@@ -172,7 +172,7 @@ def rule_of(moments, legendre, b, rounding, d, z, room):
             d[i] = min(max(d[i], 0.0), 1.0)
         if good or n == 1:
             return n
-    return 0
+        n -= 1
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
