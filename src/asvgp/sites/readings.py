@@ -311,9 +311,7 @@ class NodeReading:
             nodes = 0.5 + 0.5 * np.polynomial.legendre.leggauss(degree + 1)[0]
             powers = np.vander(nodes, increasing=True)  # rows: nodes
             axis = len(stats.grids) + d
-            tau = np.moveaxis(
-                np.linalg.solve(powers.T, np.moveaxis(tau, axis, -1)[..., None]), -2, axis
-            )[..., 0]
+            tau = np.moveaxis(np.moveaxis(tau, axis, -1) @ np.linalg.inv(powers), -1, axis)
         nodes = lebesgue_nodes(stats.grids, [degree + 1 for degree in stats.degrees])
         tau = tau.reshape(-1)
         used = stats.cell_weights.ravel()[nodes.cells] > 0.0
@@ -390,15 +388,17 @@ class NodeReading:
         """Return f on every node from that of its box and what is in its cell."""
         if family.inverse_link == "identity":
             return f
-        _, first, cell = np.unique(self.cells, return_index=True, return_inverse=True)
+        there = np.bincount(self.cells) > 0
+        cell = (np.cumsum(there) - 1)[self.cells]
         mass, total = (np.bincount(cell, m) for m in (self.masses, self.shares * self.masses))
-        narrow = np.zeros(len(first))
+        level, narrow = np.zeros((2, len(mass)))
+        level[cell] = f  # that of its last node, where a box ends in the cell
 
         def slopes(f: Array) -> tuple[Array, Array]:
             _, slope, bend = family.curve(f, narrow)
             return family.factor * (total - mass * slope), family.factor * mass * bend
 
-        return _shrunken(f[first], slopes)[cell]
+        return _shrunken(level, slopes)[cell]
 
     def level(self, family: Family, m: float, v: float) -> float:
         """Return the value of one f everywhere; see `Reading`."""
