@@ -68,9 +68,10 @@ class SitesPolicy:
     most_cells: int = 1 << 14  # [cells] Of one input, whose moments give nodes of a quadrature.
     # [cells] On each of a posterior of one input: more nodes would cost time only.
     rule_cells: int = 2
-    # [cells] The most of one input that are summed: halves of these, should the quadrature err.
-    # Measured: benchmarks/likelihoods.py, 100,000 rows: 0.06 of 0.2 s to sum a million cells
-    finest_cells: int = 1 << 17
+    # [cells] The most of one input that are summed: halves of these, should the quadrature err, by
+    # which its error falls by `rule_gain` at least. Measured: benchmarks/likelihoods.py, a million
+    # rows: 0.11 s in all, with four times as many cells 0.12 s
+    finest_cells: int = 1 << 15
     rows_of_box: float = 25.0  # [rows] On average, in boxes whose means of y training begins with.
     most_boxes: int = 64  # [boxes] The most of these along an input.
     start_steps: int = 8  # [steps] By Newton's method, from the f of a box to that of a row.
