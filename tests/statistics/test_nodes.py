@@ -107,6 +107,16 @@ def test_points_on_the_knots():
     assert nodes.cells.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 7]
 
 
+@pytest.mark.parametrize("rows", [10, 1000, 100_000])
+def test_few_atoms_some_of_which_are_at_the_ends_of_cells(rng, rows):
+    for _ in range(40):
+        x = rng.choice([0.0, 1.0 - 1e-12, *rng.random(2)], rows)
+        nodes = checked(statistics(x, Grid(0.0, 1.0, 1), 6))
+        expected = np.logaddexp(0.0, 4.0 * x - 2.0).sum()
+        found = nodes.masses @ np.logaddexp(0.0, 4.0 * nodes.inputs[0] - 2.0)
+        assert found == pytest.approx(expected, rel=1e-4)
+
+
 def test_no_data_and_empty_cells(rng):
     grid = Grid(0.0, 1.0, 10)
     assert len(nodes_of(Statistics.empty(grid, 2)).masses) == 0
