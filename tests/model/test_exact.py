@@ -185,6 +185,14 @@ def test_regular_inputs_need_not_lie_on_cells():
     np.testing.assert_allclose(lags.matrix(lags.values), np.abs(x[:, None] - x), atol=1e-12)
 
 
+@pytest.mark.parametrize("gap", [1e-9, 5e-16])
+def test_inputs_that_nearly_coincide_are_not_regular(gap):
+    x = np.array([0.0, 1.0, 1.0 + gap, 2.0, 3.0])
+    lags = Lags(x, 0.25)
+    assert not lags.regular
+    np.testing.assert_allclose(lags.matrix(lags.values), np.abs(x[:, None] - x), atol=1e-15)
+
+
 def test_holes_beside_a_large_trend_keep_the_digits():
     """A stiff trend is a million times the noise: one solution alone would leave too much."""
     x = np.delete(np.arange(600.0), np.r_[5:9, 40:60, 300])

@@ -61,7 +61,10 @@ class Lags:
         step = float(x[-1] - x[0]) / max(1.0, np.rint((x[-1] - x[0]) / step)) or spacing
         place = (x - x[0]) / step
         whole = np.rint(place)
-        self.regular = bool(np.all(np.abs(place - whole) < 1e-6))
+        # More steps than pairs would cost more than they save, and two inputs that differ by
+        # rounding alone make steps without number.
+        few = whole[-1] < max(2, len(x) ** 2)
+        self.regular = bool(few and np.all(np.abs(place - whole) < 1e-6))
         if self.regular:
             self.spacing, self.steps = step, whole.astype(np.int64)
             self.values = step * np.arange(int(self.steps[-1]) + 1)
