@@ -5,8 +5,7 @@ import pytest
 
 from asvgp.linalg.multifrontal import Space, symbolic
 from asvgp.linalg.multifrontal.cpu import CpuFactor
-from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
-from asvgp.linalg.multifrontal.sandwich import selected_sandwich
+from asvgp.linalg.multifrontal.fronts import SMALL
 from asvgp.model.devices import device_for
 from tests.linalg.test_multifrontal_symbolic import assemble
 
@@ -35,20 +34,30 @@ def test_both_are_those_of_dense_matrices(tree, name):
     if name == "torch":
         pytest.importorskip("torch")
     device = device_for(name)
-    found = selected_sandwich(tree, device.move(elements), device.move(others), device.move)
+    moved = device.move(elements)
+    factor = device.factor(tree, lambda start, stop: moved[start:stop], False)
+    found = factor.selected_sandwich(device.move(others))
     inverse = np.linalg.inv(stiffness)
-    for part, whole in zip(found, (inverse, inverse @ gram @ inverse), strict=True):
-        index = tree.leaf_index
-        there = (index >= 0)[:, :, None] & (index >= 0)[:, None, :]
-        wanted = np.where(there, whole[index[:, :, None], index[:, None, :]], 0.0)
-        np.testing.assert_allclose(device.back(part), wanted, atol=1e-10 * np.abs(whole).max())
-    factor = CpuFactor(tree, lambda start, stop: elements[start:stop])
+    compare(tree, [device.back(part) for part in found], inverse, inverse @ gram @ inverse)
     assert factor.log_det == pytest.approx(np.linalg.slogdet(stiffness)[1])
 
 
-def test_a_matrix_that_is_not_positive_definite_is_an_error():
-    tree = TREES["plane"]
-    elements, _ = assemble(tree, 0)
-    elements[3] -= 100.0 * np.eye(elements.shape[1])
-    with pytest.raises(NotPositiveDefinite):
-        selected_sandwich(tree, elements, elements, np.asarray)
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_fronts_of_many_rows_and_several_threads(threads):
+    """Above 256 rows a front is not mirrored, and more than 32 are changed strip by strip."""
+    tree = symbolic((30, 28), (Space((3, 3), (0, 0)),), 0, (15, 14))
+    assert max(level.rows.shape[1] for level in tree.levels) > SMALL
+    elements, stiffness = assemble(tree, 0)
+    others, gram = assemble(tree, 1)
+    factor = CpuFactor(tree, lambda start, stop: elements[start:stop], threads)
+    inverse = np.linalg.inv(stiffness)
+    compare(tree, factor.selected_sandwich(others), inverse, inverse @ gram @ inverse)
+
+
+def compare(tree, found, *dense):
+    """Compare blocks on the leaves with dense matrices."""
+    index = tree.leaf_index
+    there = (index >= 0)[:, :, None] & (index >= 0)[:, None, :]
+    for part, whole in zip(found, dense, strict=True):
+        wanted = np.where(there, whole[index[:, :, None], index[:, None, :]], 0.0)
+        np.testing.assert_allclose(part, wanted, atol=1e-10 * np.abs(whole).max())

@@ -42,6 +42,14 @@ class Factor(Protocol):
         """Pass ``P^-1`` on the functions of each leaf to ``consume(start, stop, blocks)``."""
 
 
+class TreeFactor(Factor, Protocol):
+    """A factorisation of a sum of leaf elements."""
+
+    def selected_sandwich(self, gram: DeviceArray, /) -> tuple[DeviceArray, DeviceArray]:
+        """Return ``P^-1`` and ``P^-1 G P^-1`` on the functions of each leaf, for elements of G."""
+        ...
+
+
 def probes(size: int) -> Array:
     """Return vectors z that a factor L of P is tried on, (size, 4), for `log_det_error`."""
     return 2.0 * np.random.default_rng(0).integers(0, 2, (size, 4), dtype=np.int8) - 1.0
@@ -92,7 +100,7 @@ class Cpu:
         elements: Callable[[int, int], DeviceArray],
         on_disk: bool,
         panels: Workspace | None = None,
-    ) -> Factor:
+    ) -> TreeFactor:
         """Factor P, whose leaf elements come from ``elements(start, stop)``.
 
         Its memory comes from ``panels`` and goes back there, which hold that of earlier factors.
@@ -156,7 +164,7 @@ class Batched:
         elements: Callable[[int, int], DeviceArray],
         on_disk: bool,
         panels: Workspace | None = None,
-    ) -> Factor:
+    ) -> TreeFactor:
         """Factor P on the device; ``on_disk`` and ``panels`` do not matter here."""
         from asvgp.linalg.multifrontal.batched import BatchedFactor
 

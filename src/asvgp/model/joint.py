@@ -21,8 +21,7 @@ from asvgp.kernels import EarthMatern, JointMatern
 from asvgp.linalg.cells.polynomial import bilinear
 from asvgp.linalg.multifrontal import Tree
 from asvgp.linalg.multifrontal.cpu import Workspace
-from asvgp.linalg.multifrontal.sandwich import selected_sandwich
-from asvgp.model.devices import Device, DeviceArray, Factor, log_det_error, probes
+from asvgp.model.devices import Device, DeviceArray, TreeFactor, log_det_error, probes
 from asvgp.model.elements import Leaves, outer
 from asvgp.model.joint_axis import JointAxis, own_tree
 from asvgp.model.joint_share import missed_shares
@@ -115,7 +114,7 @@ class JointPrior:
         self.poles = poles_of(process, tables.axes, columns) if on_earth else None
 
     @cached_property
-    def factor(self) -> Factor:
+    def factor(self) -> TreeFactor:
         """K, factored."""
         tables, coefficients = self.tables, self.tables.device.move(self.coefficients)
         _ = tables.stiffness  # before there are threads
@@ -274,9 +273,8 @@ class JointPrior:
 
     def _trace(self, own: DeviceArray, gram: DeviceArray) -> tuple[float, Array]:
         """Return the trace and its derivatives from moments on own cells, and G."""
-        tables, device = self.tables, self.tables.device
-        stiffness = tables.elements(device.move(self.coefficients), 0, len(tables.tree.leaves))
-        inverse, between = selected_sandwich(tables.tree, stiffness, gram, device.move)
+        device = self.tables.device
+        inverse, between = self.factor.selected_sandwich(gram)
         self.__dict__.setdefault("_inverse", inverse)  # found on the way
         value, slopes = (
             float((self._squares * own).sum()),

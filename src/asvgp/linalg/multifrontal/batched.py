@@ -98,6 +98,29 @@ class BatchedFactor:
                 block = self._empty(chunk.n, place.shape[2], place.shape[2])
                 consume(chunk.start, chunk.stop, gather(z, place, place, block))
 
+    def selected_sandwich(self, gram: Tensor) -> tuple[Tensor, Tensor]:
+        """Return P^-1 and P^-1 G P^-1 on all pairs of functions alive on a leaf, (leaves, s, s).
+
+        ``gram`` are the elements of G, symmetric. The equations are those of
+        `asvgp.linalg.multifrontal.sandwich`.
+        """
+        carried: dict[Chunk, tuple[Tensor, Tensor]] = {}
+        self._carry(self._root, gram, self._empty(1, 0, 0), carried)
+        inverse, between = torch.empty_like(gram), torch.empty_like(gram)
+        nothing = self._empty(1, 0, 0)
+        waiting = [(self._root, nothing, nothing)]
+        while waiting:
+            chunk, z, n = waiting.pop()
+            z, n = self._invert_both(chunk, z, n, *carried.pop(chunk))
+            for part in reversed(chunk.parts):
+                first = part.start // 2 - chunk.start
+                waiting.append((part, z[first:], n[first:]))
+            if chunk.level == 0:
+                leaves, place = slice(chunk.start, chunk.stop), chunk.leaf_place
+                gather(z, place, place, inverse[leaves])
+                gather(n, place, place, between[leaves])
+        return inverse, between
+
     # --- factorisation -----------------------------------------------------------------
 
     def _eliminate(self, chunk: Chunk, update: Tensor) -> None:
@@ -171,6 +194,54 @@ class BatchedFactor:
             strip.baddbmm_(w[:, :, a:b].mT, z_bp[:, :, :b], alpha=-1)
             z_pp[:, :a, a:b] = strip[:, :, :a].mT
         return z
+
+    # --- sandwiches --------------------------------------------------------------------
+
+    def _carry(
+        self, chunk: Chunk, gram: Tensor, update: Tensor, carried: dict[Chunk, tuple]
+    ) -> None:
+        """Carry G through the elimination of a chunk and everything below it.
+
+        C_pp and C_pb are added to ``carried``, and G on the boundary goes to ``update``.
+        """
+        if chunk.level == 0:
+            parts = gram[chunk.start : chunk.stop]
+        else:
+            q = chunk.parts[0].q
+            parts = self._empty(2 * chunk.n, q, q)
+            for part in chunk.parts:
+                self._carry(part, gram, parts[part.start - 2 * chunk.start :][: part.n], carried)
+        p, boundary = chunk.p, chunk.take[:, :, chunk.p :]
+        lower, below = self._panels[chunk].split([p, chunk.q], dim=1)
+        rows = self._empty(chunk.n, p, p + chunk.q)
+        gather(parts, chunk.take[:, :, :p], chunk.take, rows)
+        gather(parts, boundary, boundary, update)
+        del parts
+        rows = torch.linalg.solve_triangular(lower, rows, upper=False)
+        c_pp = torch.linalg.solve_triangular(lower, rows[:, :, :p].mT, upper=False)
+        change = c_pp @ below.mT
+        product = below @ (rows[:, :, p:] - 0.5 * change)
+        update -= product + product.mT
+        carried[chunk] = c_pp, rows[:, :, p:] - change
+
+    def _invert_both(
+        self, chunk: Chunk, z_parents: Tensor, n_parents: Tensor, c_pp: Tensor, c_pb: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Compute Z and N on a chunk's fronts, from those on the parents' fronts."""
+        p, q = chunk.p, chunk.q
+        lower, below = self._panels[chunk].split([p, q], dim=1)
+        inverse = invert_lower(lower)  # R^-T
+        w, e = inverse.mT @ below.mT, inverse.mT @ c_pb
+        z, n = (self._empty(chunk.n, p + q, p + q) for _ in range(2))
+        z_bb, n_bb = z[:, p:, p:], n[:, p:, p:]
+        gather(z_parents, chunk.place, chunk.place, z_bb, share=2)
+        gather(n_parents, chunk.place, chunk.place, n_bb, share=2)
+        z_pb, n_pb = -(w @ z_bb), e @ z_bb - w @ n_bb
+        z[:, :p, :p] = inverse.mT @ inverse - z_pb @ w.mT
+        n[:, :p, :p] = inverse.mT @ c_pp @ inverse - n_pb @ w.mT + z_pb @ e.mT
+        for whole, part in ((z, z_pb), (n, n_pb)):
+            whole[:, :p, p:], whole[:, p:, :p] = part, part.mT
+        return z, n
 
     # --- vectors -----------------------------------------------------------------------
 

@@ -29,10 +29,10 @@ from threading import Lock
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.linalg.multifrontal import sweeps
+from asvgp.linalg.multifrontal import sandwich, sweeps
 from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.linalg.multifrontal.fronts import MANY
-from asvgp.linalg.multifrontal.plan import PANEL, PIVOTS, Offset, plan
+from asvgp.linalg.multifrontal.plan import PANEL, PIVOTS, Offset, P, Q, plan
 from asvgp.linalg.multifrontal.sweeps import Boxes, Slots
 from asvgp.linalg.multifrontal.symbolic import Tree
 from asvgp.runtime.parallel import cores, one_blas_thread
@@ -175,6 +175,34 @@ class CpuFactor:
                     consume(part.start, part.stop, z[: part.stop - part.start])
 
         self._walk(step, self._own_size, self._shared_size, up=False)
+
+    def selected_sandwich(self, gram: Array) -> tuple[Array, Array]:
+        """Return P^-1 and P^-1 G P^-1 on all pairs of functions alive on a leaf, (leaves, s, s).
+
+        ``gram`` are the elements of G, of the same shape. Both are in the order of
+        ``tree.leaf_index`` and zero where there is no function.
+        """
+        fronts, table = self._plan.fronts, self._plan.fronts.table[:-1]
+        gram = np.ascontiguousarray(gram, dtype=np.float64)
+        inverse, between = np.empty_like(gram), np.empty_like(gram)
+        room = int((table[:, P] * (table[:, P] + table[:, Q])).max())
+        nothing = gram[:0]
+
+        def carry(boxes: Boxes, own: Array, shared: Array) -> None:
+            elements = gram[boxes.start : boxes.stop] if boxes.level == 0 else nothing
+            memory = elements, self._panels, carried, own, shared, np.empty(room)
+            sandwich.carry(fronts, self._updates, *boxes, *memory)
+
+        def invert(boxes: Boxes, own: Array, shared: Array) -> None:
+            leaves = slice(boxes.start, boxes.stop) if boxes.level == 0 else slice(0)
+            memory = self._panels, carried, own.reshape(2, -1), shared.reshape(2, -1)
+            blocks = inverse[leaves], between[leaves]
+            sandwich.invert_both(fronts, self._inverses, *boxes, *blocks, *memory, np.empty(room))
+
+        with self._workspace.lend(self._panels.size) as carried:
+            self._walk(carry, self._own_size, self._shared_size, up=True)
+            self._walk(invert, 2 * self._own_size, 2 * self._shared_size, up=False)
+        return inverse, between
 
     # --- phases -----------------------------------------------------------------------
 

@@ -102,7 +102,7 @@ def invert(panel, z, work):
     small = m <= SMALL
     few = 32 if small else MANY
     if small:
-        _mirror(z, p, m)
+        mirror(z, p, m)
     for first in range((p - 1) // few * few, -1, -few):
         stop = first + few if first + few < p else p
         w, n, ld = stop - first, m - stop, m - first
@@ -124,11 +124,11 @@ def invert(panel, z, work):
             symm(n, w, -1, z_jj, m, t + 8 * w, ld, 0, z_kj, m)
         gemm(True, False, w, w, n, -1, t + 8 * w, ld, z_kj, m, 1, z_kk, m)
         if small:
-            _mirror(z, first, stop)
+            mirror(z, first, stop)
 
 
 @inner(error_model="numpy")
-def _mirror(z, first, stop):
+def mirror(z, first, stop):
     """Copy the upper half of some rows to the lower half of the same columns."""
     for i in range(first, stop):
         for j in range(i + 1, len(z)):

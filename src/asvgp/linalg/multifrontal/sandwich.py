@@ -1,227 +1,183 @@
-"""K^-1 and K^-1 G K^-1 on the leaves, for two sums of leaf elements K and G.
+"""K^-1 and K^-1 G K^-1 on the leaves, for two sums of leaf elements K and G, on the CPU.
 
 The trace of K^-1 G changes with K by minus the trace of K^-1 dK K^-1 G. As dK is a sum of leaf
 elements too, all derivatives need the same: K^-1 G K^-1 between functions of one leaf. It is the
-covariance of x = K^-1 g for g with the covariance G, and is found like the inverse itself. On the
-way up eliminating the pivots of a front turns g_b into g_b - W g_p, W = F_bp F_pp^-1, and so
+covariance of x = K^-1 g for g with the covariance G, and is found like the inverse itself. A panel
+of the factor is [R, B] with R = L_pp^T and B = L_bp^T. On the way up the pivots of a front of G
+are carried through the elimination of K,
 
-    G_bb := G_bb - W G_pb - (G_bp - W G_pp) W'.
+    C_pp = R^-T G_pp R^-1    T = R^-T G_pb    C_pb = T - C_pp B
+    G_bb := G_bb - B^T S - S^T B              S = T - C_pp B / 2,
 
-What g_p shares with the rest of the tree passes through the boundary, so that on the way down,
-with Z = K^-1, N = K^-1 G K^-1, H = G_bp - W G_pp and Y = Z_bb H,
+and C, which is what L^-1 G L^-T has in these rows, is kept. On the way down, with Z = K^-1,
+N = K^-1 G K^-1, W = R^-1 B and E = R^-1 C_pb,
 
-    Z_bp = -Z_bb W                       Z_pp = F_pp^-1 - W' Z_bp
-    N_bp = Y F_pp^-1 - N_bb W            N_pp = F_pp^-1 G_pp F_pp^-1 - X - X' + W' N_bb W
+    Z_pb = -W Z_bb             Z_pp = R^-1 R^-T - Z_pb W^T
+    N_pb = E Z_bb - W N_bb     N_pp = R^-1 C_pp R^-T - N_pb W^T + Z_pb E^T.
 
-where X = F_pp^-1 Y' W. Nothing is differenced, so no digits are lost beyond those of K^-1.
+Nothing is differenced, so no digits are lost beyond those of K^-1.
 
-Fronts are padded and worked on a level at a time; letters: `asvgp.linalg.multifrontal`. The code
-works for NumPy and torch arrays alike.
+Layout and letters: `asvgp.linalg.multifrontal.plan`; the order of boxes and where they hand on
+what: `asvgp.linalg.multifrontal.sweeps`.
 """
-
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
-from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
-from asvgp.linalg.multifrontal.symbolic import Level, Tree
-from asvgp.runtime.parallel import one_blas_thread
+from asvgp.linalg.blas import gemm, symm, trsm
+from asvgp.linalg.denormals import flush_denormals, restore
+from asvgp.linalg.inner import block, copy, inner, segment
+from asvgp.linalg.multifrontal.fronts import SMALL, back_substitute, mirror
+from asvgp.linalg.multifrontal.plan import RUNS, P, Q
+from asvgp.linalg.multifrontal.sweeps import (
+    give_element,
+    merge,
+    panel_of,
+    slot,
+    take_element,
+    take_rows,
+)
+
+_STRIP = 32  # rows of an update that are changed together
 
 
-class _Front(NamedTuple):
-    """What is kept of the fronts of a level, from the way up to the way down."""
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def carry(fronts, slots, level, start, stop, limit, elements, panels, carried, own, shared, work):
+    """Fill the panels ``carried`` with C; boxes and their ``elements`` as in `sweeps.factor`.
 
-    w: Any  # (boxes, q, p)
-    inverse: Any  # F_pp^-1
-    g_pp: Any
-    h: Any  # (boxes, q, p)
-
-
-def selected_sandwich(
-    tree: Tree, stiffness: Any, gram: Any, move: Callable[[np.ndarray], Any]
-) -> tuple[Any, Any]:
-    """Return K^-1 and K^-1 G K^-1 on all leaves, (leaves, s, s), zero where there is no function.
-
-    ``stiffness`` and ``gram`` are the elements of K and G, (leaves, s, s); ``move`` copies index
-    arrays to where they are. `NotPositiveDefinite` is raised where K has no Cholesky factor.
+    ``panels`` are those of the factor of K. ``work`` has room for p x q numbers of a front.
     """
-    with one_blas_thread:  # more would wait for each other on small matrices
-        return _walk(tree, stiffness, gram, move)
+    word = flush_denormals()
+    for each in range(start, stop):
+        box = each
+        for here in range(level, limit + 1):
+            front = fronts.level_start[here] + box
+            panel, c = panel_of(fronts, front, panels), panel_of(fronts, front, carried)
+            q = fronts.table[front, Q]
+            update = block(slot(slots, here, box, own, shared), 0, q, q)
+            if here == 0:
+                take_element(fronts, box, elements[box - start], c, update)
+            else:
+                merge(fronts, slots, here, box, own, shared, c, np.int64(0))
+                merge(fronts, slots, here, box, own, shared, update, fronts.table[front, P])
+            _carry_front(panel, c, update, work)
+            if box % 2 == 0:
+                break
+            box //= 2
+    restore(word)
 
 
-def _walk(tree: Tree, stiffness: Any, gram: Any, move: Callable) -> tuple[Any, Any]:
-    """Go up the tree and down again."""
-    fronts: list[_Front] = []
-    updates = stiffness, gram
-    for number, level in enumerate(tree.levels):
-        places = _places(tree, number, move)
-        parts = [_assembled(level, places, part) for part in updates]
-        missing = move((level.pivots < 0).astype(float))
-        front, *updates = _eliminated(level, number, *parts, missing)
-        fronts.append(front)
-    z = n = updates[0]  # of the root's boundary, which is empty
-    for number in reversed(range(len(tree.levels))):
-        if number + 1 < len(tree.levels):
-            parent = tree.levels[number + 1]
-            above = move(parent.scatter.reshape(len(tree.levels[number].rows), -1))
-            z, n = (_taken(each, above, 2) for each in (z, n))
-        z, n = _inverted(fronts.pop(), z, n)
-    leaves = _places(tree, 0, move)[:, 0]
-    return _taken(z, leaves, 1), _taken(n, leaves, 1)
-
-
-def _places(tree: Tree, number: int, move: Callable) -> Any:
-    """Return where the rows of parts go in the fronts: (boxes, parts, rows)."""
-    level = tree.levels[number]
-    if number:
-        return move(level.scatter)
-    inverse = np.full((len(level.rows), 1, tree.leaf_index.shape[1]), -1, dtype=np.int64)
-    boxes, rows = np.nonzero(level.source >= 0)
-    inverse[boxes, 0, level.source[boxes, rows]] = rows
-    return move(inverse)
-
-
-def _assembled(level: Level, places: Any, parts: Any) -> Any:
-    """Add parts into fronts (boxes, p + q, p + q)."""
-    boxes, count, _ = places.shape
-    m = level.rows.shape[1]
-    front = _zeros(parts, (boxes, m + 1, m + 1))  # the last row takes what is padding
-    if isinstance(parts, np.ndarray):
-        _add_parts(front, places, parts)
-    else:
-        box = _range(parts, boxes)[:, None, None]
-        for c in range(count):
-            at = places[:, c] + (places[:, c] < 0) * (m + 1)
-            front[box, at[:, :, None], at[:, None, :]] += parts[c::count]
-    return front[:, :m, :m]
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _add_parts(front, places, parts):
-    boxes, count, rows = places.shape
-    for b in range(boxes):
-        for c in range(count):
-            at, part = places[b, c], parts[b * count + c]
-            for i in range(rows):
-                if at[i] >= 0:
-                    row, source = front[b, at[i]], part[i]
-                    for j in range(rows):
-                        row[at[j]] += source[j]  # -1 is the last, which is dropped
-
-
-def _eliminated(level: Level, number: int, k: Any, g: Any, missing: Any) -> tuple[_Front, Any, Any]:
-    """Eliminate the pivots of fronts of K and G; return both on the boundary, too."""
-    p = level.p
-    diagonal = _range(k, p)
-    pivots = k[:, :p, :p]
-    pivots[:, diagonal, diagonal] += missing
-    lower = _cholesky(pivots, level, number)
-    root = _inverse(lower)
-    half = k[:, p:, :p] @ _turned(root)
-    w = half @ root
-    g_pp, g_bp = g[:, :p, :p], g[:, p:, :p]
-    h = g_bp - w @ g_pp
-    k_bb = k[:, p:, p:] - half @ _turned(half)
-    g_bb = g[:, p:, p:] - w @ _turned(g_bp) - h @ _turned(w)
-    # A copy, or the whole front would be kept
-    return _Front(w, _turned(root) @ root, g_pp + 0.0, h), k_bb, g_bb
-
-
-def _inverted(front: _Front, z_bb: Any, n_bb: Any) -> tuple[Any, Any]:
-    """Return K^-1 and K^-1 G K^-1 on whole fronts, from those on the boundary."""
-    w, inverse, g_pp, h = front
-    p, q = w.shape[2], w.shape[1]
-    z = _zeros(w, (len(w), p + q, p + q))
-    n = _zeros(w, (len(w), p + q, p + q))
-    z_bp, y, n_w = -(z_bb @ w), z_bb @ h, n_bb @ w
-    n_bp = y @ inverse - n_w
-    x = inverse @ (_turned(y) @ w)
-    for out, bb, bp, pp in (
-        (z, z_bb, z_bp, inverse - _turned(w) @ z_bp),
-        (n, n_bb, n_bp, inverse @ g_pp @ inverse - x - _turned(x) + _turned(w) @ n_w),
-    ):
-        out[:, :p, :p], out[:, p:, :p], out[:, :p, p:], out[:, p:, p:] = pp, bp, _turned(bp), bb
-    return z, n
-
-
-def _taken(z: Any, places: Any, share: int) -> Any:
-    """Return rows of fronts, (boxes, rows, rows); ``share`` boxes take from the same front."""
-    if isinstance(z, np.ndarray):
-        out = np.empty((len(places), places.shape[1], places.shape[1]))
-        _take_rows(z, places, share, out)
-        return out
-    there = places >= 0
-    at = places * there
-    box = _range(z, len(at))[:, None, None] // share
-    return z[box, at[:, :, None], at[:, None, :]] * (there[:, :, None] & there[:, None, :])
+@inner(error_model="numpy", fastmath={"contract"})
+def _carry_front(panel, c, update, work):
+    """Turn G of a front into C and what its boundary hands on."""
+    p, m = panel.shape
+    q = m - p
+    if p == 0:
+        return
+    r, g = panel.ctypes.data, c.ctypes.data
+    for i in range(p):
+        for j in range(i):
+            c[i, j] = c[j, i]
+    trsm(True, m, p, 1, r, m, g, m)
+    for i in range(p):
+        for j in range(i):
+            c[i, j], c[j, i] = c[j, i], c[i, j]
+    trsm(True, p, p, 1, r, m, g, m)
+    if q == 0:
+        return
+    b, s, u = r + 8 * p, work.ctypes.data, update.ctypes.data
+    gemm(False, False, q, p, p, 1, b, m, g, m, 0, s, q)
+    for i in range(p):
+        row, half = segment(c, i * m + p, q), segment(work, i * q, q)
+        for j in range(q):
+            known, change = row[j], half[j]
+            row[j] = known - change
+            half[j] = known - 0.5 * change
+    for i in range(0, q, _STRIP):
+        rows, columns, to = q - i, min(_STRIP, q - i), u + 8 * (i * q + i)
+        gemm(False, True, rows, columns, p, -1, b + 8 * i, m, s + 8 * i, q, 1, to, q)
+        gemm(False, True, rows, columns, p, -1, s + 8 * i, q, b + 8 * i, m, 1, to, q)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _take_rows(z, places, share, out):
-    boxes, rows = places.shape
-    for b in range(boxes):
-        at, front = places[b], z[b // share]
-        for i in range(rows):
-            if at[i] < 0:
-                out[b, i] = 0.0
-                continue
-            row, target = front[at[i]], out[b, i]
-            for j in range(rows):
-                target[j] = row[at[j]] if at[j] >= 0 else 0.0
+def invert_both(
+    fronts, slots, level, start, stop, limit, out_z, out_n, panels, carried, own, shared, work
+):
+    """Compute Z and N on the fronts of boxes ``start .. stop - 1`` of a level.
+
+    The order of boxes is that of `sweeps.selected_inverse`. ``own`` and ``shared`` are two rows of
+    memory, one of Z and one of N. Leaves are written to ``out_z`` and ``out_n``. ``work`` has room
+    for p x (p + q) numbers of a front.
+    """
+    word = flush_denormals()
+    for each in range(start, stop):
+        highest = level
+        while highest < limit and (each >> (highest - level)) % 2 == 0:
+            highest += 1
+        for here in range(highest, level - 1, -1):
+            box = each >> (here - level)
+            front = fronts.level_start[here] + box
+            panel, c = panel_of(fronts, front, panels), panel_of(fronts, front, carried)
+            p, m = panel.shape
+            z = block(slot(slots, here, box, own[0], shared[0]), 0, m, m)
+            n = block(slot(slots, here, box, own[1], shared[1]), 0, m, m)
+            if m > p:
+                parent = fronts.level_start[here + 1] + box // 2
+                size = fronts.table[parent, P] + fronts.table[parent, Q]
+                begin = fronts.table[front, RUNS]
+                runs = block(fronts.runs, 3 * begin, fronts.table[front + 1, RUNS] - begin, 3)
+                above = slot(slots, here + 1, box // 2, own[0], shared[0])
+                take_rows(runs, block(above, 0, size, size), z, p)
+                above = slot(slots, here + 1, box // 2, own[1], shared[1])
+                take_rows(runs, block(above, 0, size, size), n, p)
+            _invert_front(panel, c, z, n, work)
+            if here == 0:
+                give_element(fronts, box, z, out_z[box - start])
+                give_element(fronts, box, n, out_n[box - start])
+    restore(word)
 
 
-# --- NumPy and torch ---------------------------------------------------------------------
+@inner(error_model="numpy")
+def _invert_front(panel, c, z, n, work):
+    """Compute Z and N on the rows of a front, of which the boundary's blocks are there.
+
+    The upper halves are used and filled. ``c`` is overwritten.
+    """
+    p, m = panel.shape
+    q = m - p
+    if p == 0:
+        return
+    for i in range(p):  # work becomes [R^-1, W], and c [R^-1 C_pp, E]
+        row = segment(work, i * m, p)
+        for j in range(p):
+            row[j] = 0.0
+        row[i] = 1.0
+        copy(panel, i * m + p, work, i * m + p, q)
+    back_substitute(panel, 0, p, work)
+    back_substitute(panel, 0, p, c)
+    t, g, z_pp, n_pp = work.ctypes.data, c.ctypes.data, z.ctypes.data, n.ctypes.data
+    gemm(True, False, p, p, p, 1, t, m, t, m, 0, z_pp, m)
+    gemm(True, False, p, p, p, 1, t, m, g, m, 0, n_pp, m)
+    if q == 0:
+        return
+    w, e, z_pb, n_pb = t + 8 * p, g + 8 * p, z_pp + 8 * p, n_pp + 8 * p
+    if m <= SMALL:
+        mirror(z, p, m)
+        mirror(n, p, m)
+    _times_boundary(z, p, -1, w, 0, z_pb)
+    _times_boundary(z, p, 1, e, 0, n_pb)
+    _times_boundary(n, p, -1, w, 1, n_pb)
+    gemm(True, False, p, p, q, -1, w, m, z_pb, m, 1, z_pp, m)
+    gemm(True, False, p, p, q, -1, w, m, n_pb, m, 1, n_pp, m)
+    gemm(True, False, p, p, q, 1, e, m, z_pb, m, 1, n_pp, m)
 
 
-def _zeros(like: Any, shape: tuple[int, ...]) -> Any:
-    return np.zeros(shape) if isinstance(like, np.ndarray) else like.new_zeros(shape)
-
-
-def _range(like: Any, stop: int) -> Any:
-    if isinstance(like, np.ndarray):
-        return np.arange(stop)
-    import torch
-
-    return torch.arange(stop, device=like.device)
-
-
-def _turned(a: Any) -> Any:
-    return a.transpose(0, 2, 1) if isinstance(a, np.ndarray) else a.mT
-
-
-def _inverse(lower: Any) -> Any:
-    if isinstance(lower, np.ndarray):
-        return np.linalg.inv(lower)
-    import torch
-
-    return torch.linalg.inv(lower)
-
-
-def _cholesky(pivots: Any, level: Level, number: int) -> Any:
-    """Return Cholesky factors, or raise an error that names the first front without one."""
-    if isinstance(pivots, np.ndarray):
-        try:
-            return np.linalg.cholesky(pivots)
-        except np.linalg.LinAlgError:
-            bad = next(i for i, each in enumerate(pivots) if not _definite(each))
+@inner(error_model="numpy")
+def _times_boundary(z, p, alpha, rows, beta, out):
+    """Set ``out := beta out + alpha rows Z_bb`` for p rows, both with rows as long as Z's."""
+    m = len(z)
+    z_bb = z.ctypes.data + 8 * (p * m + p)
+    if m <= SMALL:
+        gemm(False, False, m - p, p, m - p, alpha, z_bb, m, rows, m, beta, out, m)
     else:
-        import torch
-
-        lower, info = torch.linalg.cholesky_ex(pivots)
-        if not info.any():
-            return lower
-        bad = int(info.nonzero()[0])
-    rows = level.pivots[bad]
-    raise NotPositiveDefinite(number, bad, rows[rows >= 0])
-
-
-def _definite(matrix: np.ndarray) -> bool:
-    try:
-        np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        return False
-    return True
+        symm(m - p, p, alpha, z_bb, m, rows, m, beta, out, m)

@@ -39,7 +39,7 @@ class Boxes(NamedTuple):
 
 
 @inner(error_model="numpy")
-def _slot(slots, level, box, own, shared):
+def slot(slots, level, box, own, shared):
     """Return a box's slot, and what follows it."""
     start = slots.table[level, 0] + box % slots.table[level, 1] * slots.table[level, 2]
     values = shared if level >= slots.top else own
@@ -47,7 +47,8 @@ def _slot(slots, level, box, own, shared):
 
 
 @inner(error_model="numpy")
-def _panel(fronts, front, panels):
+def panel_of(fronts, front, panels):
+    """Return the panel [R, B] of a front."""
     p = fronts.table[front, P]
     return block(panels, fronts.table[front, PANEL], p, p + fronts.table[front, Q])
 
@@ -68,16 +69,16 @@ def factor(fronts, slots, level, start, stop, limit, elements, panels, logs, own
         box = each
         for here in range(level, limit + 1):
             front = fronts.level_start[here] + box
-            panel = _panel(fronts, front, panels)
+            panel = panel_of(fronts, front, panels)
             q = fronts.table[front, Q]
-            update = block(_slot(slots, here, box, own, shared), 0, q, q)
+            update = block(slot(slots, here, box, own, shared), 0, q, q)
             if here == 0:
-                _take_element(fronts, box, elements[box - start], panel, update)
+                take_element(fronts, box, elements[box - start], panel, update)
             else:
-                _merge(fronts, slots, here, box, own, shared, panel, np.int64(0))
+                merge(fronts, slots, here, box, own, shared, panel, np.int64(0))
             failed = eliminate(panel)
             if here > 0:  # not before: it would have left the caches
-                _merge(fronts, slots, here, box, own, shared, update, fronts.table[front, P])
+                merge(fronts, slots, here, box, own, shared, update, fronts.table[front, P])
             if failed:
                 restore(word)
                 return front, failed - 1
@@ -107,7 +108,8 @@ def _leaf_rows(fronts, leaf):
 
 
 @inner(error_model="numpy")
-def _take_element(fronts, leaf, element, panel, update):
+def take_element(fronts, leaf, element, panel, update):
+    """Put the upper half of a leaf's element into its front, pivots in the panel."""
     p, m = panel.shape
     rows = _leaf_rows(fronts, leaf)
     size, q = element.shape[1], m - p
@@ -122,15 +124,15 @@ def _take_element(fronts, leaf, element, panel, update):
 
 
 @inner(error_model="numpy")
-def _merge(fronts, slots, here, box, own, shared, rows, top):
+def merge(fronts, slots, here, box, own, shared, rows, top):
     """Sum both children's Schur complements: the rows of a front from ``top`` on.
 
     ``rows`` begin with column ``top`` too. Block by block, each of which comes from one child,
     from both or from none: so everything is written once, and nothing cleared before.
     """
     front, below = fronts.level_start[here] + box, fronts.level_start[here - 1] + 2 * box
-    x = _slot(slots, here - 1, 2 * box, own, shared)
-    y = _slot(slots, here - 1, 2 * box + 1, own, shared)
+    x = slot(slots, here - 1, 2 * box, own, shared)
+    y = slot(slots, here - 1, 2 * box + 1, own, shared)
     ld, ld_x, ld_y = rows.shape[1], fronts.table[below, Q], fronts.table[below + 1, Q]
     pieces, stop = fronts.pieces, fronts.table[front + 1, PIECES]
     for a in range(fronts.table[front, PIECES], stop):
@@ -179,24 +181,24 @@ def selected_inverse(fronts, slots, level, start, stop, limit, leaves, panels, o
         for here in range(highest, level - 1, -1):
             box = each >> (here - level)
             front = fronts.level_start[here] + box
-            panel = _panel(fronts, front, panels)
+            panel = panel_of(fronts, front, panels)
             p, m = panel.shape
-            z = block(_slot(slots, here, box, own, shared), 0, m, m)
+            z = block(slot(slots, here, box, own, shared), 0, m, m)
             if m > p:
                 parent = fronts.level_start[here + 1] + box // 2
                 n = fronts.table[parent, P] + fronts.table[parent, Q]
-                above = block(_slot(slots, here + 1, box // 2, own, shared), 0, n, n)
+                above = block(slot(slots, here + 1, box // 2, own, shared), 0, n, n)
                 begin = fronts.table[front, RUNS]
                 runs = block(fronts.runs, 3 * begin, fronts.table[front + 1, RUNS] - begin, 3)
-                _take_rows(runs, above, z, p)
+                take_rows(runs, above, z, p)
             invert(panel, z, work)
             if here == 0:
-                _give_element(fronts, box, z, leaves[box - start])
+                give_element(fronts, box, z, leaves[box - start])
     restore(word)
 
 
 @inner(error_model="numpy")
-def _take_rows(runs, above, z, p):
+def take_rows(runs, above, z, p):
     """Copy the boundary's block from the parent's: the inverse of extend-add's map."""
     n, m = above.shape[1], z.shape[1]
     for a in range(runs.shape[0]):
@@ -209,7 +211,8 @@ def _take_rows(runs, above, z, p):
 
 
 @inner(error_model="numpy")
-def _give_element(fronts, leaf, z, element):
+def give_element(fronts, leaf, z, element):
+    """Spread the upper half of a front's inverse over a leaf's element."""
     rows = _leaf_rows(fronts, leaf)
     for i in range(element.shape[0]):
         for j in range(element.shape[1]):
@@ -231,9 +234,9 @@ def forward(fronts, slots, level, start, stop, limit, y, panels, own, shared):
         box = each
         for here in range(level, limit + 1):
             front = fronts.level_start[here] + box
-            panel = _panel(fronts, front, panels)
+            panel = panel_of(fronts, front, panels)
             p, m = panel.shape
-            x = block(_slot(slots, here, box, own, shared), 0, m, width)
+            x = block(slot(slots, here, box, own, shared), 0, m, width)
             pivots = block(y, fronts.table[front, PIVOTS] * width, p, width)
             copy(pivots, 0, x, 0, p * width)
             rest = segment(x, p * width, (m - p) * width)
@@ -241,7 +244,7 @@ def forward(fronts, slots, level, start, stop, limit, y, panels, own, shared):
                 rest[i] = 0.0
             for c in range(2 if here > 0 else 0):
                 child = fronts.level_start[here - 1] + 2 * box + c
-                below = _slot(slots, here - 1, 2 * box + c, own, shared)
+                below = slot(slots, here - 1, 2 * box + c, own, shared)
                 for r in range(fronts.table[child, RUNS], fronts.table[child + 1, RUNS]):
                     count = fronts.runs[r, 2] * width
                     first = fronts.table[child, P] + fronts.runs[r, 0]
@@ -268,13 +271,13 @@ def backward(fronts, slots, level, start, stop, limit, y, panels, own, shared):
         for here in range(highest, level - 1, -1):
             box = each >> (here - level)
             front = fronts.level_start[here] + box
-            panel = _panel(fronts, front, panels)
+            panel = panel_of(fronts, front, panels)
             p, m = panel.shape
-            x = block(_slot(slots, here, box, own, shared), 0, m, width)
+            x = block(slot(slots, here, box, own, shared), 0, m, width)
             pivots = block(y, fronts.table[front, PIVOTS] * width, p, width)
             copy(pivots, 0, x, 0, p * width)
             for r in range(fronts.table[front, RUNS], fronts.table[front + 1, RUNS]):
-                above = _slot(slots, here + 1, box // 2, own, shared)
+                above = slot(slots, here + 1, box // 2, own, shared)
                 at, count = (p + fronts.runs[r, 0]) * width, fronts.runs[r, 2] * width
                 copy(above, fronts.runs[r, 1] * width, x, at, count)
             _backward(panel, x)
