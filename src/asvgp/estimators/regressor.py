@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -11,32 +10,24 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from asvgp.data.extremes import check_extremes
 from asvgp.data.settings import Domain, NumBasis, Settings
 from asvgp.diagnostics.below_zero import below_zero
-from asvgp.estimators.again import RowsAgain
-from asvgp.estimators.choice import chosen_transform
-from asvgp.estimators.families import fit_family
 from asvgp.estimators.forecast import ForecastMixin
-from asvgp.estimators.ingest import Addition, Forgetter, absorb, check_sums, check_variation
+from asvgp.estimators.ingest import Addition, Forgetter, absorb, check_sums
 from asvgp.estimators.merging import check_mergeable, check_same_choice
+from asvgp.estimators.trained import trained
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
 from asvgp.likelihoods.family import Family
-from asvgp.policies import SAMPLE
 from asvgp.runtime.arguments import NamingClass
-from asvgp.runtime.interrupts import Deadline, plain_interrupts
-from asvgp.runtime.parallel import one_blas_thread
+from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.runtime.progress import Progress
 from asvgp.runtime.warn import warn
 from asvgp.sources.source import source_for
 from asvgp.structures.fit_data import FitData
-from asvgp.structures.observed import Observed
-from asvgp.training.fit import Fit, first_bound
+from asvgp.training.fit import Fit
 from asvgp.training.optimise import LBFGS
-from asvgp.training.problem import Problem, State
-from asvgp.training.restarts import with_restarts
-from asvgp.training.starts import signal_power
+from asvgp.training.problem import State
 
 
 class _Setting:
@@ -279,15 +270,7 @@ class GPRegressor(
         settings, begin = self._settings(), time.perf_counter()
         beside = exposure, offset, event, trials
         added = self._add(settings, None, X, y, sample_weight, noise_variance, width, *beside)
-        data, fitted = self._trained(
-            settings,
-            added.data,
-            added.sample,
-            first=True,
-            begin=begin,
-            again=added.again,
-            seen=added.first,
-        )
+        data, fitted = trained(settings, added.data, fresh=added, begin=begin)
         for name in ("_fit_now", "_warm"):  # nothing is kept of an earlier fit
             vars(self).pop(name, None)
         self._replace(data)
@@ -473,75 +456,9 @@ class GPRegressor(
         data = self._fit_data()
         if "_fit_now" not in vars(self):
             warm = vars(self).get("_warm")
-            self._data, self._fit_now = self._trained(self._settings(), data, warm=warm)
+            self._data, self._fit_now = trained(self._settings(), data, warm)
             self._announce(self._fit_now)
         return self._fit_now
-
-    def _trained(
-        self,
-        settings: Settings,
-        data: FitData,
-        sample=None,
-        first: bool = False,
-        warm=None,
-        again: RowsAgain | None = None,
-        begin: float | None = None,
-        seen: Observed | None = None,
-    ) -> tuple[FitData, Fit]:
-        """Choose the transform and train; see `check_variation` for ``sample`` and ``first``."""
-        if data.stats.count == 0:
-            raise ValueError("There are no observations left to fit.")
-        if settings.kernel is None:
-            settings = settings.with_kernel(data.layout.given)
-        if data.family is not None:
-            with Progress(settings.progress) as progress, one_blas_thread:
-                deadline = _deadline(settings.max_time, begin)
-                return data, fit_family(settings, data, again, warm, progress, deadline, seen)
-        checked = data if len(data.transforms) == 1 else data.chosen(0, "")
-        check_variation(settings, checked.stats, sample, first)
-        self._check_extremes(settings, checked)
-        progress, noise = Progress(settings.progress), settings.noise_variance
-        known = settings.noise_scale if data.known_noise and not data.scaled else None
-        problem = Problem(
-            data.layout.kernel,
-            Gaussian(known or noise or 1.0),
-            data.structure.degrees(settings, data.stats),
-            data.objective if settings.objective == "auto" else settings.objective,
-            settings.optimizer or LBFGS(),
-            progress.training,
-            from_user=noise is not None,
-            fixed_likelihood=known is not None,
-            deadline=_deadline(settings.max_time, begin),
-        )
-        structure = data.structure
-
-        def coarsely(data: FitData) -> tuple[State, float]:
-            whole = replace(problem, deadline=None)  # of models that are compared
-            return first_bound(structure.schedule(settings, whole, data.stats))
-
-        with progress, one_blas_thread:
-            data, begun = chosen_transform(data, coarsely)
-            begun = begun or warm
-            if data.start and settings.trained:
-                near = begun or _begun(problem, data)
-                with suppress(np.linalg.LinAlgError):  # or training finds a start of its own
-                    nearby = _near(problem, near, data)
-                    return data, structure.fit(settings, nearby, data.stats, near)
-            if begun is not None or not settings.trained:
-                return data, structure.fit(settings, problem, data.stats, begun)
-
-            def train(problem: Problem) -> Fit:
-                return structure.fit(settings, problem, data.stats, None)
-
-            return data, with_restarts(problem, train)
-
-    def _check_extremes(self, settings: Settings, data: FitData) -> None:
-        """Check hyperparameters that are not trained against the data."""
-        grids = data.structure.grids(data.stats)
-        widths = [grid.upper - grid.lower for grid in grids] or [1.0]
-        noise = None if data.known_noise else settings.noise_variance
-        power, kernel = signal_power(data.stats), data.layout.kernel
-        check_extremes(kernel, settings.trained, widths, power, noise)
 
     def _find(self, added: Addition) -> None:
         """Keep for the summary what there is to say about the data that were just fitted."""
@@ -585,29 +502,3 @@ class GPRegressor(
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_data" in vars(self)
-
-
-def _begun(problem: Problem, data: FitData) -> State:
-    """Return the state that a kernel was chosen with."""
-    *values, noise = data.start
-    kernel = problem.kernel
-    kernel = kernel.replace_free(dict(zip(kernel.parameters, values, strict=True)))
-    return State(kernel, problem.likelihoods([noise])[0])
-
-
-def _near(problem: Problem, state: State, data: FitData) -> Problem:
-    """Return the problem of training that begins near its end."""
-    given, count = problem.settings, data.stats.observations
-    if given == LBFGS():  # nobody asked for more
-        few = count <= SAMPLE.whole_rows
-        gain = SAMPLE.unnoticed_gain_of_few if few else SAMPLE.unnoticed_gain
-        given = replace(given, tolerance=max(given.tolerance, gain * count))
-    wider = 1.0 if problem.fixed_likelihood else data.widening
-    return replace(problem, near=state, settings=given, widening=wider)
-
-
-def _deadline(seconds: float | None, begin: float | None) -> Deadline | None:
-    """Return when training ends, so long after it began."""
-    if seconds is None:
-        return None
-    return Deadline(seconds) if begin is None else Deadline(seconds, begin)
