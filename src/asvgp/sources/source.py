@@ -53,7 +53,7 @@ class Chunk(NamedTuple):
     @property
     def rows(self) -> int:
         """Number of rows."""
-        return len(self.X)
+        return len(self.X if hasattr(self.X, "__len__") else np.asarray(self.X))
 
     @property
     def beside(self) -> Beside:
