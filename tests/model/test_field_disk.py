@@ -99,10 +99,13 @@ def test_one_factorisation_after_another_uses_the_same_files(files):
 
 def test_files_of_another_size_are_let_go(files):
     space = disk.DiskSpace()
-    space.give(space.take(100))
-    space.give(space.take(100))
+    first, second = Cpu(), Cpu()  # any objects
+    space.take(100, first)
+    del first
+    space.take(100, second)
     assert len(files) == 1
-    values = space.take(200)
+    del second
+    values = space.take(200, space)
     assert [one() is values for one in files] == [False, True]
     assert files[0]() is None
 

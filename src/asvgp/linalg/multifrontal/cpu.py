@@ -19,12 +19,13 @@ pivots; 31 % is extend-add, some 500 MB read and written at 11 GB/s; 8 % is gath
 elements. The whole comes to 36 to 38 % of that rate.
 """
 
-import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from threading import Lock
+from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -45,11 +46,12 @@ class Workspace:
     """Memory that one factorisation after another uses: to be kept by whoever needs many.
 
     Pages fresh from the system have to be cleared by it first, which takes about a third of
-    a factorisation's time. A factor that is no longer referred to hands its memory back.
+    a factorisation's time. What was taken for a factor that is no longer referred to is taken
+    again: nothing runs when a factor goes, where Python would drop Ctrl-C.
     """
 
     def __init__(self) -> None:
-        self._free: dict[int, list[Array]] = {}
+        self._taken: list[tuple[ref[Any], Array]] = []  # for whom, and what
         self._scratch: list[Array] = []
         self._lock = Lock()  # threads borrow at the same time
 
@@ -57,24 +59,23 @@ class Workspace:
         """Pickle without the memory."""
         return type(self), ()
 
-    def take(self, size: int) -> Array:
-        """Return an array of that many doubles, of any value."""
-        try:
-            return self._free[size].pop()
-        except (KeyError, IndexError):
-            return self._fresh(size)
+    def take(self, size: int, owner: Any) -> Array:
+        """Return an array of that many doubles, of any value, for as long as its owner lives."""
+        with self._lock:
+            idle = [i for i, (of, a) in enumerate(self._taken) if of() is None and a.size == size]
+            values = self._taken.pop(idle[0])[1] if idle else None
+        values = self._fresh(size) if values is None else values
+        with self._lock:
+            self._taken.append((ref(owner), values))
+        return values
 
     def _fresh(self, size: int) -> Array:
         return np.empty(size)
 
-    def give(self, values: Array) -> None:
-        """Take an array back."""
-        self._free.setdefault(values.size, []).append(values)
-
     def clear(self) -> None:
         """Let go of all that is not in use."""
         with self._lock:
-            self._free.clear()
+            self._taken = [each for each in self._taken if each[0]() is not None]
             self._scratch.clear()
 
     @contextmanager
@@ -131,8 +132,7 @@ class CpuFactor:
         self._own_size, self._shared_size = map(max, updates, inverses)
         self._workspace = workspace or Workspace()
         panels = panels or self._workspace
-        self._panels = panels.take(int(self._plan.fronts.table[-1, PANEL]))
-        weakref.finalize(self, panels.give, self._panels).atexit = False
+        self._panels = panels.take(int(self._plan.fronts.table[-1, PANEL]), self)
         self.log_det = self._factor(elements)
 
     @property

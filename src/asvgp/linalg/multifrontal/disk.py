@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +26,12 @@ _BLOCK = 1 << 24  # bytes written at once where the system cannot reserve them
 class DiskSpace(Workspace):
     """A workspace on disk. The files have no name: they go with the last array on them."""
 
-    def take(self, size: int) -> Array:
-        """Return an array of that many doubles, of any value; those of other sizes are let go."""
-        if size not in self._free:
-            self._free.clear()
-        return super().take(size)
+    def take(self, size: int, owner: Any) -> Array:
+        """Return an array of that many doubles; those of other sizes are let go."""
+        with self._lock:
+            taken = self._taken
+            self._taken = [each for each in taken if each[1].size == size or each[0]() is not None]
+        return super().take(size, owner)
 
     def _fresh(self, size: int) -> Array:
         return mapped(size)
