@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from asvgp.likelihoods import Bernoulli
-from asvgp.likelihoods.quadrature import LARGEST, full, rule, softplus
+from asvgp.likelihoods.quadrature import LARGEST, full, logistic, rule, softplus
 
 from .cases import CASES, Case, gaussian_mean, grid
 
@@ -151,6 +151,19 @@ def test_wide_gaussians_lose_no_digits(v):
         assert abs(value - mean) < 1e-8
         share = gaussian_mean(lambda f: 0.5 * (1.0 + np.tanh(0.5 * f)), m, v, parts)
         assert abs(slope - share) < 1e-8
+
+
+@pytest.mark.parametrize("v", [4.001, 8.0, 8.001, 16.0, 16.001, 32.0, 32.001, 100.0, 3000.0])
+def test_logits_of_large_variance_take_few_places(v):
+    for m in (-60.0, -20.0, -1.5, 0.0, 0.4, 9.0, 60.0):
+        value, slope, bend = logistic(m, v)
+        parts = np.linspace(-30.0, 30.0, 13)
+        mean = gaussian_mean(lambda f: np.logaddexp(0.0, f), m, v, parts)
+        assert abs(value - mean) < 3e-9
+        share = gaussian_mean(lambda f: 0.5 * (1.0 + np.tanh(0.5 * f)), m, v, parts)
+        assert abs(slope - share) < 3e-9
+        narrow = gaussian_mean(lambda f: 0.25 * (1.0 - np.tanh(0.5 * f) ** 2), m, v, parts)
+        assert abs(bend - narrow) < 1e-8
 
 
 @pytest.mark.parametrize("z", [-1e8, -300.0, -40.0, -25.001, -24.999, -8.0, 0.0, 6.0])

@@ -13,9 +13,8 @@ from scipy.special import bdtr, expit, gammaln, log_ndtr, ndtr, ndtri, xlogy
 from scipy.stats import binom
 
 from asvgp.basis import Array
-from asvgp.likelihoods.counts import softplus_moments
 from asvgp.likelihoods.family import Family
-from asvgp.likelihoods.quadrature import NODES, START, WEIGHTS, rule, softplus
+from asvgp.likelihoods.quadrature import NODES, START, WEIGHTS, logistic, rule
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _ROOT_HALF = math.sqrt(0.5)
@@ -24,10 +23,23 @@ _ROOT_HALF = math.sqrt(0.5)
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _logit_rows(y, trials, m, v, value, slope, weight):
     for i in range(y.shape[0]):
-        mean, share, bend = softplus(m[i], v[i])
+        mean, share, bend = logistic(m[i], v[i])
         value[i] = y[i] * m[i] - trials[i] * mean
         slope[i] = y[i] - trials[i] * share
         weight[i] = trials[i] * bend
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _logistic_rows(m, v, value, slope, bend):
+    for i in range(m.shape[0]):
+        value[i], slope[i], bend[i] = logistic(m[i], v[i])
+
+
+def _logistic_moments(m: Array, v: Array) -> tuple[Array, Array, Array]:
+    """Return the means of log(1 + exp(f)) and of its first two derivatives, row by row."""
+    value, slope, bend = np.empty((3, len(m)))
+    _logistic_rows(m, v, value, slope, bend)
+    return value, slope, bend
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -132,7 +144,7 @@ class Bernoulli(Family):
         """Return the means of log(1 + exp(f)) and of its first two derivatives."""
         if not self.one_read:
             raise self._reads_again()
-        return softplus_moments(m, v)
+        return _logistic_moments(m, v)
 
     def start_from_sums(self, linear: Array, mass: Array) -> Array:
         """Return logits of shares, shrunken to the overall one."""
@@ -261,7 +273,7 @@ class Binomial(Family):
 
     def curve(self, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return the means of log(1 + exp(f)) and of its first two derivatives."""
-        return softplus_moments(m, v)
+        return _logistic_moments(m, v)
 
     def start_from_sums(self, linear: Array, mass: Array) -> Array:
         """Return logits of shares, shrunken to the overall one."""

@@ -7,11 +7,16 @@ of q needs 3 places of the Gauss-Hermite rule up to q = 0.01, 7 up to 0.1, 13 up
 such unit makes an error of exp(-2 pi**2), about 3e-9, however large the variance is; it only takes
 more places. All rules are symmetric about the mean: a place of weight ``WEIGHTS[START[r]]`` in the
 middle, and pairs.
+
+Of a logit, few places are enough where the variance is large. A logistic variable is a Gaussian one
+with a random variance W (Andrews and Mallows, 1974), so that the mean of ``1 / (1 + exp(-f))`` under
+N(m, v) is the mean of ``Phi(m / sqrt(W + v))``, which varies the less with W, the larger v is.
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numba
 import numpy as np
@@ -47,6 +52,48 @@ _HALVES = _rules()
 NODES = np.concatenate([nodes for nodes, _ in _HALVES])
 WEIGHTS = np.concatenate([weights for _, weights in _HALVES])
 START = np.cumsum([0] + [len(nodes) for nodes, _ in _HALVES])
+
+
+def _scales(places: int) -> tuple[Array, Array]:
+    """Return the Gauss rule of the variance W that makes a Gaussian variable a logistic one.
+
+    ``E exp(t W)`` is ``z / sin(z)`` at ``z = pi sqrt(2 t)``, so that the moments of W / pi**2 are
+    rational. Recurrence coefficients follow from them exactly, by Chebyshev's algorithm.
+    """
+    series, moments = [Fraction(1)], list[Fraction]()
+    for k in range(2 * places):
+        moments.append(2**k * math.factorial(k) * series[k])
+        terms = range(1, k + 2)
+        series.append(
+            sum(
+                (-((-1) ** j) * series[k + 1 - j] / math.factorial(2 * j + 1) for j in terms),
+                Fraction(0),
+            )
+        )
+    last, now = [Fraction(0)] * len(moments), moments
+    middle, beside = [now[1] / now[0]], [now[0]]
+    for k in range(1, places):
+        following = [Fraction(0)] * len(now)
+        for i in range(k, 2 * places - k):
+            following[i] = now[i + 1] - middle[-1] * now[i] - beside[-1] * last[i]
+        middle.append(following[k + 1] / following[k] - now[k] / now[k - 1])
+        beside.append(following[k] / now[k - 1])
+        last, now = now, following
+    off = np.sqrt(np.array(beside[1:], dtype=float))
+    jacobi = np.diag(np.array(middle, dtype=float)) + np.diag(off, 1) + np.diag(off, -1)
+    values, vectors = np.linalg.eigh(jacobi)
+    return math.pi**2 * values, vectors[0] ** 2
+
+
+# Variances of f from which rules of so many scales serve, with errors below 3e-9.
+_SCALES_FROM = {4.0: 12, 8.0: 8, 16.0: 5, 32.0: 4}
+_LEAST_WIDE = min(_SCALES_FROM)
+_WIDE_FROM = np.array(list(_SCALES_FROM))
+_WIDE_RULES = [_scales(places) for places in _SCALES_FROM.values()]
+_SCALES = np.concatenate([scales for scales, _ in _WIDE_RULES])
+_SHARES = np.concatenate([shares for _, shares in _WIDE_RULES])
+_WIDE_START = np.cumsum([0] + [len(scales) for scales, _ in _WIDE_RULES])
+_ROOT_HALF, _PHI_0 = math.sqrt(0.5), 1.0 / math.sqrt(2.0 * math.pi)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -114,3 +161,26 @@ def softplus(m, v):
         slope += WEIGHTS[j] * (right * at_right + left * at_left)
         bend += WEIGHTS[j] * (right * at_right * at_right + left * at_left * at_left)
     return value, slope, bend
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def logistic(m, v):
+    """Return what `softplus` does, faster for large variances, to within some 3e-9.
+
+    Means that are smaller than that have no digits: `softplus` is for what multiplies them.
+    """
+    if v <= _LEAST_WIDE:
+        return softplus(m, v)
+    number = 0
+    while number < _WIDE_FROM.shape[0] - 1 and v > _WIDE_FROM[number + 1]:
+        number += 1
+    far, value, slope, bend = abs(m), 0.0, 0.0, 0.0
+    for j in range(_WIDE_START[number], _WIDE_START[number + 1]):
+        s = math.sqrt(_SCALES[j] + v)
+        z = far / s
+        below = 0.5 * math.erfc(_ROOT_HALF * z)
+        density = _PHI_0 * math.exp(-0.5 * z * z)
+        value += _SHARES[j] * (s * density - far * below)
+        slope += _SHARES[j] * below
+        bend += _SHARES[j] * density / s
+    return (value + m, 1.0 - slope, bend) if m > 0.0 else (value, slope, bend)
