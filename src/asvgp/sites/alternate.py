@@ -241,7 +241,7 @@ class Alternation:
         self.steps += 1
         numbers.last = None  # the slopes after a change of the kernel are of another function
         numbers.learn(family, now.found.slopes)
-        failed, tolerance = False, settled_in_training(reading)
+        failed, tolerance = False, settled_in_training(reading, first=self.most == 1)
         for _ in range(SITES.steps_of_round):
             trial = None
             other = numbers.moved(family, now.found.slopes)

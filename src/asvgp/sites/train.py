@@ -215,13 +215,15 @@ def _from_sample(
 ) -> Fit[Any]:
     """Fit a model whose hyperparameters are known about, from a sample of the rows.
 
-    Without a posterior they are known from boxes of a large field: sites then have far to go, and
-    there is one more round of training, as each takes long and boxes tell nearly the same.
+    Without a posterior they are known from boxes of a large field: sites then have far to go, most
+    of the way on cells twice as wide, and there is one more round of training, as each takes long
+    and boxes tell nearly the same.
     """
     begin, family, given = time.perf_counter(), cast(Family, known.likelihood), problem.kernel
     pace, boxes = Pace(by_cells=not family.parameters), known.posterior is None
-    if boxes:
-        sites = reading.begin(family, stats)
+    wide = NodeReading(structure, stats.coarsen()) if boxes else None
+    if wide is not None:
+        sites = wide.begin(family, wide.stats)
     else:
         sites = reading.found(family, known.posterior, stats, robust=True).sites
     alike = family.inverse_link != "identity" and bool(reading.alike)
@@ -235,8 +237,14 @@ def _from_sample(
         fixed_likelihood=True,
         sites=True,
     )
-    fitted = structure.fit(replace(settings, optimizer=None), gaussian, sites, None)
+    settings = replace(settings, optimizer=None)
     report = cast(SiteReport, known.report)
+    if wide is not None:
+        fitted = structure.fit(settings, gaussian, sites, None)
+        now = _settled_on(fitted, wide, family, replace(pace), first=True)
+        report.steps += now.steps + 1
+        sites = reading.found(family, now.posterior, stats, robust=True).sites
+    fitted = structure.fit(settings, gaussian, sites, None)
     steps = SITES.most_steps if boxes else 1
     now = _settled_on(fitted, reading, family, pace, most=steps, first=boxes)
     report.steps += now.steps
