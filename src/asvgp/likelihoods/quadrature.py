@@ -8,9 +8,9 @@ such unit makes an error of exp(-2 pi**2), about 3e-9, however large the varianc
 more places. All rules are symmetric about the mean: a place of weight ``WEIGHTS[START[r]]`` in the
 middle, and pairs.
 
-Of a logit, few places are enough where the variance is large. A logistic variable is a Gaussian one
-with a random variance W (Andrews and Mallows, 1974), so that the mean of ``1 / (1 + exp(-f))`` under
-N(m, v) is the mean of ``Phi(m / sqrt(W + v))``, which varies the less with W, the larger v is.
+Of a logit, few places are enough where the variance is large. A logistic variable is a Gaussian
+one with a random variance W (Andrews and Mallows, 1974), so that the mean of 1 / (1 + exp(-f))
+under N(m, v) is the mean of Phi(m / sqrt(W + v)), which varies the less with W, the larger v is.
 """
 
 from __future__ import annotations
