@@ -34,13 +34,15 @@ coverage: $(TOOLS) ## the whole test suite, and which lines it reaches
 
 # Instructions are generated only where something is compiled, so the tests of the generators run
 # both ways and the two counts are joined. `inner.py` and its like would count as missed otherwise.
+# Less than what `pure_python.ini` names as the least is a failure.
 LINALG_COVERAGE := $(BIN)/python -m coverage run --rcfile=tests/linalg/pure_python.ini
 branches: export OMP_NUM_THREADS = 1
 branches: export COVERAGE_FILE = .coverage.linalg
 branches: $(TOOLS) ## lines and branches of the linear algebra that its tests reach, uncompiled
 	NUMBA_DISABLE_JIT=1 $(LINALG_COVERAGE) -m pytest -q -n 0 tests/linalg
 	NUMBA_CACHE_DIR=$$(mktemp -d) $(LINALG_COVERAGE) --append -m pytest -q -n 0 \
-		tests/linalg/test_blas.py tests/linalg/test_unrolled.py
+		tests/linalg/test_blas.py tests/linalg/test_unrolled.py \
+		tests/linalg/test_denormals.py tests/linalg/test_accumulate.py
 	$(BIN)/python -m coverage report --rcfile=tests/linalg/pure_python.ini
 
 soak: $(TOOLS) ## random models, files, interrupts and kills; SOAK_ARGS='--minutes 120 --seed 1'

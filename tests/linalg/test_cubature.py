@@ -1,5 +1,7 @@
 """Rules of measures on boxes against the points that they stand for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,17 @@ def check(points, weights, degree, total, tolerance):
     assert np.abs(error[small]).max() < 1e-13 * weights.sum()
     assert np.abs(error).max() < tolerance * weights.sum()
     return places, masses
+
+
+def nodes_of(moments):
+    """Places and masses that are written for one cell of these moments (2 degree + 1, ...)."""
+    inputs, degree = moments.ndim, len(moments) // 2
+    grids, columns = (Grid(0.0, 1.0, 1),) * inputs, (np.full(1, 0.5),) * inputs
+    stats = Statistics.from_data(columns, np.zeros(1), grids, (degree,) * inputs)
+    (places,), (masses,) = _box_rules(replace(stats, moments=moments.reshape(stats.moments.shape)))
+    there = masses > 0.0
+    assert np.all(masses >= 0.0)
+    return places[there], masses[there]
 
 
 def sample(number, inputs, seed=0):
@@ -89,6 +102,30 @@ def test_moments_between_few_points_and_many_are_close(number):
 def test_points_on_the_edge_stay_inside():
     points = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.5], [0.3, 0.0]])
     check(points, np.ones(6), 2, 4, 1e-3)
+
+
+def test_points_on_corners_are_found():
+    points = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
+    places, masses = check(points, np.array([1.0, 2.0, 0.5]), 2, 4, 1e-12)
+    np.testing.assert_allclose(places, places.round(), atol=1e-15)
+    np.testing.assert_allclose(np.sort(masses), [0.5, 1.0, 2.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("size", [1e-16, 1e-3, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_moments_of_no_measure_keep_their_mass(degree, size, seed):
+    """Moments of lengths, up to changes; what subtraction leaves is nothing but changes."""
+    powers = 1.0 / np.arange(1.0, 2.0 * degree + 2.0)
+    noise = size * np.random.default_rng(seed).standard_normal((len(powers),) * 2)
+    moments = noise + (np.multiply.outer(powers, powers) if size == 1e-3 else 0.0)
+    moments[0, 0] = abs(moments[0, 0])
+    places, masses = nodes_of(moments)
+    assert np.all((places >= 0.0) & (places <= 1.0))
+    assert masses.sum() == pytest.approx(moments[0, 0], rel=1e-14)
+    if size == 1e-3:
+        means = np.array([moments[1, 0], moments[0, 1]]) / moments[0, 0]
+        np.testing.assert_allclose(masses @ places / masses.sum(), means, rtol=1e-13)
 
 
 def test_cells_without_points_have_no_nodes():

@@ -203,6 +203,14 @@ def test_gather():
     assert shared.tolist() == [[[0.0, 0.0], [0.0, 0.0]], [[5.0, 4.0], [1.0, 0.0]]]
 
 
+def test_gather_of_nothing():
+    none, places = tensor(np.empty((1, 0, 0))), tensor(np.full((1, 1, 2), -1, dtype=np.int32))
+    out = tensor(np.full((1, 2, 2), np.nan))
+    assert gather(none, places, places, out) is out
+    assert out.tolist() == [[[0.0, 0.0], [0.0, 0.0]]]
+    assert gather(out, places[:, :, :0], places, out[:, :0]).shape == (1, 0, 2)
+
+
 @pytest.mark.skipif(DEVICE.type == "cpu", reason="the kernel needs a GPU")
 def test_the_kernel_agrees_with_plain_torch():
     torch.manual_seed(0)

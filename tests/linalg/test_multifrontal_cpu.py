@@ -1,6 +1,7 @@
 """The multifrontal elimination on the CPU against dense twins."""
 
 import gc
+import pickle
 
 import numpy as np
 import pytest
@@ -200,6 +201,17 @@ def test_workspace_is_used_again_but_never_twice_at_once():
     assert again._panels is panels
     assert again.log_det == log_det
     np.testing.assert_array_equal(inverse_on_leaves(again), inverse)
+
+
+def test_workspaces_are_copied_without_their_memory():
+    space = Workspace()
+    space.give(space.take(7))
+    with space.lend(9):
+        pass
+    copied = pickle.loads(pickle.dumps(space))
+    assert (copied._free, copied._scratch) == ({}, [])
+    with copied.lend(3) as part:
+        assert part.size == 3
 
 
 def test_borrowers_in_turn_share_what_the_largest_takes():

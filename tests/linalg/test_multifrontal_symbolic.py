@@ -211,6 +211,14 @@ def test_leaves_tile_the_grid_and_know_what_is_alive(tree):
 
 
 @each_example
+def test_leaves_by_their_intervals(tree):
+    shape = [len(edges) - 1 for edges in tree.leaf_intervals]
+    assert tree.leaf_numbers.shape == tuple(shape)
+    for number, leaf in enumerate(tree.leaves):
+        assert tree.leaf_numbers[tuple(leaf)] == number
+
+
+@each_example
 def test_a_leaf_block_is_a_tensor_product_of_padded_ranges(tree):
     for leaf, numbers in zip(tree.leaves, tree.leaf_index, strict=True):
         start = position = 0

@@ -16,8 +16,6 @@ from asvgp.diagnostics.facts import field_facts
 from asvgp.diagnostics.summary import summary
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
-from asvgp.linalg.multifrontal.dense import DenseFactor
-from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.model import conditioning
 from asvgp.model.axis import Axis
 from asvgp.model.devices import Cpu
@@ -220,14 +218,6 @@ def test_the_term_that_breaks_a_dense_factor_is_named(column, guilty, value):
         assembly.factor(kernel, Gaussian(0.01))
     named = re.findall(r"term (\d) \(.*?lengthscale=([\d.]+)", str(caught.value))
     assert named == [(str(number), {1: "0.4", 2: "0.5"}[number]) for number in guilty]
-
-
-def test_a_pivot_that_breaks_a_dense_factor_late_is_named():
-    matrix = np.eye(5)
-    matrix[1, 3] = matrix[3, 1] = 2.0
-    with pytest.raises(NotPositiveDefinite, match="Function 3 broke it") as caught:
-        DenseFactor(matrix)
-    assert caught.value.failed == 3
 
 
 @pytest.mark.parametrize("process", [Matern32(dim=2), Matern52(dim=2), Matern72(dim=2)])

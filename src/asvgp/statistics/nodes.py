@@ -201,8 +201,6 @@ def _multiplied(sizes: tuple[int, ...]) -> Array:
     The last one is a power of the first input more, of which products without one are there.
     """
     below = tuple((size - 1) // 2 for size in sizes)
-    if min(below) == 0:
-        return np.empty(0, dtype=np.int64)
     powers = [*sorted(np.ndindex(*below), key=sum), (below[0], *[0] * (len(sizes) - 1))]
     return np.array([np.ravel_multi_index(p, sizes) for p in powers], dtype=np.int64)
 

@@ -136,8 +136,7 @@ def _residuals(count, points, masses, wanted, powers, b, norms, table, values, s
         for k in range(inputs):
             s = points[i, k] - 0.5
             table[0, k, 0], table[1, k, 0] = 1.0, 0.0
-            if size > 1:
-                table[0, k, 1], table[1, k, 1] = s, 1.0
+            table[0, k, 1], table[1, k, 1] = s, 1.0
             for j in range(1, size - 1):
                 table[0, k, j + 1] = s * table[0, k, j] - b[j] * table[0, k, j - 1]
                 table[1, k, j + 1] = table[0, k, j] + s * table[1, k, j] - b[j] * table[1, k, j - 1]
@@ -247,8 +246,6 @@ def _centre(count, points, masses, wanted, firsts):
     for i in range(count):
         masses[i] /= total
     for k in range(points.shape[1]):
-        if firsts[k] < 0:
-            continue
         mean = spread = 0.0
         for i in range(count):
             s = points[i, k]
@@ -266,9 +263,10 @@ def cubature(
 ):  # fmt: skip
     """Write rules of the cells from ``begin`` to ``end``; masses beyond the nodes are zero.
 
+    No degree is zero, so that all have powers up to two along every input.
     ``moments`` is (cells, prod(sizes)), powers in C order; ``flat`` are the places in it of the
     powers whose products with one another and with an input are there, the smallest total degree
-    first, and of one power more, whose products with these and with itself are; or it is empty.
+    first, and of one power more, whose products with these and with itself are.
     ``wanted`` (cells, number) are the moments of the products of monic Legendre polynomials
     of degrees ``powers``, as shares of the mass. ``places`` is (cells, nodes, D), ``masses``
     (cells, nodes).
@@ -287,7 +285,7 @@ def cubature(
     moved, changed = np.empty((most, inputs)), np.empty(most)
     work = np.empty((4 + inputs, flat.shape[0] + 1, flat.shape[0] + 1))
     few = flat[:-1]
-    strides, firsts = np.ones(inputs, np.int64), np.full(inputs, -1)
+    strides, firsts = np.ones(inputs, np.int64), np.empty(inputs, np.int64)
     for k in range(inputs - 2, -1, -1):
         strides[k] = strides[k + 1] * sizes[k + 1]
     for r in range(terms):
@@ -306,7 +304,7 @@ def cubature(
         for r in range(terms):
             target[r] = wanted[c, r] / scales[r]
         points, count, half, half_new, done = both[0], 0, np.inf, np.inf, False
-        found = orthonormal(moments[c], flat, apart, work) if few.shape[0] > 0 else 0
+        found = orthonormal(moments[c], flat, apart, work)
         if found > 0 and work[0, found - 1, few.shape[0]] != 0.0:
             found -= 1  # the last one is independent of those before: if these are all, many atoms
             found *= found < few.shape[0]
