@@ -69,9 +69,8 @@ def test_averages_over_intervals(rng, degree, weighted):
     n = 7
     x, width = rng.uniform(-1.0, 0.9, n), np.full(n, 0.05)
     x = LOWER + np.floor((x - LOWER) * SCALE) / SCALE + rng.uniform(0.0, 0.4, n)
-    # two that reach out of the first cell and of the last one, on whose sides there is none
-    x[:2] = -1.02, 0.99
-    width[:3] = 0.03, 0.1, 0.0
+    # outside of the first cell and of the last one, and most of it in the third one
+    x[:3], width[:4] = [-1.6, 0.99, -0.01], [0.03, 0.1, 0.03, 0.0]
     y, w = rng.standard_normal(n), rng.uniform(0.5, 2.0, n) if weighted else np.empty(0)
     y[4] = np.nan
     table, totals = line.average_table(CELLS, degree), np.zeros(3)
