@@ -26,6 +26,7 @@ class R:
         command = ["Rscript", "--vanilla", str(SCRIPT), folder]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe, stderr=pipe)
+        child.HELPERS.append(self.process.pid)
         self.ask("hello")
 
     def ask(self, line):

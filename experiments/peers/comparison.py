@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import inf, log
+from statistics import mean, stdev
+from typing import Any
 
 from experiments.harness import results
 from experiments.harness.results import Results, Row
-from experiments.peers.contest import DEFAULT
+from experiments.peers.contest import DEFAULT, total
 
+SCORES = "mse", "nlpd", "crps", "coverage", "fit_seconds", "predict_seconds", "memory_mib"
 LITTLE = 250.0  # MiB, that alone are a sentence and no row
 NEARLY = 0.01  # less by one in a hundred is no loss; of NLPD, less by so much
-
-
-def total(row: Row) -> float:
-    """Seconds to train and to predict."""
-    return row["fit_seconds"] + row["predict_seconds"]
 
 
 def memory(row: Row) -> float:
@@ -54,17 +52,18 @@ def losses(found: Sequence[Results]) -> str:
     small = [pair for pair in lost if _little(*pair)]
     lines = [_line(*pair) for pair in lost if pair not in small]
     parts = [
-        f"{text}{_worst(*lost[0])} Peers are better than this library with its defaults, on the "
-        f"same rows, in {len(lost)} of {pairs} pairs, in at least one respect: worst first, by "
-        "NLPD, then MSE, CRPS, time and memory. A cell has the peer's value, then ours; empty "
-        "cells are not lost. Better means by more than one in a hundred (NLPD: by more than "
-        f"{NEARLY}). Times in seconds, memory in MiB.\n"
+        f"{text}{_worst(*lost[0])}\n\nA pair is a peer and our defaults on the same rows. In "
+        f"{len(lost)} of {pairs} pairs the peer is better in at least one respect. The table lists "
+        "these pairs, the worst loss first (by NLPD, then MSE, CRPS, time and memory). Each cell "
+        "has the peer's value, then ours, as means over the splits that both have; an empty cell "
+        "is not a loss. *Better* means better on every one of these splits, and on average by more "
+        f"than one per cent (NLPD: by more than {NEARLY}). Times are in seconds, memory in MiB.\n"
     ]
     if lines:
         parts.append(results.table(["data set", "N", "peer", *MEASURES], lines))
     if small:
         parts.append(
-            f"In memory alone, and by less than {LITTLE:g} MiB, we lose to "
+            f"In these pairs only memory is worse, and by less than {LITTLE:g} MiB: "
             + "; ".join(
                 f"{row['method']} on {row['dataset']}, {row['n']:,} rows "
                 f"({_lost('memory', row, ours)} MiB)"
@@ -75,10 +74,55 @@ def losses(found: Sequence[Results]) -> str:
     return "\n".join(parts)
 
 
-def sizes(found: Results) -> list[list[Row]]:
-    """Rows with a result (ours always), grouped by data set and number of rows, in order."""
-    groups: dict[tuple[str, int], list[Row]] = {}
+def averaged(found: Results) -> list[Row]:
+    """One row for each method, data set and number of rows: means over its splits, in order.
+
+    "splits" holds the rows themselves by their seeds. What is no measure is that of the first.
+    """
+    groups: dict[tuple[str, str, int], list[Row]] = {}
     for row in found.rows:
+        groups.setdefault((row["method"], row["dataset"], row["n"]), []).append(row)
+    return [_mean(rows) for rows in groups.values()]
+
+
+def _mean(rows: list[Row]) -> Row:
+    """Means over rows that have a result; a row without one if none has."""
+    known = [row for row in rows if "reason" not in row]
+    if not known:
+        return rows[0]
+    out: dict[str, Any] = known[0] | {"splits": {row.get("seed", 0): row for row in known}}
+    for key in SCORES:
+        values = [row[key] for row in known]
+        out[key] = None if None in values else mean(values)
+    return out
+
+
+def on_both(name: str, row: Row, ours: Row) -> list[tuple[float, float]]:
+    """A measure of the peer and ours on every split that both have."""
+    value, _ = MEASURES[name]
+    theirs, own = row.get("splits", {0: row}), ours.get("splits", {0: ours})
+    pairs = [(value(theirs[seed]), value(own[seed])) for seed in theirs if seed in own]
+    return [(a, b) for a, b in pairs if a is not None and b is not None]
+
+
+def winner(name: str, row: Row, ours: Row) -> int:
+    """Who is better by a measure: 1 ours, -1 the peer, 0 alike or not the same on every split."""
+    pairs, difference = on_both(name, row, ours), MEASURES[name][1]
+    if not pairs:
+        return 0
+    a, b = (mean(values) for values in zip(*pairs, strict=True))
+    margin = NEARLY if difference else NEARLY * max(a, b)
+    if a < b - margin and all(one < other for one, other in pairs):
+        return -1
+    if b < a - margin and all(other < one for one, other in pairs):
+        return 1
+    return 0
+
+
+def sizes(found: Results) -> list[list[Row]]:
+    """Means of rows with a result (ours always), by data set and number of rows, in order."""
+    groups: dict[tuple[str, int], list[Row]] = {}
+    for row in averaged(found):
         if "reason" not in row or row["method"] == DEFAULT:
             groups.setdefault((row["dataset"], row["n"]), []).append(row)
     return list(groups.values())
@@ -96,25 +140,30 @@ def ratios(found: Results) -> str:
             lines.append([*_place(row), row["method"], *cells])
     head = [n if n != "NLPD" else "NLPD, difference" for n in MEASURES]
     return (
-        "Relative to our defaults on the same rows: above 1, or above 0 for the NLPD, we are "
-        "better.\n\n" + results.table(["data set", "N", "method", *head], lines)
+        "Relative to our defaults on the same rows, as means over the splits that both have: above "
+        "1, or above 0 for the NLPD, we are better.\n\n"
+        + results.table(["data set", "N", "method", *head], lines)
     )
 
 
 def values(found: Results) -> str:
     """All scores, times and memory, with the "/" of methods that have none; in Markdown."""
     lines = []
-    for row in found.rows:
+    for row in averaged(found):
         place = [*_place(row), row["method"]]
         if "reason" in row:
-            lines.append([*place, *["/"] * 7])
+            lines.append([*place, *["/"] * 8])
             continue
-        scores = [_three(row[key]) for key in ("mse", "nlpd", "crps")]
+        place.append(str(len(row["splits"])))
+        scores = [_spread(row, key) for key in ("mse", "nlpd", "crps")]
         coverage = "/" if row["coverage"] is None else f"{row['coverage']:.1%}"
         times = [results.seconds(row[key]) for key in ("fit_seconds", "predict_seconds")]
         lines.append([*place, *scores, coverage, *times, f"{row['memory_mib']:,.0f}"])
     head = "MSE", "NLPD", "CRPS", "inside 95 %", "fit, s", "predict, s", "memory, MiB"
-    return results.table(["data set", "N", "method", *head], lines)
+    return (
+        "Means over the splits, each with its standard deviation between splits:\n\n"
+        + results.table(["data set", "N", "method", "splits", *head], lines)
+    )
 
 
 def page(found: Results) -> str:
@@ -136,6 +185,21 @@ def page(found: Results) -> str:
     if why:
         parts.append('Why "/":\n\n' + "".join(f"- {reason}\n" for reason in why))
     return "\n".join(parts)
+
+
+def kept(found: Results) -> str:
+    """Which rows are of an earlier run, where only some methods have been run again."""
+    if not (again := found.record.get("again")):
+        return ""
+    clock = "CPU seconds of one thread" if found.record.get("clock") == "cpu" else "seconds"
+    words = " ".join(f'"{name}"' for name in again)
+    return (
+        f"The rows of {', '.join(again)} are from the last run (`python -m experiments "
+        f"{found.name} --methods {words}`). Their times are {clock}, measured on a machine that "
+        "other programs used as well. The rows of all other methods, and rows that took more than "
+        "a minute, are from earlier runs. Most of those times are seconds on the clock, on an idle "
+        "machine with two cores.\n\n"
+    )
 
 
 def reasons(found: Results) -> list[str]:
@@ -161,13 +225,25 @@ def _place(row: Row) -> list[str]:
     return [row["dataset"], f"{row['n']:,}"]
 
 
+def _spread(row: Row, key: str) -> str:
+    """The mean of a score, and its standard deviation between splits where there are several."""
+    values = [each[key] for each in row["splits"].values()]
+    if None in values or len(values) == 1:
+        return _three(row[key])
+    return f"{_three(row[key])} ± {stdev(values):.1g}"
+
+
+def _both(name: str, row: Row, ours: Row) -> tuple[float, float] | None:
+    """Means of a measure, the peer's and ours, over the splits that both have."""
+    pairs = on_both(name, row, ours)
+    return (mean(a for a, _ in pairs), mean(b for _, b in pairs)) if pairs else None
+
+
 def _lost(name: str, row: Row, ours: Row) -> str:
     """The peer's value and ours where the peer's is better, else nothing."""
-    value, difference = MEASURES[name]
-    a, b = value(row), value(ours)
-    if a is None or b is None or a >= (b - NEARLY if difference else b * (1.0 - NEARLY)):
+    if winner(name, row, ours) >= 0 or (both := _both(name, row, ours)) is None:
         return ""
-    return f"{_three(a)} / {_three(b)}"
+    return f"{_three(both[0])} / {_three(both[1])}"
 
 
 def _sizes_of_losses(row: Row, ours: Row) -> list[float]:
@@ -179,12 +255,11 @@ def _sizes_of_losses(row: Row, ours: Row) -> list[float]:
         return [inf]
     sizes = []
     for name in ("NLPD", *(name for name in MEASURES if name != "NLPD")):
-        value, difference = MEASURES[name]
-        a, b = value(row), value(ours)
-        if a is None or b is None or not _lost(name, row, ours):
+        if winner(name, row, ours) >= 0 or (both := _both(name, row, ours)) is None:
             sizes.append(0.0)
         else:
-            sizes.append(b - a if difference else log(b / a) if a > 0.0 else inf)
+            a, b = both
+            sizes.append(b - a if MEASURES[name][1] else log(b / a) if a > 0.0 else inf)
     return sizes
 
 
@@ -208,21 +283,20 @@ def _worst(row: Row, ours: Row) -> str:
     if "reason" in ours:
         return f"Our worst loss is {where}: {row['method']} has a result there, ours has none."
     words = []
-    for name, (value, difference) in MEASURES.items():
-        a, b = value(row), value(ours)
-        if a is None or b is None or not _lost(name, row, ours):
+    for name, (_, difference) in MEASURES.items():
+        if not _lost(name, row, ours) or (both := _both(name, row, ours)) is None:
             continue
+        a, b = both
         by = f" ({b - a:.2g} more)" if difference else f" ({b / a:.2g} times)" if a > 0.0 else ""
         words.append(f"{name} {_three(a)}, ours {_three(b)}{by}")
     return f"Our worst loss is to {row['method']} {where}: {'; '.join(words)}."
 
 
 def _relative(name: str, row: Row, ours: Row) -> str:
-    value, difference = MEASURES[name]
-    a, b = value(row), value(ours)
-    if a is None or b is None:
+    if (both := _both(name, row, ours)) is None:
         return "/"
-    return f"{a - b:+.3f}" if difference else _three(a / b)
+    a, b = both
+    return f"{a - b:+.3f}" if MEASURES[name][1] else _three(a / b)
 
 
 def _three(value: float | None) -> str:

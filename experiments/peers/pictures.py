@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from statistics import stdev
 from typing import TYPE_CHECKING
 
 from experiments.harness import results
 from experiments.harness.results import Results, Row
-from experiments.peers.comparison import total
-from experiments.peers.contest import DEFAULT, TUNED
+from experiments.peers.comparison import averaged
+from experiments.peers.contest import DEFAULT, TUNED, total
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +40,7 @@ def draw(found: Results) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    rows = [row for row in found.rows if "reason" not in row]
+    rows = [row for row in averaged(found) if "reason" not in row]
     results.FIGURES.mkdir(parents=True, exist_ok=True)
     for suffix, panel in (("", _accuracy), ("_growth", _growth)):
         names = list(dict.fromkeys(row["dataset"] for row in rows))
@@ -88,7 +89,10 @@ def _lines(rows: list[Row]) -> list[tuple[str, list[Row]]]:
 
 
 def _accuracy(axis: Axes, rows: list[Row]) -> None:
-    """CRPS against seconds; a method's sizes are joined, the largest is the largest mark."""
+    """CRPS against seconds; a method's sizes are joined, the largest is the largest mark.
+
+    Bars are standard deviations between splits.
+    """
     sizes = sorted({row["n"] for row in rows})
     for method, line in _lines([row for row in rows if row["crps"] is not None]):
         colour, mark = STYLES[method]
@@ -96,6 +100,9 @@ def _accuracy(axis: Axes, rows: list[Row]) -> None:
         for row in line:
             area = (30.0 if mark == "*" else 14.0) * (1 + sizes.index(row["n"])) + 12.0
             axis.scatter(total(row), row["crps"], s=area, color=colour, marker=mark, zorder=3)
+            splits = [each["crps"] for each in row.get("splits", {}).values()]
+            if len(splits) > 1:
+                axis.errorbar(total(row), row["crps"], stdev(splits), color=colour, linewidth=0.8)
     logarithmic(axis, "x")
     _no_narrower(axis)
     axis.set_xlabel("seconds to train and predict (larger marks: more rows)", fontsize=8)

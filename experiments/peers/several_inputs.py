@@ -100,22 +100,7 @@ def run(found: Results) -> None:
 
 def table(found: Results) -> str:
     """The pictures, the values, the ratios and the reasons."""
-    return _INTRODUCTION + kept(found) + comparison.page(found)
-
-
-def kept(found: Results) -> str:
-    """Which rows are of another run, where only some methods have been run again."""
-    if not (again := found.record.get("again")):
-        return ""
-    seconds = "of CPU, of one thread, " if found.record.get("clock") == "cpu" else ""
-    words = " ".join(f'"{name}"' for name in again)
-    return (
-        f"Rows of {' and '.join(again)} are of the last run (`python -m experiments several_inputs "
-        f"--methods {words}`); their seconds are {seconds}on a machine that others used as well. "
-        "All other rows, also those of our other models, are kept from the run before, on another "
-        "machine with two cores and little else to do; their seconds are those on the clock of "
-        "both cores.\n\n"
-    )
+    return _INTRODUCTION + comparison.kept(found) + comparison.page(found)
 
 
 def figure(found: Results) -> None:

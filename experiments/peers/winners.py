@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
+from statistics import mean, median
 
 from experiments.harness import results
 from experiments.harness.results import Results, Row
-from experiments.peers.comparison import MEASURES, NEARLY, sizes, total
-from experiments.peers.contest import DEFAULT
+from experiments.peers.comparison import MEASURES, on_both, sizes, winner
+from experiments.peers.contest import DEFAULT, total
 
 # Of each task: its data set and number of rows.
 TASKS = {"a series, 90,000 rows": ("household", 90_000), "a map, 9,000 rows": ("sea level", 9_000)}
@@ -58,29 +58,28 @@ def summary(found: Sequence[Results]) -> str:
         for row in group:
             if ours is not None and not row["method"].startswith("asvgp"):
                 pairs.setdefault(row["method"], []).append((row, ours))
-    measures = {name: MEASURES[name] for name in ("NLPD", "time", "memory")}
+    measures = "NLPD", "time", "memory"
     lines = []
     for method, rows in sorted(pairs.items()):
-        cells = []
-        for value, differs in measures.values():
-            theirs = [(value(row), value(ours)) for row, ours in rows]
-            known = [(a, b) for a, b in theirs if a is not None and b is not None]
-            cells.append(_counts(known, differs))
+        cells = [_counts(name, rows) for name in measures]
         lines.append([method, str(len(rows)), *cells])
     return results.table(["peer", "data sets", *measures], lines)
 
 
-def _counts(pairs: Sequence[tuple[float, float]], differs: bool) -> str:
+def _counts(name: str, rows: Sequence[tuple[Row, Row]]) -> str:
     """How often we are better, alike and worse, and the median of theirs relative to ours."""
-    gains = [a - b if differs else a / b for a, b in pairs]
-    if not gains:
+    known = [(row, ours, pairs) for row, ours in rows if (pairs := on_both(name, row, ours))]
+    if not known:
         return "–"
-    even = 0.0 if differs else 1.0
-    better = sum(gain > even + NEARLY for gain in gains)
-    worse = sum(gain < even - NEARLY for gain in gains)
+    differs = MEASURES[name][1]
+    gains = []
+    for _, _, pairs in known:
+        a, b = (mean(values) for values in zip(*pairs, strict=True))
+        gains.append(a - b if differs else a / b)
+    who = [winner(name, row, ours) for row, ours, _ in known]
     middle = median(gains)
     size = f"{middle:+.2f}" if differs else f"{middle:.2g} ×"
-    return f"{better} / {len(gains) - better - worse} / {worse}, {size}"
+    return f"{who.count(1)} / {who.count(0)} / {who.count(-1)}, {size}"
 
 
 def in_readme(readme: str, found: Sequence[Results]) -> str:

@@ -78,7 +78,7 @@ def test_losses_are_sorted_and_the_worst_is_said_first(found):
     first = text.split("\n\n")[1]
     assert first.startswith("Our worst loss is to tinygp on made up, 900 rows: MSE 0.19, ours 0.2")
     assert "NLPD 0.3, ours 0.5 (0.2 more)" in first
-    assert text.rstrip().endswith("we lose to gamfit on made up, 900 rows (50 / 100 MiB).")
+    assert text.rstrip().endswith("250 MiB: gamfit on made up, 900 rows (50 / 100 MiB).")
     assert "5 of 5 pairs" in text
 
 
@@ -97,6 +97,53 @@ def test_an_axis_does_not_show_equal_scores_apart():
 def test_a_hundredth_is_no_loss(found):
     found.rows = [row(DEFAULT), row("tinygp", mse=0.199, nlpd=0.495)]
     assert "In none of 1 pairs" in comparison.losses([found])
+
+
+def test_scores_are_means_over_splits_and_only_what_all_of_them_show_is_better(found):
+    found.rows = [
+        *(row(DEFAULT, seed=seed, nlpd=nlpd) for seed, nlpd in enumerate([0.5, 0.6, 0.7])),
+        *(row("tinygp", seed=seed, nlpd=nlpd) for seed, nlpd in enumerate([0.1, 0.1, 0.71])),
+        *(row("celerite2", seed=seed, nlpd=nlpd) for seed, nlpd in enumerate([0.4, 0.5, 0.6])),
+        row("pyGAM", seed=2, nlpd=0.6),
+    ]
+    ours, tinygp, celerite, one = comparison.averaged(found)
+    assert ours["nlpd"] == pytest.approx(0.6)
+    assert comparison.winner("NLPD", tinygp, ours) == 0
+    assert comparison.winner("NLPD", celerite, ours) == -1
+    assert comparison.winner("NLPD", one, ours) == -1  # 0.6 beside 0.7, on the split both have
+    assert lines(comparison.losses([found]), "pyGAM")[0].split(" | ")[4] == "0.6 / 0.7"
+    assert "| made up | 900 | celerite2 | 3 | 0.2 ± 0 | 0.5 ± 0.1 |" in comparison.values(found)
+    assert "| made up | 900 | celerite2 | 1 | -0.100 | 1 | 1 | 1 |" in comparison.ratios(found)
+
+
+def test_methods_not_named_keep_their_rows_and_long_rows_are_kept(data, monkeypatch, tmp_path):
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    ran = []
+
+    def run(method, split, limit, variables=None):
+        ran.append((method.label, split.size, split.seed))
+        return row(method.label, n=split.size, dataset=split.dataset, seed=split.seed)
+
+    monkeypatch.setattr(process, "run", run)
+    old = {"dataset": "tiny", "seed": 1, "n": 90}
+    Results(
+        "one_input",
+        "",
+        rows=[
+            row("other", **old),
+            row("named", **old, fit_seconds=100.0),
+            row("named", **old | {"n": 360}),
+        ],
+    ).save()
+    found = Results("one_input", "", record={"again": ["Named"]})
+    some = [Entry(Method(label, "asvgp_models.py")) for label in ("other", "named")]
+    contest(found, [Case("tiny", [100, None])], lambda name, n: some)
+    assert [each for each in ran if each[0] != DEFAULT] == [
+        ("other", 360, 1),
+        ("named", 360, 1),
+        ("named", 360, 2),
+        ("named", 360, 3),
+    ]
 
 
 def test_our_own_failure_is_a_loss(found):
@@ -124,7 +171,7 @@ def test_ratios_are_relative_to_the_defaults_on_the_same_rows(found):
 def test_pages_have_values_reasons_and_pictures(found):
     for module in (one_input, several_inputs):
         text = module.table(found)
-        assert "| made up | 9,000 | pyGAM | / | / | / | / | / | / | / |" in text
+        assert "| made up | 9,000 | pyGAM | / | / | / | / | / | / | / | / |" in text
         assert "pyGAM, made up (N = 9,000): more than 60 s" in text
         assert "images/experiments/one_input.png" in text
         assert "images/experiments/one_input_growth.png" in text
@@ -264,7 +311,9 @@ def test_contest_runs_refuses_and_says_what_is_missing(data, monkeypatch):
 
     def run(method, split, limit, variables=None):
         ran.append((method.label, split.size))
-        return row(method.label, n=split.size, dataset=split.dataset)
+        seconds = 30.0 if method.label == "slow" else 1.0
+        found = row(method.label, n=split.size, dataset=split.dataset, seed=split.seed)
+        return found | {"fit_seconds": seconds}
 
     monkeypatch.setattr(process, "run", run)
     some = [
@@ -277,9 +326,12 @@ def test_contest_runs_refuses_and_says_what_is_missing(data, monkeypatch):
     contest(found, cases, lambda name, n: some)
     # in an empty cache, for the time it takes, and in the one that is kept: neither is a row
     assert [ran.pop(0), ran.pop(0)] == [(DEFAULT, 360)] * 2
+    # on three splits each, but where the first takes long
+    exact = [("exact", 90)] * 3
     assert found.record["first_use_seconds"] == {"1": 1.5}
     assert "2 s with 1 input." in one_input.table(found)
-    assert ran == [("fast", 90), ("slow", 90), ("exact", 90), ("fast", 360)]
+    assert ran == [*[("fast", 90)] * 3, ("slow", 90), *exact, *[("fast", 360)] * 3]
+    assert [r.get("seed") for r in found.rows if r["method"] == "fast"] == [1, 2, 3, 1, 2, 3, None]
     reasons = [r["reason"] for r in found.rows if "reason" in r]
     assert reasons[0] == "left out above N = 100: too slow"
     assert reasons[2:] == ["gone is not here; get it"] * 3
@@ -296,7 +348,9 @@ def test_our_method_and_an_absent_peer_in_a_contest(data):
         Entry(Method("nobody", "asvgp_models.py", "nowhere")),
     ]
     contest(found, [Case("tiny", [200])], lambda name, n: entries)
-    ours, peer = found.rows
+    *splits, peer = found.rows
+    assert [each["seed"] for each in splits] == [1, 2, 3]
+    ours = splits[0]
     assert ours["mse"] < 0.05
     assert 0.8 < ours["coverage"] <= 1.0
     assert peer["reason"] == "not installed: make peer-nowhere"
