@@ -7,8 +7,9 @@ from statistics import mean, median
 
 from experiments.harness import results
 from experiments.harness.results import Results, Row
-from experiments.peers.comparison import MEASURES, on_both, sizes, winner
+from experiments.peers.comparison import MEASURES, NEARLY, memory, on_both, sizes, winner
 from experiments.peers.contest import DEFAULT, total
+from experiments.peers.pictures import STYLES
 
 # Of each task: its data set and number of rows.
 TASKS = {"a series, 90,000 rows": ("household", 90_000), "a map, 9,000 rows": ("sea level", 9_000)}
@@ -21,6 +22,11 @@ PACKAGES = {
     "mgcv (`bam`)": "mgcv bam",
     "R-INLA": "",
     "GPBoost (Vecchia)": "GPBoost Vecchia",
+}
+# Names on the page of evidence: our defaults and the peers, without our models chosen by hand.
+NAMES = {
+    DEFAULT: "**asvgp**",
+    **{name: name for name in STYLES if not name.startswith("asvgp")},
 }
 BEGIN, END = "<!-- times: begin -->\n", "<!-- times: end -->"
 
@@ -66,6 +72,29 @@ def summary(found: Sequence[Results]) -> str:
     return results.table(["peer", "data sets", *measures], lines)
 
 
+def best(found: Sequence[Results]) -> str:
+    """For every data set and size: who has the best NLPD, the least time, the least memory."""
+    lines = []
+    for rows in (rows for known in found for rows in sizes(known)):
+        shown = [row for row in rows if "reason" not in row and row["method"] in NAMES]
+        if len(shown) < 2:
+            continue
+        lowest = min(row["nlpd"] for row in shown if row["nlpd"] is not None)
+        near = [r for r in shown if r["nlpd"] is not None and r["nlpd"] <= lowest + NEARLY]
+        near.sort(key=lambda row: row["nlpd"])
+        quickest, smallest = min(shown, key=total), min(shown, key=memory)
+        lines.append(
+            [
+                f"{shown[0]['dataset']}, {shown[0]['n']:,}",
+                ", ".join(NAMES[row["method"]] for row in near),
+                f"{NAMES[quickest['method']]}, {results.seconds(total(quickest))} s",
+                f"{NAMES[smallest['method']]}, {memory(smallest):,.0f} MiB",
+            ]
+        )
+    head = ["data set, rows", "best NLPD", "least time", "least memory"]
+    return results.table(head, lines)
+
+
 def _counts(name: str, rows: Sequence[tuple[Row, Row]]) -> str:
     """How often we are better, alike and worse, and the median of theirs relative to ours."""
     known = [(row, ours, pairs) for row, ours in rows if (pairs := on_both(name, row, ours))]
@@ -91,56 +120,65 @@ def in_readme(readme: str, found: Sequence[Results]) -> str:
 
 def page(found: Sequence[Results]) -> str:
     """The page of evidence: who wins where, and where to read on."""
-    return _PAGE.format(summary=summary(found).strip(), times=times(found).strip())
+    tables = {"best": best(found), "summary": summary(found), "times": times(found)}
+    return _PAGE.format(**{name: text.strip() for name, text in tables.items()})
 
 
 _PAGE = """# Who wins where
 
-What this library is good at, what others are better at, and where the numbers are.
+This page sums up what this library is good at, and what others do better.
 
-## In one paragraph
+## In short
 
-On **one input**, accuracy is that of the exact Gaussian process (celerite2, tinygp), because the
-basis is fine enough to be exact for practical purposes. With ten thousand rows celerite2 is faster;
-with a hundred thousand it fits faster, and this library predicts faster and is ahead in all.
-**mgcv** is faster and smaller almost everywhere, with a basis of some hundred functions,
-and less accurate where the data have more detail than that. On **maps**, GPBoost's Vecchia
-approximation predicts single cells with close neighbours better, in less memory; large gaps are
-filled better by this library's own choice of a model (see
-[gaps](fields.md#speed-and-memory)). **Memory** is where this library loses most often: it spends it
-on basis functions.
+- **One input.** On most data sets, this library is as accurate as the exact Gaussian process
+  (celerite2, tinygp); the exceptions are below. With many rows, celerite2 and tinygp are slower.
+  mgcv is faster and needs less memory almost everywhere, but with its few hundred basis functions
+  it is less accurate where the data have more detail.
+- **Maps, values with close neighbours.** GPBoost's Vecchia approximation is more accurate in most
+  cases, and needs less memory. The other peers are less accurate.
+- **Maps, large gaps.** This library is more accurate than GPBoost on average
+  ([table](fields.md#filling-large-gaps)).
+- **Memory.** This is where the library loses most often, because it uses many basis functions.
+
+## Who is best on which data
+
+The table lists, for every data set of [the comparison](benchmarks.md), who predicts best (lowest
+negative log predictive density, NLPD), who is fastest, and who needs the least memory. All methods
+within 0.01 nats per row of the best are listed. `asvgp` stands for its defaults.
+
+{best}
 
 ## Against each peer
 
-All data sets of [the comparison](benchmarks.md) on which both have a result. Each cell has three
-counts, of data sets on which our defaults are *better / alike / worse*, and the median over the
-data sets of the peer's value relative to ours: a difference of the NLPD (in nats per row; positive
-means that ours is better), a ratio of time and of memory (above 1 means that ours is better).
-Alike means within one in a hundred, for the NLPD within 0.01.
+Each row of the next table is about the data sets on which both the peer and our defaults have a
+result. The three counts are the numbers of data sets on which ours is *better / alike / worse*. The
+number after them is the median over the data sets of the peer's value relative to ours: the
+difference of the NLPD (positive means that ours is better), or the ratio of times or of memory
+(above 1 means that ours is better). *Better* and *worse* mean by more than one per cent (NLPD: by
+more than 0.01) on average over random splits, and on each of these splits.
 
 {summary}
 
-## Two tasks
+## Two tasks in seconds
 
-A series (electric power of one household, every minute) and a map (sea-surface height), a tenth of
-the rows held out at random; seconds to fit and to predict 2,000 rows on two cores, times relative
-to ours, and the negative log predictive density (lower is better).
+The tasks are a series (electric power of one household, every minute) and a map (sea-surface
+height). A tenth of the rows was held out at random. The table shows the seconds to fit and to
+predict 2,000 rows, the same as a multiple of our time, and the NLPD (lower is better).
 
 {times}
 
-Both tables are generated from `experiments/results`; `make experiment-one_input` and
-`make experiment-several_inputs` measure them again. R-INLA, and methods beyond their time limit,
-were not run.
+R-INLA was not run, and neither were methods that would have taken longer than their time limit. The
+tables are generated from `experiments/results`. `make experiment-one_input` and
+`make experiment-several_inputs` measure them again.
 
-## Where to read on
+## Read more
 
 - [Comparison with other packages](benchmarks.md): every score, time and memory, the losses first.
-- [Forecasts of real series](forecasting.md): rolling origins, beside Prophet, statsforecast and
-  others.
-- [Gaps in maps](fields.md#speed-and-memory), beside GPBoost.
+- [Forecasts of real series](forecasting.md), compared with Prophet, statsforecast and others.
+- [Gaps in maps](fields.md#filling-large-gaps), compared with GPBoost.
 - [Counts, classes and outliers](likelihoods.md) on real data.
 - [The paper's experiments](paper.md), one command each, and [an erratum](erratum.md).
 
-Speed and memory of this library by itself are in `benchmarks/`, one script per question; each
-prints what it measured, the ratio to a yardstick, and the limit it has to keep.
+The folder `benchmarks/` measures the speed and memory of this library by itself. Each script there
+prints what it measured, the ratio to a reference, and the limit that it must keep.
 """
