@@ -24,34 +24,36 @@ from asvgp.training.optimise import LBFGS
 
 
 class GPClassifier(ClassifierMixin, BaseEstimator, metaclass=NamingClass):
-    """Gaussian process classification by actually sparse B-splines.
+    """Gaussian process classification with sparse B-splines, for any number of observations.
 
-    The probability of a class is a function of f, a Gaussian process: 1 / (1 + exp(-f)) with the
-    logit. With two classes there is one process. With more there is one for every class against
-    the rest, each with hyperparameters of its own, and their probabilities are divided by their
-    sum.
+    The probability of a class is a function of a Gaussian process f, such as 1 / (1 + exp(-f)).
+    With two classes there is one process. With more classes there is one process for each class
+    against all others, each with hyperparameters of its own; the probabilities are then divided by
+    their sum.
 
     Parameters
     ----------
     kernel : Kernel or None, default=None
-        As in `GPRegressor`: None chooses a kernel from the data. A kernel should have a
-        `Constant`, as the default has; without, probabilities far from the data return to one half.
+        The covariance function of f. None chooses one from the data, as in `GPRegressor`. Add a
+        `Constant` to a kernel of your own; without it, probabilities far from the data return to
+        one half.
     link : {"logit", "probit"}
-        1 / (1 + exp(-f)), or the distribution function of a standard Gaussian at f. With the
-        former the data are read once, unless the kernel has effects or smooths of further columns,
-        and data can be added by `partial_fit`.
+        "logit" is 1 / (1 + exp(-f)). "probit" is the distribution function of a standard normal
+        variable at f. With "logit", the data are read once and can be extended by `partial_fit`
+        (unless the kernel has linear effects or kernels over further columns).
     num_basis, domain, degree, optimizer, device, progress, memory_limit
-        As in `GPRegressor`.
+        The same as in `GPRegressor`.
 
     Attributes
     ----------
     classes_ : ndarray of shape (classes,)
         The labels, sorted.
     regressors_ : list of GPRegressor
-        The model of f for every class against the rest; with two classes one model, of the second.
+        The models of f, one for each class against all others. With two classes there is one model,
+        for the second class.
     regressor_ : GPRegressor
-        The only one, with two classes. It has bands of the probability
-        (``regressor_.predict_quantiles``), draws, leave-one-out predictions, the bound
+        With two classes, the only model. Use it for intervals of the probability
+        (``regressor_.predict_quantiles``), samples, leave-one-out predictions, the bound
         ``elbo_`` and the trained ``kernel_``.
 
     Examples
@@ -100,20 +102,20 @@ class GPClassifier(ClassifierMixin, BaseEstimator, metaclass=NamingClass):
         Parameters
         ----------
         X : array-like of shape (n,) or (n, columns), axes of a grid, or source
-            As in `GPRegressor.fit`.
+            The inputs, as in `GPRegressor.fit`.
         y : array-like of shape (n,), or name of a column
-            Labels: numbers, booleans or strings. NaN and None mean missing, with a warning unless
-            X is a grid. On a grid, labels have its shape. If X is a source, the name of a column of
-            zeros and ones, which are then the classes.
+            The labels: numbers, booleans or strings. NaN and None mean that a label is missing;
+            there is a warning unless X is a grid. If X is a grid, y has its shape. If X is a
+            source, give the name of a column of zeros and ones.
         sample_weight : array-like of shape (n,), optional
-            How often each row is there.
+            How often each row counts.
         offset : array-like of shape (n,), optional
-            What is added to f, with two classes.
+            A known number that is added to f; only with two classes.
 
         Returns
         -------
         GPClassifier
-            Itself.
+            The fitted estimator itself.
         """
         classes, targets = self._read(X, y, sample_weight)
         if len(targets) > 1:
@@ -126,14 +128,14 @@ class GPClassifier(ClassifierMixin, BaseEstimator, metaclass=NamingClass):
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> Self:
-        """Add data to those before; training waits until a result is needed.
+        """Add data to the model. Training waits until a result is needed.
 
         Parameters
         ----------
         X, y, sample_weight
-            As in `fit`.
+            The same as in `fit`.
         classes : array-like of shape (classes,)
-            All labels that there are, in the first call.
+            All labels that can occur. It must be given in the first call.
 
         Examples
         --------

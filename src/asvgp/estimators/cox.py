@@ -34,38 +34,36 @@ from asvgp.training.optimise import LBFGS
 
 
 class CoxProcess(BaseEstimator, metaclass=NamingClass):
-    """Events whose intensity is the exponential of a Gaussian process (a log-Gaussian Cox process).
+    """Model of events at certain times or places (a log-Gaussian Cox process).
 
-    Events enter as they are, without bins. The logarithm of their density is the sum of f over the
-    events less the integral of exp(f) over what was observed. Both depend on the splines by sums
-    and Gauss-Legendre nodes per cell, so that training costs the same for a hundred events and for
-    a million.
+    The model estimates the intensity, which is the number of events per unit of time or area. Its
+    logarithm f is a Gaussian process. The events are not counted in bins, and training takes the
+    same time for a hundred events and for a million.
 
     Parameters
     ----------
     kernel : Kernel or None, default=None
-        Of f, the logarithm of the intensity. It should have a `Constant`, the level of f: then
-        the integral of the mean intensity over what was observed is the number of events. None is
-        ``Matern32() + Constant()`` for one input; for two or three it is chosen from the data.
+        The covariance function of f. Add a `Constant` to a kernel of your own: the expected number
+        of events in the whole domain is then the observed one. None is ``Matern32() + Constant()``
+        for one input; for two or three inputs the kernel is chosen from the data.
     domain : None, (a, b) or a sequence of such pairs
-        The interval, or the box, that was observed. By default that of the ``windows``; where there
-        are none, the range of the events, widened by the share 2 / (n - 1) that n uniform events
-        lack on average. Give it if you know it: that nothing happened before the first event is
-        part of the data.
+        The interval or box in which events were observed. Give it if you know it, because the time
+        without events before the first one is information, too. By default it is the range of the
+        ``windows``, or else the range of the events, made wider by a share of 2 / (n - 1).
     exposure : None or callable
-        What share of the events was observed at X, or how many independent processes were: a
-        function of an array as events are given, which returns one number from zero on per row.
-        The intensity is that per unit of exposure.
+        Which share of the events was observed at X, or how many independent processes were
+        observed. It is a function that takes an array like that of the events and returns a number
+        that is not negative for each row. The intensity is then per unit of exposure.
     windows : None or sequence
-        What was observed, where this is not all of the domain: intervals ``(a, b)``, or boxes
-        ``((a, b), (c, d))`` of several inputs, which do not overlap.
+        The parts of the domain that were observed, if this is not all of it: intervals ``(a, b)``,
+        or boxes ``((a, b), (c, d))``, which must not overlap.
     num_basis, degree, optimizer, device, progress, memory_limit
-        As in `GPRegressor`.
+        The same as in `GPRegressor`.
 
     Attributes
     ----------
     regressor_ : GPRegressor
-        The model of f: its trained ``kernel_``, bound ``elbo_``, sample paths and so on.
+        The model of f, with its trained ``kernel_``, the bound ``elbo_``, sample paths and so on.
     events_ : int
         Number of events.
     windows_ : list
@@ -117,15 +115,15 @@ class CoxProcess(BaseEstimator, metaclass=NamingClass):
         Parameters
         ----------
         X : array-like of shape (n,) or (n, inputs)
-            Times (numbers or datetimes) or places of the events, in any order; events at one place
-            are as many as there are rows.
+            Times (numbers or datetimes) or places of the events, one per row, in any order. Several
+            events may happen at the same place.
         y : None
             Not used.
 
         Returns
         -------
         CoxProcess
-            Itself.
+            The fitted estimator itself.
         """
         table = Table(X)
         latitude = _latitude(self.kernel, table.names)
@@ -180,18 +178,25 @@ class CoxProcess(BaseEstimator, metaclass=NamingClass):
         return self.regressor_
 
     def intensity(self, X: Any, return_std: bool = False, *, per: Any = None) -> Any:
-        """Return the mean intensity at X: events per unit of X, and of exposure.
+        """Return the mean intensity at X.
 
-        Over longitude and latitude with ``coordinates="degrees"``, the unit is a square degree of
-        arc, which has the same area everywhere.
+        The intensity is the number of events per unit of X and of exposure. With
+        ``coordinates="degrees"`` the unit is a square degree of arc, which has the same area
+        everywhere.
 
         Parameters
         ----------
         X : array-like of shape (n,) or (n, inputs), or axes of a grid
+            Where to predict.
         return_std : bool
-            Also the standard deviation of the intensity.
+            Whether to return also the standard deviation of the intensity.
         per : duration, optional
-            Unit of time ("1 day") where X holds times; by default it is the second.
+            Unit of time, such as "1 day", if X holds times. The default is one second.
+
+        Returns
+        -------
+        intensity : ndarray of shape (n,)
+        std : ndarray of shape (n,), with ``return_std``
 
         Examples
         --------
@@ -211,14 +216,18 @@ class CoxProcess(BaseEstimator, metaclass=NamingClass):
     def intensity_quantiles(
         self, X: Any, quantiles: Any = (0.025, 0.5, 0.975), *, per: Any = None
     ) -> Array:
-        """Return quantiles of the intensity at X, of shape (n, quantiles), for bands.
+        """Return quantiles of the intensity at X.
 
         Parameters
         ----------
         X, per
-            As in `intensity`.
+            The same as in `intensity`.
         quantiles : sequence of float
-            Shares between zero and one.
+            Probabilities between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (n, quantiles)
         """
         return self._model().predict_quantiles(X, quantiles) * self._unit(per)
 
@@ -243,18 +252,23 @@ class CoxProcess(BaseEstimator, metaclass=NamingClass):
         Parameters
         ----------
         a, b : number or time, or array-like of shape (m,)
-            Ends of intervals; with several inputs opposite corners of boxes, of shape (inputs,) or
+            Ends of intervals. With several inputs, opposite corners of boxes, of shape (inputs,) or
             (m, inputs).
         return_std : bool
-            Also the standard deviation of the integral of the intensity.
+            Whether to return also the standard deviation of the expected number.
         include_noise : bool
-            The standard deviation is that of the number of events itself.
+            Whether the standard deviation is that of the number of events instead.
+
+        Returns
+        -------
+        count : float or ndarray of shape (m,)
+        std : of the same shape, with ``return_std``
         """
         model = self._model()
         if self._seen.latitude is not None:
             if return_std:
                 raise ValueError(
-                    "return_std: standard deviations of counts are not to be had with "
+                    "return_std: standard deviations of counts are not available with "
                     "coordinates='degrees'. Take them from sample()."
                 )
             low, high = np.broadcast_arrays(self._seen.corners(a), self._seen.corners(b))
@@ -301,15 +315,23 @@ class CoxProcess(BaseEstimator, metaclass=NamingClass):
         return Poisson().response_moments(mean[0], variance)[0]
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> list[Array]:
-        """Draw sets of events as they would be observed: in the windows, with the exposure.
+        """Draw random sets of events, as they would be observed in the windows.
 
-        Every set has an intensity of its own, drawn from the posterior; it is constant on pieces
-        of half a cell.
+        For each set, an intensity is drawn from the posterior first. It is constant on pieces of
+        half a cell.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of sets.
+        random_state : int, RandomState instance or None
+            Random state.
 
         Returns
         -------
         list of ndarray
-            ``n_samples`` sets, each of shape (n,) or (n, inputs) with an n of its own, in no order.
+            The sets, each of shape (n,) or (n, inputs) with a different n. The events of a set are
+            in no particular order.
 
         Examples
         --------

@@ -77,61 +77,62 @@ class ForecastMixin(HeldOutMixin):
         offset: Any = None,
         trials: Any = None,
     ) -> Any:
-        """Forecast a series: what follows the last input, with prediction intervals.
+        """Forecast a series beyond its last observation, with prediction intervals.
 
-        For models of one input. The inputs of the forecast follow the last one in steps of the
-        data's typical spacing, the median of the recent ones; where the data are not evenly
-        spaced, a warning says which spacing was taken. Series of month starts, or of month ends,
-        go on by the calendar. Other steps are of time that passes: for days by a clock that
-        changes, give ``X``.
+        This is for models of one input. One step of the forecast is the typical spacing of the data
+        (the median of the recent steps). If the data are not evenly spaced, a warning says which
+        spacing was used. Series of month starts or month ends continue by the calendar. All other
+        steps have the same length; for local days that change with daylight saving time, give
+        ``X``.
 
         Parameters
         ----------
         steps : int, optional
-            Number of further inputs.
+            Number of steps to forecast.
         until : number or time, optional
-            Instead of ``steps``: the last input of the forecast, if a step meets it. A time is a
-            datetime of any kind, or text such as "2024-03-01 12:00", in the zone of the data
-            unless it has an offset.
+            Where the forecast ends; give it instead of ``steps``. A time may be any kind of
+            datetime, or text such as "2024-03-01 12:00". It is in the time zone of the data unless
+            it has an offset.
         X : array-like of shape (n,) or (n, columns), optional
-            Instead of both: rows to forecast, as in `predict`. Where other columns have linear
-            effects, they are needed, with the columns' future values.
+            The rows to forecast, as in `predict`; give it instead of ``steps`` and ``until``. It is
+            needed if other columns have linear effects, with the future values of these columns.
         level : float or sequence of float
-            Probabilities of the intervals, 0.95 or in per cent 95, each for a single value at
-            every input. As much probability is below as above.
+            Probabilities of the intervals, such as 0.95 (or 95, in per cent). Each interval is for
+            a single value. The probabilities below and above it are equal.
         components : bool
-            Also the means of components and of fixed effects; they add up to ``mean``. Components
-            of one period are one column, ``season of 1 day``, and those with practically no
-            variance are added to the first of the others; `predict` has each by itself.
-            With a ``transform`` they are on its scale, and add up to the mean there; the frame's
-            ``attrs["components"]`` names the scale.
+            Whether to return also the means of components and effects, which add up to ``mean``.
+            Components with the same period are joined in one column, such as ``season of 1 day``.
+            Components with practically no variance are added to the first of the others; `predict`
+            returns each by itself. With a ``transform``, they are on the transformed scale, which
+            ``attrs["components"]`` of the frame names.
         include_noise : bool
-            Forecast new observations, of weight one, rather than f.
+            Whether to forecast new observations (of weight one) or f.
         noise_variance : float or array-like of shape (n,), optional
-            That of the new observations, by default the model's. Needed where the data came with
-            known noise variances, unless ``include_noise=False``.
+            Noise variance of the new observations. By default it is that of the model. You must
+            give it if the model was fitted with known noise variances, unless
+            ``include_noise=False``.
         n_samples : int
-            Also so many joint samples, of what the intervals are of.
+            Number of joint samples of the forecast to return as further columns.
         random_state : int, RandomState instance or None
-            Of the samples.
+            Random state of the samples.
         exposure, offset, trials : number or array-like, optional
-            As in `predict`, of the observations to come: one for all, or one for every row. With a
-            likelihood that is not Gaussian, intervals are quantiles: of counts, whole numbers.
+            The same as in `predict`, for the rows of the forecast. If the likelihood is not
+            Gaussian, the intervals are quantiles; for counts they are whole numbers.
 
         Returns
         -------
-        pandas.DataFrame, or dict of them by output where there are several
-            The index holds the inputs. The columns are ``mean`` and ``std``, ``lower_80``,
-            ``upper_80`` and so on for every level, those of the components by their kind
-            (``matern32``, ``periodic``, ``constant``), and ``sample_0`` and so on. Without
-            pandas it is a dict of arrays, the inputs among them.
+        pandas.DataFrame, or dict of them by output if there are several
+            The index holds the inputs. The columns are ``mean`` and ``std``; ``lower_80``,
+            ``upper_80`` and so on for every level; the components, named by their kind
+            (``matern32``, ``periodic``, ``constant``); and the samples, ``sample_0`` and so on.
+            Without pandas, the result is a dict of arrays, including the inputs.
 
         See Also
         --------
-        predict : at any inputs, also covariances and derivatives.
-        integrate : for sums over days: ``gp.integrate(a, b, return_std=True)`` beyond the end.
-            Intervals for a sum are narrower or wider than those for its terms added up, and
-            ``return_cov`` has the covariance of several sums.
+        predict : Predictions at any inputs, with covariances and derivatives.
+        integrate : Sums over intervals, such as days, also beyond the last observation. The
+            interval of a sum is not the sum of the intervals; ``return_cov`` returns the
+            covariance of several sums.
 
         Examples
         --------

@@ -35,26 +35,30 @@ class FunctionalsMixin(PredictMixin):
         Parameters
         ----------
         a, b : scalars or array-like of shape (m,); with D inputs, of shape (D,) or (m, D)
-            The ends of the intervals, or opposite corners of the boxes, anywhere. The columns
-            are the inputs that splines are over, in the order of their columns in X.
-        return_std, return_cov : bool
-            At most one of them.
+            The ends of the intervals, or opposite corners of the boxes. They may lie anywhere, also
+            beyond the data. With several inputs, give one number for each column that a kernel
+            (not only a linear effect) is over, in the order of the columns in X.
+        return_std : bool
+            Whether to return standard deviations.
+        return_cov : bool
+            Whether to return the covariance matrix of the integrals. It cannot be combined with
+            ``return_std``.
         average : bool
-            Divide by the length or volume. Along an input where both ends are the same, the
-            average is f there.
+            Whether to divide by the length or volume. If both ends are the same along an input, f
+            is evaluated there.
 
         Returns
         -------
         integral : float or ndarray of shape (m,) or (m, outputs)
-            A number, or one per output, where there is only one interval or box.
+            For a single interval or box, a number, or one number per output.
         std : of the same shape, with ``return_std``
         cov : ndarray of shape (m, m) or (m, m, outputs), with ``return_cov``
 
         Notes
         -----
-        Linear effects of columns that no splines are over are left out. With several inputs,
-        standard deviations take one solve with the factored matrix per box. With a ``transform``,
-        integrals of y are found by quadrature from its moments at many places.
+        Linear effects of columns that no kernel is over are left out. With several inputs, the
+        standard deviation of each box needs one solve with the factorised matrix. With a
+        ``transform``, integrals of y are computed by numerical quadrature.
 
         Examples
         --------
@@ -105,11 +109,25 @@ class FunctionalsMixin(PredictMixin):
         offset: Any = None,
         trials: Any = None,
     ) -> Any:
-        """Draw joint samples of f at X, of shape (n, n_samples) or (n, outputs, n_samples).
+        """Draw joint samples of f at X, in the units of y.
 
-        For a tuple with the axes of a grid, the grid's shape is in place of n. They are in the
-        units of y, whatever its ``transform`` or likelihood. With ``include_noise`` they are new
-        observations. The other arguments are those of `predict`.
+        Parameters
+        ----------
+        X : array-like of shape (n,) or (n, columns), or axes of a grid
+            Where to draw, as in `predict`.
+        n_samples : int
+            Number of samples.
+        random_state : int, RandomState instance or None
+            Random state of the samples.
+        include_noise : bool
+            Whether to draw new observations instead of f.
+        exposure, offset, trials : number or array-like of shape (n,), optional
+            The same as in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n, n_samples) or (n, outputs, n_samples)
+            If X holds the axes of a grid, the shape of the grid takes the place of n.
 
         Examples
         --------
@@ -149,22 +167,23 @@ class FunctionalsMixin(PredictMixin):
         return draws[0] if data.single else draws.transpose(1, 0, 2)
 
     def predict_noise(self, X: Any, return_std: bool = False, quantiles: Any = None) -> Any:
-        """Predict the standard deviation of the noise, where the likelihood is `Heteroscedastic`.
+        """Predict the standard deviation of the noise if the likelihood is `Heteroscedastic`.
 
         Parameters
         ----------
         X : array-like of shape (n,) or (n, columns), or axes of a grid
-            As in `predict`; a source is read whole.
+            Where to predict, as in `predict`. A source is read as a whole.
         return_std : bool
-            Whether to return the standard deviation of the posterior of the noise's, too.
+            Whether to return also how well the noise level is known, as a standard deviation.
         quantiles : float or sequence of float, optional
-            Probabilities between 0 and 1: quantiles of the posterior in place of its mean, such as
-            ``(0.025, 0.5, 0.975)`` for a band of 95 %.
+            Probabilities between 0 and 1, such as ``(0.025, 0.5, 0.975)`` for a 95 % band. If
+            given, these quantiles of the noise level are returned instead of its mean.
 
         Returns
         -------
         noise : ndarray of shape (n,), or (n, quantiles)
-            In the units of y. On the axes of a grid, its shape is in place of n.
+            The noise level in the units of y. If X holds the axes of a grid, the shape of the grid
+            takes the place of n.
         std : ndarray of shape (n,), with ``return_std``
 
         Examples
@@ -201,20 +220,27 @@ class FunctionalsMixin(PredictMixin):
     def sample_paths(
         self, n_samples: int = 1, random_state: Any = None, component: Any = None
     ) -> Any:
-        """Draw posterior sample paths over the domain, as callable objects.
+        """Draw random functions from the posterior, as callable objects.
 
-        A list of ``n_samples``; with several outputs a path is vector-valued. Of models of one
-        input it is a `scipy.interpolate.BSpline`, whose argument is in the units of X, seconds
-        since ``time_origin_`` where X holds times; outside the domain it is NaN. Linear effects
-        of other columns are left out. With several inputs a path is called with rows as
-        `predict` is, and has all effects.
+        Parameters
+        ----------
+        n_samples : int
+            Number of functions.
+        random_state : int, RandomState instance or None
+            Random state. The same state draws the same joint sample of all components, so that the
+            paths of the components and the effects add up.
+        component : int, optional
+            Number of a component, from zero. If given, its paths are drawn instead of those of f.
 
-        ``component`` counts from zero: the paths of this component alone. The same
-        ``random_state`` draws the same joint sample, so that the components' paths and the
-        effects add up.
-
-        With a ``transform``, paths are callable objects in the units of y, and those of components
-        on the scale of the transform.
+        Returns
+        -------
+        list of callables
+            With one input, each is a `scipy.interpolate.BSpline` over the domain, and NaN outside.
+            Its argument is in the units of X, or in seconds since ``time_origin_`` if X holds
+            times. Linear effects of other columns are left out. With several inputs, a path is
+            called with rows as `predict` is, and contains all effects. With several outputs, it is
+            vector-valued. With a ``transform``, paths of f are in the units of y and paths of
+            components are on the transformed scale.
         """
         transform, posterior = self.transform_, self._fitted().posterior
         paths = self._fit_data().structure.paths(posterior, n_samples, random_state, component)

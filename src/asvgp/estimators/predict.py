@@ -94,46 +94,47 @@ class PredictMixin(AttributesMixin):
         offset: Any = None,
         trials: Any = None,
     ) -> Any:
-        """Predict f: its posterior mean, with standard deviation or covariance, anywhere.
+        """Predict the mean of f, and optionally its standard deviation or covariance.
 
-        Outside the domain the forecast is exact: mean and variance return to the prior's
-        as the kernel forgets.
+        X may lie anywhere, also beyond the data. There, predictions return to the prior.
 
-        With a ``transform``, f is what the process stands for in the units of y, exp(f) for
-        the logarithm, and mean and standard deviation are those of its skewed distribution: not
-        the median, and no band. Bands come from `predict_quantiles`. The mean of a new observation
-        then is above that of f: give ``include_noise``.
+        With a ``transform``, predictions are in the units of y, where the distribution is skewed.
+        The mean is then not the median, and mean plus or minus two standard deviations is not a
+        valid interval: use `predict_quantiles`. The mean of a new observation (``include_noise``)
+        is higher than the mean of f.
 
-        With a ``likelihood`` other than Gaussian noise, what is predicted is the mean of y: a
-        rate, a probability. The standard deviation is that of this mean or, with
-        ``include_noise``, of a new y.
+        With a ``likelihood`` other than Gaussian noise, the mean of y is predicted, such as a rate
+        or a probability. The standard deviation is that of this mean, or of a new observation with
+        ``include_noise``.
 
         Parameters
         ----------
         X : array-like of shape (n,) or (n, columns), axes of a grid, or source
-            A tuple of one-dimensional arrays, or a dict of them by name, holds the axes of a
-            grid: means and standard deviations have its shape.
-            Of a source (see `asvgp.scan`), and of a frame where the model was fitted to one,
-            only the columns that the model needs are read, by name.
-        return_std, return_cov : bool
-            At most one of them.
+            Where to predict. The axes of a grid are given as in `fit`; the results then have the
+            shape of the grid. From a source (see `asvgp.scan`) or a data frame, only the columns
+            that the model needs are read.
+        return_std : bool
+            Whether to return standard deviations.
+        return_cov : bool
+            Whether to return the covariance matrix. It cannot be combined with ``return_std``.
         include_noise : bool
-            Uncertainty of a new observation (of weight one) rather than of f.
+            Whether the uncertainty is that of a new observation (of weight one) instead of f.
         derivative : int, or dict of columns and orders
-            Of f, as often as the kernel is differentiable; per second where X holds times. With
-            several inputs say along which: ``{"lon": 1}``. Not with a ``transform``.
+            Order of the derivative of f, at most as high as the kernel allows. With several inputs,
+            say along which: ``{"lon": 1}``. Along times it is per second. It cannot be combined
+            with a ``transform``.
         components : bool
-            Also every component's and every fixed effect's mean and standard deviation. With a
-            ``transform`` they are on its scale, where they add up.
+            Whether to return also the mean and standard deviation of every component and every
+            effect. With a ``transform`` these are on the transformed scale, where they add up.
         noise_variance : float or array-like of shape (n,), optional
-            With ``include_noise``: that of the new observations, by default the model's.
-            Needed where the data came with known noise variances.
+            Noise variance of the new observations, for ``include_noise``. By default it is that of
+            the model. You must give it if the model was fitted with known noise variances.
         type : {"response", "link"}
-            "link" predicts f itself where the likelihood is not Gaussian: the logarithm of a
-            rate, the logit of a probability.
+            "link" predicts f itself if the likelihood is not Gaussian, for example the logarithm of
+            a rate or the logit of a probability.
         exposure, offset, trials : number or array-like of shape (n,), optional
-            As in `fit`, of the new observations; by default one, zero and one. Of a source, names
-            of columns or numbers.
+            The same as in `fit`, for the new observations. They default to one, zero and one. If X
+            is a source, names of columns or numbers.
 
         Returns
         -------
@@ -142,9 +143,10 @@ class PredictMixin(AttributesMixin):
         cov : ndarray of shape (n, n) or (n, n, outputs), with ``return_cov``
         components : list of ComponentPrediction, with ``components``
         frame, reader of Arrow record batches, or xarray.Dataset
-            Instead of all these, of a source: in kind, with columns ``mean`` and ``std`` and a
-            pair for every component. Files and queries are read as the answer is, and what is
-            of Dask is computed when the answer is. Of Dask arrays the answer is as above.
+            For a source, this replaces all of the above. The result is of the same kind as X and
+            has the columns ``mean`` and ``std``, and a pair for every component. Files and queries
+            are read while you read the result; Dask frames are computed when the result is. For
+            Dask arrays, arrays are returned as above.
 
         Examples
         --------
@@ -342,24 +344,24 @@ class PredictMixin(AttributesMixin):
         offset: Any = None,
         trials: Any = None,
     ) -> Any:
-        """Predict quantiles of f, or of new observations, in the units of y.
+        """Predict quantiles of f or of new observations, in the units of y.
 
         Parameters
         ----------
         X : array-like of shape (n,) or (n, columns), or axes of a grid
-            As in `predict`; a source is read whole.
+            Where to predict, as in `predict`. A source is read as a whole.
         quantiles : float or sequence of float
             Probabilities between 0 and 1.
         include_noise : bool
-            Of new observations (of weight one) rather than of f.
+            Whether the quantiles are those of new observations (of weight one) instead of f.
         exposure, offset, trials : number or array-like of shape (n,), optional
-            As in `predict`.
+            The same as in `predict`.
 
         Returns
         -------
         ndarray of shape (n, quantiles) or (n, outputs, quantiles)
-            For a number in place of a sequence, without the last axis. On the axes of a grid, its
-            shape is in place of n.
+            If ``quantiles`` is a single number, there is no last axis. If X holds the axes of a
+            grid, the shape of the grid takes the place of n.
 
         Examples
         --------

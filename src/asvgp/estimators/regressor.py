@@ -52,107 +52,110 @@ class _Setting:
 class GPRegressor(
     ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=NamingClass
 ):
-    """Gaussian process regression by actually sparse B-splines.
+    """Gaussian process regression with sparse B-splines, for any number of observations.
 
-    One pass over the data, then everything costs O(num_basis), however many observations
-    there are. The prior mean is zero, or a constant that is estimated if the kernel has a
-    `Constant`, as the default has.
+    A fit reads the data once. After that, the cost depends on the number of basis functions and
+    not on the number of observations. The prior mean is zero, unless the kernel has a `Constant`;
+    the default kernel has one.
 
     Parameters
     ----------
     kernel : Kernel or None, default=None
-        None chooses a kernel from the data. Over two or three inputs it is a sum of one or two
-        Matérn kernels and a constant, of those with the highest evidence on a sample (see
-        docs/fields.md). Otherwise it is ``Matern32() + Constant()``. A series of one
-        input also gets the seasons that it shows (of times, a day, a week and a year are tried;
-        of numbers, the peaks of the periodogram), a season that drifts, and a trend if it has
-        one, unless ``num_basis``, ``degree`` or ``width`` is given, which seasons do not take.
-        The first rows decide; data that are added later do not change the choice. ``kernel_`` and
-        `summary` tell it.
-        The hyperparameters of a kernel are one of the starting points of training, beside those
-        that the data suggest; with ``optimizer=None`` they are used as given.
+        The covariance function. Its hyperparameters are one of the starting points of training;
+        with ``optimizer=None`` they are used as given.
+
+        None chooses a kernel from the data. For one input this is ``Matern32() + Constant()``,
+        plus the seasons and the trend that the series shows. (For times, a day, a week and a year
+        are tried; for numbers, the peaks of the periodogram. Seasons are not looked for if
+        ``num_basis``, ``degree`` or ``width`` is given.) For two or three inputs it is a constant
+        and one or two Matérn kernels, chosen by their evidence on a sample of the rows (see
+        docs/fields.md). For more inputs it is ``Matern32() + Constant()``. The choice is made from
+        the first rows, and data that are added later do not change it. ``kernel_`` and `summary`
+        show what was chosen.
     num_basis : "auto", int or a sequence of int
-        Number of B-splines; with several inputs one number for all of them, or one per input in
-        the order of their columns. "auto" refines until the bound stops improving.
+        Number of B-splines. With several inputs, one number for all of them or one number per
+        input, in the order of the columns. "auto" increases the number until the bound stops
+        improving.
     noise_variance : "auto" or float
-        Starting value of the noise variance, kept fixed with ``optimizer=None``.
+        Starting value of the noise variance. It stays fixed with ``optimizer=None``.
     domain : None, (float, float) or a sequence of such pairs
-        Interval of the splines; by default the range of X. With several inputs one pair per
-        input, in the order of their columns, or None for an input whose range is that of X. Of
-        a column that a kernel is periodic over, one period.
+        Interval that the splines cover; by default the range of X. With several inputs, one pair
+        per input in the order of the columns, or None for an input whose range is that of X. For
+        a column that a kernel is periodic over, the pair must span one period.
     degree : None or int
-        Spline degree, by default one more than the smallest that the kernel allows (3 for
-        Matern32, 4 for Matern52, 5 for Matern72), and 1 for Matern12. At most 6.
+        Spline degree, at most 6. The default is 1 for Matern12, and otherwise one more than the
+        smallest degree that the kernel allows (3 for Matern32, 4 for Matern52, 5 for Matern72).
     objective : {"auto", "elbo", "evidence"}
-        The objective of training: the lower bound on the evidence, or the evidence of the
-        spline field itself (the bound without its trace term). "auto" is the lower bound, but
-        where a kernel over several inputs is chosen from the data, the evidence if the bound would
-        take too many splines to be tight; ``objective_`` tells.
+        What training maximises. "elbo" is a lower bound on the evidence of the exact process.
+        "evidence" is the evidence of the model whose prior is made of the splines themselves (the
+        bound without its trace term). "auto" is "elbo", except where a kernel over several inputs
+        is chosen from the data and a tight bound would need too many splines. ``objective_`` shows
+        which was used.
     optimizer : "lbfgs", LBFGS or None
-        None keeps all hyperparameters as given.
+        `LBFGS` holds the settings of the optimiser. None keeps all hyperparameters as given.
     device : {"cpu", "cuda"}
-        Device that factorises matrices of models of several inputs; "cuda" needs PyTorch and a
-        GPU.
+        Device that factorises the matrices of models with several inputs. "cuda" needs PyTorch and
+        a GPU.
     progress : {"auto", True, False}
-        Show progress on standard error for work of more than two seconds; "auto" shows it on a
-        terminal.
+        Whether to show progress on standard error if work takes more than two seconds. "auto"
+        shows it on a terminal.
     memory_limit : None, float or str
-        Bytes, or a string such as "8 GiB", that a model of several inputs may take; None stands
-        for four fifths of the memory of the machine, or of the GPU. ``num_basis="auto"`` keeps
-        within it. If a given ``num_basis`` does not fit, the factorisation goes to a temporary
-        file (in the folder TMPDIR) where that suffices; otherwise an error is raised before the
-        work begins.
+        Memory that a model of several inputs may use, in bytes or as a string such as "8 GiB".
+        None is four fifths of the memory of the machine or of the GPU. ``num_basis="auto"`` keeps
+        to this limit. If a given ``num_basis`` needs more, the factorised matrix is written to a
+        temporary file (in the folder TMPDIR) if that is enough; otherwise an error is raised
+        before the work begins.
     transform : None, "auto", "log", "sqrt" or float
-        For targets whose swings grow with their level, all of them positive: the process and its
-        noise are Gaussian on the scale of log y, or of the Box-Cox transform ``(y**p - 1) / p``
-        with a power p between 0 (the logarithm) and 1 (y itself). "auto" takes y or log y,
-        whichever has the higher evidence on coarse cells; it never takes log y where y has zeros
-        or negative values. The sums of both are kept in the one pass over the data. The choice is
-        made when the model is first trained, and holds for data that are added later; the summary
-        tells it.
-        All answers are in the units of y. Hyperparameters, effects, components and weights are on
-        the scale of the transform, and so is the prior mean of zero: add ``Constant()`` to a
-        kernel that has none.
+        Transform of y, for positive data that vary more where their level is high. The model is
+        then for log y, or for the Box-Cox transform ``(y**p - 1) / p`` with a power p between 0
+        (the logarithm) and 1 (y itself). "auto" takes y or log y, whichever has the higher
+        evidence on a coarse grid, and takes y if there are zeros or negative values. The choice is
+        made when the model is first trained; data that are added later do not change it.
+
+        All predictions are in the units of y. Hyperparameters, effects, components and weights are
+        on the transformed scale, and so is the prior mean of zero: add ``Constant()`` to a kernel
+        that has none.
     noise_scale : "auto" or float
-        Factor of the noise variances that `fit` is given for every observation. "auto" estimates
-        it, for variances of which only the ratios are known; ``noise_variance_`` tells it.
+        Factor that multiplies the noise variances given to `fit`. "auto" estimates it, which helps
+        if only the ratios of the variances are known. ``noise_variance_`` is the result.
     likelihood : None or a likelihood
-        How y scatters about f: `Poisson`, `NegativeBinomial`, `Bernoulli`, `StudentT` and others
-        (see docs/likelihoods.md); None is Gaussian noise. The process is then on the scale of the
-        likelihood's link, the logarithm of a rate or the logit of a probability, where its prior
-        mean of zero is: add ``Constant()`` to a kernel that has none. All answers are in the units
-        of y.
+        Distribution of y given f, such as `Poisson`, `NegativeBinomial`, `Bernoulli` or `StudentT`
+        (see docs/likelihoods.md). None is Gaussian noise. With another likelihood, f is for example
+        the logarithm of a rate or the logit of a probability. Its prior mean is zero: add
+        ``Constant()`` to a kernel that has none. All predictions are in the units of y.
     max_time : None, float or str
-        Seconds, or a duration such as "10 minutes", that `fit` may take, about: when they are
-        over, training ends with the best state so far, and a warning says how far it had come. The
-        pass over the data is not cut short, nor is an evaluation of the bound, and the posterior
-        is computed in any case.
+        Time that `fit` may take, approximately, in seconds or as text such as "10 minutes". When it
+        is over, training ends with the best result so far, and a warning says how far it had come.
+        Reading the data and a single evaluation of the bound are not interrupted.
 
     Attributes
     ----------
     kernel_ : Kernel
-        With trained hyperparameters.
+        The kernel with its trained hyperparameters.
     noise_variance_ : float
-        Of Gaussian noise; other likelihoods have none.
+        Variance of Gaussian noise. Other likelihoods do not have it.
     likelihood_ : Gaussian or another likelihood
-        With trained parameters.
+        The likelihood with its trained parameters.
     transform_ : Transform
-        Of y: ``transform_.power`` is one for y itself, zero for log y.
+        The transform of y. ``transform_.power`` is 1 for y itself and 0 for log y.
     elbo_, evidence_upper_bound_ : float
-        The log evidence of the exact Gaussian process lies between the two. It is that of y
-        itself, so that models with different transforms compare. Of likelihoods that are not
-        Gaussian no upper bound is known: it is NaN.
+        Lower and upper bound on the log evidence of the exact Gaussian process. Both are for y
+        itself, so models with different transforms can be compared. The upper bound is NaN if the
+        likelihood is not Gaussian.
     num_basis_ : int, or tuple of int
-        With several inputs one per input; where several terms are over one, of the finest.
+        Number of basis functions. With several inputs, one number per input, which is that of the
+        finest term.
     domain_ : tuple of float, or tuple of such pairs
-        With several inputs one pair per input; of times, in the time zone of the data.
+        Interval that the splines cover. With several inputs, one pair per input. Times are in the
+        time zone of the data.
     stats_ : Statistics
-        Statistics of all data so far; they add, subtract and coarsen.
+        Sums over all data so far. They can be added, subtracted and coarsened.
     posterior_ : Posterior
+        The posterior of the basis functions.
     resolution_ : list of Level
-        Bounds reached on every resolution that was tried.
+        The bounds that were reached with every number of basis functions that was tried.
     optimization_ : Report
-        Report on training; print it.
+        Report on training. Print it to read it.
     timings_ : dict
         Seconds per stage.
 
@@ -226,39 +229,42 @@ class GPRegressor(
         Parameters
         ----------
         X : array-like of shape (n,) or (n, columns), axes of a grid, or source
-            Numbers or times, in any order. A tuple of one-dimensional arrays holds the axes of a
-            grid, one per column; a dict holds them by name, ``{"lat": lat, "lon": lon}``. Their
-            combinations are never written out. A source is anything that `asvgp.scan` reads or
-            returns: a path, a frame, an iterable of chunks. It is read block by block.
+            The inputs: numbers or times, in any order. For data on a grid, give its axes as a tuple
+            of one-dimensional arrays, or as a dict, ``{"lat": lat, "lon": lon}``. A source is
+            anything that `asvgp.scan` reads or returns, such as a path, a data frame or an iterable
+            of chunks. It is read block by block.
         y : array-like of shape (n,) or (n, outputs), or names of columns
-            NaN means missing, with a warning unless X is a grid. Several outputs share kernel,
-            noise and X. On a grid, values have its shape, with a last axis for several outputs.
-            If X is a source, a name or a list of names; then ``sample_weight`` and the others are
-            names, too.
+            The observations. NaN means that a value is missing; there is a warning unless X is a
+            grid. Several outputs share X, the kernel and the noise. If X is a grid, y has its
+            shape, plus a last axis if there are several outputs. If X is a source, give the name of
+            a column or a list of names; ``sample_weight`` and the other arguments are then names,
+            too.
         sample_weight : array-like of shape (n,), optional
-            How often each row is there: a weight multiplies the log density of the row, as if it
-            came so many times; a row of weight zero is not there.
+            How often each row counts. A weight multiplies the log density of its row, so a row of
+            weight two counts twice and a row of weight zero is ignored.
         noise_variance : array-like of shape (n,), optional
-            Known noise variances of the observations. They are not estimated, but for a factor
-            that they all share if ``noise_scale="auto"``.
+            Noise variance of each observation, if you know it. It is not estimated then, except
+            for a common factor if ``noise_scale="auto"``.
         width : number, duration or array-like of shape (n,), optional
-            Observation i is the average of f over ``[X[i], X[i] + width[i]]``; where the width
-            is zero, f itself. A duration ("1 hour", a timedelta) where X holds times. Every
-            interval must lie between two knots, which ``num_basis="auto"`` takes care of.
+            For observations that are averages: observation i is the average of f over
+            ``[X[i], X[i] + width[i]]``, or f itself where the width is zero. Give a duration
+            ("1 hour" or a timedelta) if X holds times. No knot may lie inside an interval;
+            ``num_basis="auto"`` takes care of this.
         exposure : number or array-like of shape (n,), optional
-            For counts and times: what the rate is multiplied by, such as the time that was watched.
-            If X is a source, this and those below are names of columns, or one number for all.
+            For counts and waiting times: the factor of the rate, such as the hours in which events
+            were counted. If X is a source, this and the arguments below are names of columns, or
+            one number for all rows.
         offset : number or array-like of shape (n,), optional
-            What is added to f, for any likelihood that is not Gaussian.
+            A known number that is added to f, for any likelihood that is not Gaussian.
         event : array-like of shape (n,), optional
-            For times until an event: 1 where it was seen, 0 where the time was censored.
+            For waiting times: 1 where the event was observed, 0 where the time is censored.
         trials : number or array-like of shape (n,), optional
             For binomial counts: the number of trials.
 
         Returns
         -------
         GPRegressor
-            Itself.
+            The fitted estimator itself.
 
         Examples
         --------
@@ -292,11 +298,11 @@ class GPRegressor(
         event: Any = None,
         trials: Any = None,
     ) -> Self:
-        """Add data to those before; training waits until a result is needed.
+        """Add data to the model. Training waits until a result is needed.
 
-        The statistics are those of all data at once, in whatever order and portions they
-        came. Where new inputs lie outside the domain, it grows by whole knot intervals.
-        Parameters as in `fit`.
+        The result does not depend on the order of the data or on how they are divided into
+        portions. If new inputs lie outside the domain, it grows by whole intervals between knots.
+        The parameters are those of `fit`.
 
         Examples
         --------
@@ -327,7 +333,10 @@ class GPRegressor(
         event: Any = None,
         trials: Any = None,
     ) -> Self:
-        """Take out data that were added before, with the weights and widths they had.
+        """Remove data that were added before.
+
+        The parameters are those of `fit`. Give the data with the weights and widths that they had
+        when they were added.
 
         Examples
         --------
@@ -348,10 +357,21 @@ class GPRegressor(
         return self
 
     def merge(self, other: GPRegressor) -> Self:
-        """Add the data of another model of the same domain, num_basis and degree.
+        """Add the data of another model.
 
-        If both are automatic, the wider of their cells are kept. If the kernels were chosen from
-        the data, they must be the same.
+        Both models must have the same ``domain``, ``num_basis`` and ``degree``. If ``num_basis`` is
+        "auto" in both, the wider cells of the two are used. If the kernels were chosen from the
+        data, they must be the same.
+
+        Parameters
+        ----------
+        other : GPRegressor
+            A model that has data.
+
+        Returns
+        -------
+        GPRegressor
+            The estimator itself.
 
         Examples
         --------
@@ -379,23 +399,22 @@ class GPRegressor(
     def save(self, path: Any, *, full: bool = False) -> None:
         """Write the model to one file, which `asvgp.load` reads.
 
-        The file holds settings, kernel, statistics and posterior, never the data, as arrays and
-        JSON. It is at most about ten times as large as the data's own columns: the statistics are
-        on the cells that training ended on, and tables that would not fit are computed again when
-        a loaded model first needs them. A loaded model answers as this one does, and takes
-        further data on the cells that it has.
+        The file contains the settings, the kernel, the sums over the data and the posterior, as
+        arrays and JSON. It never contains the data. A loaded model makes the same predictions, and
+        you can add data to it.
 
-        It is written beside ``path`` and moved there when it is complete: whatever goes wrong, a
-        file that was there before stays as it was. A model that has not been trained yet is saved
-        as it is, with all of its statistics.
+        The file is at most about ten times as large as the columns of the data. It is written under
+        another name and moved to ``path`` when it is complete, so an earlier file is not damaged if
+        something goes wrong. A model that has not been trained yet is saved untrained.
 
         Parameters
         ----------
         path : str or path-like
+            Name of the file.
         full : bool
-            Whether to write all that there is: the statistics on the finest cells, so that a
-            loaded model chooses its resolution anew when data are added, and every table. The
-            file may then be much larger than the data.
+            Whether to keep the sums on the finest grid and all tables, so that a loaded model
+            chooses the number of basis functions anew when data are added. The file may then be
+            much larger than the data.
 
         Examples
         --------
