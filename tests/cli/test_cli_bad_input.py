@@ -308,8 +308,8 @@ def test_messages_name_columns_lines_and_commands(folder):
     fit = fit_of(folder, two, "--target", "co", "--target", "no2", "--input", "x")
     result = call(*fit[:-1], folder / "two.asvgp")
     assert (
-        "12 of 40 rows have co or no2 = NaN and are left out as missing: a row counts where all "
-        "outputs are known." in result.stderr
+        "12 of 40 rows have co or no2 = NaN and are left out as missing: a row needs the "
+        "values of all outputs." in result.stderr
     )
     draw = ("plot", folder / "two.asvgp", "-o", folder / "two.png")
     assert "output=0 to 1. (On the command line: --output-number N.)" in refused(folder, *draw)

@@ -159,4 +159,6 @@ def test_a_summary_says_whose_functions_it_counts():
     ):
         text = str(GPRegressor(kernel, **settings).fit(x, y).summary())
         assert f"Basis functions   {words}" in text, text
-        assert "a cautious bound: what the splines cost is said next" in " ".join(text.split())
+        assert "a cautious bound: the next lines say what the splines cost" in " ".join(
+            text.split()
+        )

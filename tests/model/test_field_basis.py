@@ -83,7 +83,7 @@ def test_words_for_the_least_noise():
     assert least_noise(1.0, 0.01, []) == []
     assert least_noise(1.0, 0.05, ["noise variance"]) == []  # at another bound
     (note,) = least_noise(1.0, 0.01, ["lengthscale", "noise variance"])
-    assert "ended at 0.01, the least that the evidence allows, 1% of the variance" in note
+    assert "ended at its lower limit for objective='evidence', 0.01, or 1% of the variance" in note
 
 
 def test_fits_that_end_at_the_least_noise_say_so():
@@ -94,7 +94,7 @@ def test_fits_that_end_at_the_least_noise_say_so():
         (30, 20)
     )
     gp = GPRegressor(Matern32(dim=0) * Matern32(dim=1), objective="evidence")
-    with pytest.warns(UserWarning, match="the least that the evidence allows"):
+    with pytest.warns(UserWarning, match="its lower limit for objective='evidence'"):
         gp.fit(axes, y)
     assert "noise variance" in gp.optimization_.at_bounds
 
@@ -102,7 +102,7 @@ def test_fits_that_end_at_the_least_noise_say_so():
 def test_words_for_wide_deviations():
     assert wide_deviations(0.1, 1.0, 0.1) == []
     (note,) = wide_deviations(3.0, 1.0, 0.1)
-    assert "wider than they need be" in note
+    assert "wider than necessary" in note
     assert "3" in note
 
 

@@ -399,7 +399,7 @@ def test_trained_model_answers_about_f():
 
 def test_the_summary_knows_that_knots_cannot_be_finer():
     x, y, _ = hourly(300)
-    with pytest.warns(UserWarning, match="finer knots would cut the intervals"):
+    with pytest.warns(UserWarning, match="more knots would lie inside the intervals"):
         gp = GPRegressor(SHO(4.0, 20.0, fixed=("period", "quality"))).fit(
             np.r_[x, x + 300.0], np.r_[y, y], width=1.0
         )

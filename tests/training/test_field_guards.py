@@ -95,7 +95,9 @@ def test_the_verdict_foretells_finer_grids():
     for cells in (16, 32):
         gained = known[cells].penalty - known[2 * cells].penalty
         assert known[cells].gain == pytest.approx(gained, rel=0.2)
-    words = re.fullmatch(r"no: about (\d+) times as many along every input would be", str(known[8]))
+    words = re.fullmatch(
+        r"no: about (\d+) times as many along every input would be enough", str(known[8])
+    )
     assert words is not None
     times = int(words[1])
     assert str(known[8 * times]) == "yes"
@@ -416,7 +418,7 @@ def test_under_evidence_lengths_stay_longer_than_two_cells(kernel):
     X = rng.uniform(0.0, 1.0, (600, 2))
     y = rng.standard_normal(600)  # all of it the process's, the shorter the better
     gp = GPRegressor(kernel, num_basis=10, objective="evidence")
-    with pytest.warns(UserWarning, match="wider than they need be"):
+    with pytest.warns(UserWarning, match="wider than necessary"):
         gp.fit(X, y, noise_variance=np.full(600, 0.01))
     ratios = [process.lengthscale / grid.spacing for process, grid in cells_by_axis(gp)[:2]]
     assert min(ratios) > 2.0 - 1e-6

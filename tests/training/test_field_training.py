@@ -160,7 +160,7 @@ def test_a_limit_of_iterations_is_judged_by_what_the_last_gained(monkeypatch, la
         with pytest.warns(ConvergenceWarning, match=r"stopped after 4 iterations.*kernel=kernel_"):
             gp.fit(*hilly())
     assert gp.optimization_.converged == bool(late)
-    assert "stopped after 4 iterations on all of the field" in gp.optimization_.message
+    assert "stopped after 4 iterations on the whole field" in gp.optimization_.message
 
 
 @pytest.mark.parametrize("seed", [0, 2, 9])

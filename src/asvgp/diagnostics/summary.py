@@ -183,7 +183,7 @@ class Summary:
         if np.isnan(gap):
             upper = "none is known for this likelihood"
         elif gap / each >= VERDICT.enough:  # or it reads as what finer splines would gain
-            upper += "; a cautious bound: what the splines cost is said next"
+            upper += "; a cautious bound: the next lines say what the splines cost"
         rows = [
             *_wrapped("Effective d.f.", freedom),
             _pair("ELBO", f"{self.elbo:.6g}", "per datum", f"{self.elbo / each:.5f}"),
@@ -215,7 +215,7 @@ class Summary:
             of = "" if self.looked_at >= self.observations else f" (of {self.looked_at:,} rows)"
             text = f"{100.0 * self.deviance_explained:.1f} % of the deviance explained{of}"
             if np.isfinite(self.scatter):
-                text += f"; y scatters {self.scatter:.2f} times as much as the likelihood says"
+                text += f"; the variance of y is {self.scatter:.2f} times that of the likelihood"
             rows += _wrapped("Fit", text)
         if self.noise:
             low, middle, high = self.noise
@@ -281,11 +281,11 @@ def summary(gp) -> Summary:
     rows += [] if family is None else _parameter_rows(family, given, report.at_bounds)
     convergence = str(report)
     if lost := [f"{r['component']} {r['name']}" for r in rows if r["note"] == "no maximum"]:
-        convergence += f"; ended where the objective does not curve downwards in {', '.join(lost)}"
+        convergence += f"; the objective has no peak along {', '.join(lost)}"
     if short := [f"{r['component']} {r['name']}" for r in rows if r["note"] == "off maximum"]:
         convergence += (
-            "; it stopped when a step gained too little per row to matter, which is more than half "
-            f"a standard error short of the maximum in {', '.join(short)}"
+            "; it stopped when a step gained too little per row to matter, more than half a "
+            f"standard error from the best value of {', '.join(short)}"
         )
     return Summary(
         kernel=repr(kernel),
@@ -374,9 +374,9 @@ def _kernel_choice(gp) -> str:
     if choice := gp._fit_data().kernel_choice:
         return choice
     if gp.n_features_in_ > 1:
-        return "the default without seasons (for several inputs)"
+        return "the default without seasons, because there are several inputs"
     if gp.num_basis != "auto" or gp.degree is not None or gp.stats_.averaged:
-        return "the default without seasons (for num_basis, degree or width)"
+        return "the default without seasons, because num_basis, degree or width is given"
     return "chosen from the data: no period found" + _trend(gp)
 
 

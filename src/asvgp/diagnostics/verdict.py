@@ -162,7 +162,7 @@ def field_verdict(posterior: GridPosterior) -> BasisVerdict:
         times *= 2
     words, finer = _short_answer(penalty), _finer(posterior, sides, times)
     if penalty >= VERDICT.nearly_enough:
-        words = f"no: about {times} times as many along every input would be"
+        words = f"no: about {times} times as many along every input would be enough"
     suggested = size
     if times > 1:
         suggested = sum(finer.counts(kernel)) + finer.columns
@@ -176,13 +176,13 @@ def stopped_short(posterior: GridPosterior, finest: Statistics) -> list[str]:
     ended = [side for side in _deciding(sides) if side.grid == grids[side.place]]
     regained = sum(side.penalty - side.left(2.0) for side in ended)
     penalty = total_penalty(sides)
-    costs = f"costs the bound {penalty:.2g} nats per datum and makes standard deviations wider"
+    costs = f"lowers the bound by {penalty:.2g} nats per datum and widens standard deviations"
     if regained > VERDICT.finer_grid_gain:
         now = _finer(posterior, sides, 1.0).num_basis(kernel)
         then = _finer(posterior, ended, 2.0).num_basis(kernel)
         return [
-            f"the automatic resolution stopped at {now} basis functions, its finest cells. What "
-            f"such splines miss {costs}: num_basis={then} would regain about {regained:.2g}"
+            f"the automatic resolution stopped at {now} basis functions, its finest grid. What "
+            f"these splines miss {costs}: num_basis={then} would regain about {regained:.2g}"
         ]
     return []
 

@@ -116,18 +116,18 @@ def _of_scatter(family: Family, rows: Observed, scatter: float, mean: Array) -> 
     name = type(family).__name__
     if scatter > 1.0 + clear:
         remedy = (
-            "try NegativeBinomial(), or bands of new observations are too narrow"
+            "try NegativeBinomial(), because bands of new observations are too narrow"
             if counts
-            else "trials of one row are not independent of each other, and bands of new "
-            "observations are too narrow"
+            else "the trials of a row are not independent, and bands of new observations are too "
+            "narrow"
             if shares
             else "try Gamma() or Weibull()"
         )
-        return [f"y scatters {scatter:.2g} times as much as {name} says: {remedy}"]
+        return [f"the variance of y is {scatter:.2g} times what {name} expects: {remedy}"]
     if counts and scatter < 1.0 / (1.0 + clear):
         return [
-            f"counts scatter less than {name} says, by a factor of {scatter:.2g}: bands of new "
-            "observations are too wide"
+            f"the variance of the counts is only {scatter:.2g} times what {name} expects: bands of "
+            "new observations are too wide"
         ]
     return []
 
@@ -138,14 +138,14 @@ def _of_parameters(family: Family, rows: Observed) -> list[str]:
     if isinstance(family, NegativeBinomial) and "dispersion" in free:
         size = max(float(np.mean(rows.y)), 1.0)
         if family.number("dispersion") > VERDICT.far_dispersion * size:
-            return ["counts scatter no more than Poisson() says, which reads the data once"]
+            return ["counts vary no more than Poisson() expects, which is faster"]
     elif isinstance(family, StudentT) and "df" in free:
         if family.number("df") > VERDICT.light_tails:
             return ["the noise has no heavy tails: Gaussian() would do, and is faster"]
     elif isinstance(family, ZeroInflatedPoisson) and "inflation" in free:
         least, _ = family.bounds["inflation"]
         if family.number("inflation") < 1.01 * least:
-            return ["there are no more zeros than Poisson() says, which reads the data once"]
+            return ["there are no more zeros than Poisson() expects, which is faster"]
     return []
 
 
@@ -156,11 +156,13 @@ def _of_classes(family: Family, rows: Observed, chance: Array) -> list[str]:
     first = rows.y == 0.0
     if first.all() or not first.any():
         only = 0 if first.all() else 1
-        return [f"all y are {only}: how near probabilities come to it is up to the kernel"]
+        return [
+            f"all y are {only}: only the kernel decides how close predicted probabilities are to it"
+        ]
     if np.all((chance > 0.5) != first):
         return [
-            "the classes are separable: the field has all rows on their right side, and only the "
-            "kernel's variance keeps probabilities from 0 and 1"
+            "the classes are separable: the model puts every row into its class, and only the "
+            "kernel's variance keeps probabilities away from 0 and 1"
         ]
     return []
 
@@ -171,10 +173,12 @@ def _of_events(family: Family, structure: Structure[Any], rows: Observed) -> lis
         return []
     some = np.flatnonzero(rows.y > 0.0)
     if len(some) == 0:
-        return ["all counts are zero: the rate is known to be small, and how small by the kernel"]
+        return ["all counts are zero: the rate is small, and only the kernel decides how small"]
     columns = structure.columns_at(rows.points.rows(some))
     if len(rows.y) > len(some) and all(np.ptp(np.asarray(x)) == 0.0 for x in columns.values()):
-        return ["all events are at one place: how fast the rate falls around it is up to the prior"]
+        return [
+            "all events are at one place: only the kernel decides how fast the rate falls around it"
+        ]
     return []
 
 

@@ -496,7 +496,7 @@ class GPRegressor(
             gaussian = isinstance(fitted.likelihood, Gaussian)
             noise = f"noise variance {fitted.noise:.4g}" if gaussian else f"{fitted.likelihood!r}"
             warn(
-                f"Training did not converge: {report.message}. The best state found is used: "
+                f"Training did not converge: {report.message}. The best values found are used: "
                 f"{self.kernel_!r}, {noise}.",
                 ConvergenceWarning,
             )
@@ -510,7 +510,7 @@ class GPRegressor(
         if count == 0:
             raise ValueError(f"All {missing} values of {name} are NaN: nothing to fit.")
         if missing and not added.gridded:
-            why = ": a row counts where all outputs are known." if data.outputs > 1 else "."
+            why = ": a row needs the values of all outputs." if data.outputs > 1 else "."
             weightless = ", or no weight," if data.stats.weight != data.stats.count else ""
             warn(
                 f"{missing} of {missing + count} rows have {name} = NaN{weightless} and are left "

@@ -69,9 +69,9 @@ def fewer_than_requested(requested: Plan, factored: GridFactored) -> list[str]:
             label = repr(renamed(kernel.components[component], plan.names))
             notes.append(
                 f"term {component + 1} ({label}) has fewer splines than num_basis asks for: "
-                f"{'; '.join(sides)}. With twice as many cells, rounding was measured to leave too "
-                f"few digits of such a term; this costs the bound {lost:.2g} nats per datum"
-                + (f", and a rougher kernel, {other}, can have them" if other else "")
+                f"{'; '.join(sides)}. With twice as many cells, rounding errors would leave too "
+                f"few digits of this term. The bound loses {lost:.2g} nats per datum"
+                + (f"; a rougher kernel, {other}, can have more splines" if other else "")
             )
     return notes
 
@@ -102,9 +102,10 @@ def wide_deviations(missed: float, scatter: float, noise: float) -> list[str]:
     if missed <= VERDICT.wide_deviations * (scatter + noise):
         return []
     return [
-        "standard deviations are wider than they need be: the splines miss a variance of "
-        f"{missed:.3g} on average, which is added to that of predictions, and neighbouring data "
-        f"differ by {scatter:.3g}. Try a larger num_basis, objective='elbo', or a rougher kernel"
+        "standard deviations are wider than necessary: on average the splines miss a variance of "
+        f"{missed:.3g}, which is added to that of predictions, while the variance between "
+        f"neighbouring data is {scatter:.3g}. Try a larger num_basis, objective='elbo', or a "
+        "rougher kernel"
     ]
 
 
@@ -118,7 +119,7 @@ def least_noise(scatter: float, noise: float, at_bounds: Collection[str]) -> lis
     if "noise variance" not in at_bounds or not noise <= 1.01 * least:
         return []
     return [
-        f"the noise variance ended at {noise:.3g}, the least that the evidence allows, "
+        f"the noise variance ended at its lower limit for objective='evidence', {noise:.3g}, or "
         f"{FIELD.least_noise_of_scatter:.0%} of the variance between neighbouring data. If y has "
         "less noise, a larger num_basis or objective='elbo' may fit much better"
     ]

@@ -103,8 +103,8 @@ def lost_digits(kernel: Kernel, stats: Statistics, noise: float) -> str:
     return (
         f"y varies by {square**0.5:.2g} times the standard deviation of the noise "
         f"({(noise / weight) ** 0.5:.2g}), and its sums "
-        f"of squares keep 16 digits: the bound, and so the hyperparameters, are known to about "
-        f"{nats:.1g} nats per datum only. Subtract the linear trend ({', '.join(slopes)}) "
+        f"of squares have 16 digits. So the bound is only known to about {nats:.1g} nats per "
+        f"datum. Subtract the linear trend ({', '.join(slopes)}) "
         "from y before the fit, and add it to the predictions"
     )
 

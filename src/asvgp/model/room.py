@@ -88,9 +88,9 @@ def little_room(prior: GridPrior) -> list[str]:
                     notes.append(
                         f"term {number + 1} ({label}) reaches past the data, towards a pole, "
                         f"further than its splines: they miss {missed}, so that standard "
-                        "deviations are too wide there. In products, the poles have unknowns for "
-                        "every function of the other inputs, and these are too many: fewer basis "
-                        "functions along those, nu=1 or a shorter lengthscale lose less"
+                        "deviations are too wide there. In products, the poles need unknowns for "
+                        "every basis function of the other inputs, and these are too many. Fewer "
+                        "basis functions along the other inputs, nu=1 or a shorter lengthscale help"
                     )
                     continue
                 notes.append(

@@ -152,8 +152,8 @@ def _residuals(evidence: Evidence) -> list[Finding]:
     why, basis = "There are too few residuals.", ""
     if evidence.left is None:
         why = (
-            "Single observations are not in the model: give the data (X and y) to have each of "
-            "them predicted without itself."
+            "The model does not contain the single observations. Give the data (X and y) to judge "
+            "each of them by a prediction from all the others."
         )
         basis = (
             " Judged by the means of cells, each predicted without itself from the statistics in "
@@ -239,10 +239,10 @@ def _of_neighbours(near: Neighbours, evidence: Evidence) -> Finding:
     level = FINE
     if first > max(0.2, 2.0 * chance):
         level = PROBLEM
-        text += " The kernel or the basis does not resolve what the data hold."
+        text += " The data have structure that the kernel or the basis does not follow."
     elif first > max(0.05, 2.0 * chance):
         level = LOOK
-        text += " There is a little that kernel or basis does not resolve."
+        text += " The data have a little structure that the kernel or the basis does not follow."
     elif first < -max(0.05, 2.0 * chance):
         h = min(evidence.leverage, 0.5)
         lowest = -h / (1.0 - h)
@@ -285,7 +285,7 @@ def _of_likelihood(summary: Summary) -> list[Finding]:
     """Judge how a likelihood that is not Gaussian suits the data."""
     suits = "Does the likelihood suit the data?"
     if not summary.looked_at:
-        why = "The fit had no rows at hand to judge it by."
+        why = "There were no rows in memory to judge it by."
         return [Finding(NONE, _EXPLAINED, why), Finding(NONE, suits, why)]
     part, of = summary.deviance_explained, ""
     if summary.looked_at < summary.observations:
@@ -298,7 +298,7 @@ def _of_likelihood(summary: Summary) -> list[Finding]:
     scatter = ""
     if np.isfinite(summary.scatter):
         ratio = fixed(summary.scatter)
-        scatter = f"Observations scatter {ratio} times as much as it says (1 is right)."
+        scatter = f"The variance of y is {ratio} times what it expects (1 is right)."
     answer = " ".join([*words, scatter]).strip()
     return [
         Finding(level, _EXPLAINED, text, part),
@@ -338,15 +338,13 @@ def _training(view: View, summary: Summary) -> Finding:
     report = view.gp.optimization_
     question = "Did training end well?"
     if view.gp.optimizer is None:
-        return Finding(
-            FINE, question, "There was none: the hyperparameters are as they were given."
-        )
+        return Finding(FINE, question, "There was no training: the hyperparameters are as given.")
     text = f"{report.message[0].upper()}{report.message[1:]}. It took {report.evaluations:,} "
     text += f"evaluations of the bound, {report.seconds:.2f} s."
     level = FINE if report.converged and not report.interrupted else PROBLEM
     if report.at_bounds:
         level = max(level, LOOK)
-        text += f" At a bound: {listed(report.at_bounds)}; the data would have it beyond."
+        text += f" At a bound: {listed(report.at_bounds)}; the data would move it beyond."
     if report.notes:
         level = max(level, LOOK)
         text += " " + " ".join(f"{note[0].upper()}{note[1:]}." for note in report.notes)
@@ -358,7 +356,7 @@ def _determined(summary: Summary) -> Finding:
     question = "Do the data determine the hyperparameters?"
     rows = [(f"{row['component']} {row['name']}", row) for row in summary.hyperparameters]
     for note, text in (
-        ("no maximum", "Not all: the objective has no maximum in"),
+        ("no maximum", "Not all: the objective has no peak along"),
         ("off maximum", "Training ended more than half a standard error from the maximum in"),
     ):
         if names := [name for name, row in rows if row["note"] == note]:
@@ -409,7 +407,7 @@ def _known(view: View) -> list[Finding]:
     lost = variance > _LOST**2 * view.posterior.kernel.prior_variance
     question = "Is there a stretch without information?"
     if not lost.any():
-        return [Finding(FINE, question, "No: everywhere the data narrow the prior down.", 0.0)]
+        return [Finding(FINE, question, "No: the data are informative everywhere.", 0.0)]
     edges = np.flatnonzero(np.diff(np.concatenate([[0], lost.astype(np.int8), [0]])))
     starts, stops = edges[::2], edges[1::2]
     longest = int(np.argmax(stops - starts))

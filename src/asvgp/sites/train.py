@@ -281,9 +281,9 @@ def _finished(
     if not now.converged:
         report.notes.append(
             f"the Gaussian approximation of the likelihood still changed after {now.steps} steps: "
-            "predictions can be used and the bound is valid, but both could be better. Where "
-            "classes can be told apart without error, or nearly all y are the same, this does no "
-            'harm; bounds={"variance": (0.01, 100.0)} of the kernel makes steps fewer'
+            "predictions can be used and the bound is valid, but both could be better. This is "
+            "harmless if classes can be told apart without error or nearly all y are the same; "
+            'the kernel\'s bounds={"variance": (0.01, 100.0)} make it converge faster'
         )
     last = replace(fitted.levels[-1], elbo=now.bound, upper_bound=nan)
     return Fit(

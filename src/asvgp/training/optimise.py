@@ -309,7 +309,7 @@ def _plain_words(iterations: int, at_limit: bool) -> str:
     if at_limit:
         return f"stopped after {iterations} iterations; raise LBFGS(max_iterations=...)"
     return (
-        "stopped early, because no better state was found along the gradient; the best state is "
-        "kept. Where y has a large mean, add Constant() to the kernel; where it has no noise, give "
-        "a noise_variance with optimizer=None"
+        "stopped early, because no better values were found along the gradient; the best ones are "
+        "kept. If y has a large mean, add Constant() to the kernel; if it has no noise, give a "
+        "noise_variance with optimizer=None"
     )

@@ -535,7 +535,7 @@ def _judge(report: Report, iterations: int, count: float) -> None:
     gain = max(report.trace) - max(report.trace[:start])
     report.converged = gain <= FIELD.late_gain * count
     report.message = (
-        f"stopped after {iterations} iterations on all of the field, the last quarter of which "
+        f"stopped after {iterations} iterations on the whole field; the last quarter of them "
         f"gained {gain:.2g} nats, {gain / count:.1g} per datum"
         + ("" if report.converged else "; to go on, fit again with kernel=kernel_")
     )

@@ -128,11 +128,11 @@ class LineSchedule:
         if not self._finer and last > LINE.unsettled_gain:
             report.notes.append(
                 f"the automatic resolution stopped at {self.levels[-1].num_basis} basis "
-                f"functions, the last doubling having gained {last:.3g} nats per datum: "
+                f"functions, although the last doubling gained {last:.3g} nats per datum: "
                 + (
-                    "finer knots would cut the intervals that y is averaged over"
+                    "more knots would lie inside the intervals that y is averaged over"
                     if stats.averaged
-                    else "give a larger num_basis if the fit should be finer"
+                    else "give a larger num_basis for a finer fit"
                 )
             )
         return not self._finer
@@ -178,8 +178,8 @@ class LineSchedule:
         """Add a note on lengths that ended at the least that the knots can express."""
         if pinned := self._pinned(posterior.stats, posterior.kernel, report):
             report.notes.append(
-                f"{', '.join(pinned)} ended at the least that the knots can express, a few "
-                "spacings: give a larger num_basis, or objective='elbo'"
+                f"{', '.join(pinned)} ended at the shortest length that the knots can follow, a "
+                "few times their spacing: give a larger num_basis, or objective='elbo'"
             )
 
 

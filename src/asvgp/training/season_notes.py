@@ -45,13 +45,13 @@ def season_notes(kernel: Kernel, stats: Statistics) -> list[str]:
         name, unit = f"component {number} has the period {in_words(period)}", type(period)
         if period > span * (1.0 + 1e-6):
             notes.append(
-                f"{name}, but the data span {in_words(unit(span))}: a season that was not seen to "
-                "repeat is one more trend"
+                f"{name}, but the data span {in_words(unit(span))}: a season that does not repeat "
+                "in the data acts as a trend"
             )
         elif period < 2.0 * gap * (1.0 - 1e-6):
             notes.append(
-                f"{name}, less than two steps of {in_words(unit(gap))} between inputs: at such "
-                "inputs it looks like a longer period"
+                f"{name}, less than two steps of {in_words(unit(gap))} between inputs: at these "
+                "inputs it cannot be told from a longer period"
             )
         if len(part.factors) > 1 or not _outlives(factor, span):
             continue
