@@ -144,15 +144,22 @@ default settings, where no number is chosen by hand.
 """,
     "peers": """# Comparison with other packages
 
-The same rows for all; every method in a process of its own, tuned as its documentation advises, as
-far as a minute per row allows (the scripts are in `experiments/methods`). With one input all
-methods ran one after another on one machine. With several inputs, our defaults and GPBoost were run
-again later, on a busy machine, by CPU seconds of one thread, also with 90,000 rows; the other rows
-are from an earlier run, by the clock. The limits on the work of our default for several inputs were
-chosen with these rows in view, and no other split was kept aside for a last check. Times begin
-after the imports and include what a method compiles, but not what Numba keeps on disk from an
-earlier run: our first fit on a machine compiles for longer, and that time is given. `make peers`
-installs the peers, `make experiment-one_input` and `make experiment-several_inputs` run them. A
+All methods get the same rows. Each runs in a process of its own and is set up as its documentation
+advises (the scripts are in `experiments/methods`), so that a row of the tables takes about a minute
+at most. Methods that need less than 20 seconds run on three random splits of the data, all others
+on one.
+
+Some things to know before you read the numbers:
+
+- **Times** begin after the imports. They include what a method compiles, but not what Numba has
+  stored on disk in an earlier run. Our first fit on a machine compiles for longer; that time is
+  given below.
+- **Splits.** The limits on the work of our default for several inputs were chosen with the first
+  split of these rows in view. The other two splits were not looked at.
+- **Several runs.** The tables hold rows of more than one run; each section says which.
+
+`make peers` installs the other packages. `make experiment-one_input` and
+`make experiment-several_inputs` run them. A
 "/" is a row without a result, and the reason is given.
 """,
     "forecasting": """# Forecasts of real series
@@ -165,7 +172,7 @@ but its times. *Written kernel* has the kernel that a person would write for it.
 the seasons, and follow their documentation otherwise (the scripts are
 `experiments/methods/*_forecasts.py`); Prophet finds the seasons itself. AutoARIMA gets the last
 1,008 steps, because its time grows fast with them; statsforecast's methods get missing values
-interpolated. mgcv is not here: R is not installed here.
+interpolated. mgcv is not part of this comparison.
 
 The MASE is the mean absolute error divided by that of the seasonal naive forecast over the history;
 the CRPS is that of the whole predictive distribution, from its quantiles, divided by the same. Of

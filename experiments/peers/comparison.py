@@ -161,7 +161,9 @@ def values(found: Results) -> str:
         lines.append([*place, *scores, coverage, *times, f"{row['memory_mib']:,.0f}"])
     head = "MSE", "NLPD", "CRPS", "inside 95 %", "fit, s", "predict, s", "memory, MiB"
     return (
-        "Means over the splits, each with its standard deviation between splits:\n\n"
+        "The table has means over the splits, and their standard deviations between splits (±). A "
+        "method with one split was run on the first one, which may be easier or harder than the "
+        "others. The table of ratios further below compares only splits that both methods have.\n\n"
         + results.table(["data set", "N", "method", "splits", *head], lines)
     )
 

@@ -109,13 +109,13 @@ def missed(found: Results) -> str:
         return ""
     head = ["data set", "N", "our M", "beside", "our bound per row", "their likelihood per row"]
     return (
-        "\n### What splines miss\n\nOur defaults beside tinygp, whose kernel is the same and "
-        "exact: the difference, in nats per row, is what our splines and our training miss. Where "
-        "tinygp has no result, or one below our bound, so that its training ended at a lower "
-        "maximum, beside celerite2: its Matérn-3/2 is an approximation (`eps` of 0.01), and its "
-        "likelihood may exceed the exact one. A negative difference is what their training "
-        "missed. Training for the bound takes what splines miss for noise; a larger "
-        '`num_basis` mends that, or `objective="evidence"`.\n\n'
+        "\n### What splines miss\n\nThe table compares our bound with the log likelihood of "
+        "tinygp, which has the same kernel and is exact. The difference, in nats per row, is what "
+        "our splines and our training miss. If tinygp has no result, or ended training at a "
+        "likelihood below our bound, celerite2 takes its place; its Matérn-3/2 is an approximation "
+        "(`eps` of 0.01), so its likelihood may exceed the exact one. A negative difference is "
+        "what their training missed. Training with the bound treats what the splines miss as "
+        'noise. A larger `num_basis` or `objective="evidence"` helps.\n\n'
         + results.table([*head, "difference", "our noise", "their noise"], lines)
     )
 
@@ -125,16 +125,17 @@ def figure(found: Results) -> None:
     pictures.draw(found)
 
 
-_INTRODUCTION = """Observations along one input, a tenth of the rows held out at random (2,000 of
-them are predicted), y scaled to variance 1. *asvgp, defaults* is `GPRegressor(Matern32())`; *tuned*
-has a kernel, a number of functions and an objective chosen by hand, after a few tries on another
-split of the same data. Traffic lists 7,629 of its 48,204 hours again, with the same count: rows
-held out have copies among those to train on, and a method gains by noise near zero. tinygp has the
-same Matérn-3/2 as our defaults, exactly; celerite2 has an approximation to it (`eps` of 0.01). They
-begin from three lengthscales, keep the best end, and their time counts all three. What our splines
-miss of the same kernel is in the last table of this section. To keep a row within a minute, SGPR is
-held to 50 steps, SVGP to 600 (synthetic: 1,000), both to 200 inducing points; pyGAM and gamfit to
-200 functions, mgcv to 500 (with `FULL=1` SVGP to 1,000 steps and mgcv to 1,000 functions). With
-more time they would be more accurate.
+_INTRODUCTION = """The data have one input. A tenth of the rows was held out at random, and 2,000 of
+these are predicted. y is scaled to variance 1.
+
+- *asvgp, defaults* is `GPRegressor(Matern32())`. *asvgp, tuned* has a kernel, a number of basis
+  functions and an objective that were chosen by hand, after a few tries on another split.
+- tinygp has exactly the kernel of our defaults, and celerite2 an approximation to it (`eps` of
+  0.01). They start from three lengthscales and keep the best result; their time counts all three.
+- To keep a row within a minute, SGPR is limited to 50 steps and SVGP to 600 (synthetic: 1,000), both
+  with 200 inducing points. pyGAM and gamfit have 200 basis functions and mgcv has 500. With more
+  time they would be more accurate. (`FULL=1` gives SVGP 1,000 steps and mgcv 1,000 functions.)
+- Traffic lists 7,629 of its 48,204 hours twice, with the same count. So some held-out rows have
+  copies among the rows to train on, and a method gains if it takes the noise to be nearly zero.
 
 """

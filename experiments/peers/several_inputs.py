@@ -108,16 +108,19 @@ def figure(found: Results) -> None:
     pictures.draw(found)
 
 
-_INTRODUCTION = """Maps (sea level, heights), a block of hours and places (temperature) and delays
-of flights by eight inputs (a stand-in for the paper's), rows drawn at random and a tenth of them
-held out at random (2,000 of them are predicted), y scaled to variance 1. Cells held out at random
-have neighbours; holes as large as clouds are in [Maps](fields.md) (`benchmarks/gaps.py`).
-*asvgp, defaults* is `GPRegressor()`, which chooses its kernel; *tuned* is a product of Matérn-3/2
-and a constant with a number of functions chosen by hand; *two terms* adds a second product of
-shorter lengths. The bases of mgcv and PyMC are held to some 400 functions, so that a row takes less
-than a minute; with more they would be more accurate. Of the delays all but Nyström make a sum of
-eight functions of one input each, ours *tuned* with 30 splines, those of mgcv and pyGAM with 20.
-LatticeKrig and INLA are not in Debian, and are missing here. GPBoost has
-more than a minute for 90,000 rows.
+_INTRODUCTION = """The data are two maps (sea level, heights), a block of hours and places
+(temperature), and the delays of flights with eight inputs (a stand-in for the paper's data). Rows
+were drawn at random, and a tenth of them was held out at random; 2,000 of these are predicted. y is
+scaled to variance 1. Values held out at random have close neighbours. Large gaps are in
+[Maps](fields.md#filling-large-gaps) (`benchmarks/gaps.py`).
+
+- *asvgp, defaults* is `GPRegressor()`, which chooses its kernel. *asvgp, tuned* is a product of
+  Matérn-3/2 kernels and a constant, with a number of basis functions chosen by hand. *Two terms*
+  adds a second product with shorter lengthscales.
+- mgcv and PyMC are limited to some 400 basis functions, so that a row takes less than a minute.
+  With more they would be more accurate.
+- For the flights, all methods except Nyström fit a sum of eight functions of one input each: *asvgp,
+  tuned* with 30 splines per input, mgcv and pyGAM with 20.
+- GPBoost was given more than a minute for 90,000 rows. LatticeKrig and R-INLA were not available.
 
 """
