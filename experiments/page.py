@@ -146,16 +146,17 @@ default settings, where no number is chosen by hand.
 
 All methods get the same rows. Each runs in a process of its own and is set up as its documentation
 advises (the scripts are in `experiments/methods`), so that a row of the tables takes about a minute
-at most. Methods that need less than 20 seconds run on three random splits of the data, all others
-on one.
+at most.
 
 Some things to know before you read the numbers:
 
 - **Times** begin after the imports. They include what a method compiles, but not what Numba has
   stored on disk in an earlier run. Our first fit on a machine compiles for longer; that time is
   given below.
-- **Splits.** The limits on the work of our default for several inputs were chosen with the first
-  split of these rows in view. The other two splits were not looked at.
+- **Splits.** In the last run, a method that takes less than 20 seconds for a row was run on three
+  random splits of the data. Methods of earlier runs have one split, and the tables say so.
+- **Choices.** The limits on the work of our default for several inputs were chosen with the first
+  split in view. The other two splits were run only afterwards.
 - **Several runs.** The tables hold rows of more than one run; each section says which.
 
 `make peers` installs the other packages. `make experiment-one_input` and

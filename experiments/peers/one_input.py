@@ -132,9 +132,9 @@ these are predicted. y is scaled to variance 1.
   functions and an objective that were chosen by hand, after a few tries on another split.
 - tinygp has exactly the kernel of our defaults, and celerite2 an approximation to it (`eps` of
   0.01). They start from three lengthscales and keep the best result; their time counts all three.
-- To keep a row within a minute, SGPR is limited to 50 steps and SVGP to 600 (synthetic: 1,000), both
-  with 200 inducing points. pyGAM and gamfit have 200 basis functions and mgcv has 500. With more
-  time they would be more accurate. (`FULL=1` gives SVGP 1,000 steps and mgcv 1,000 functions.)
+- To keep a row within a minute, SGPR is limited to 50 steps and SVGP to 600 (synthetic: 1,000),
+  both with 200 inducing points. pyGAM and gamfit have 200 basis functions and mgcv has 500. With
+  more time they would be more accurate. (`FULL=1` gives SVGP 1,000 steps and mgcv 1,000 functions.)
 - Traffic lists 7,629 of its 48,204 hours twice, with the same count. So some held-out rows have
   copies among the rows to train on, and a method gains if it takes the noise to be nearly zero.
 

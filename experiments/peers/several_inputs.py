@@ -119,8 +119,8 @@ scaled to variance 1. Values held out at random have close neighbours. Large gap
   adds a second product with shorter lengthscales.
 - mgcv and PyMC are limited to some 400 basis functions, so that a row takes less than a minute.
   With more they would be more accurate.
-- For the flights, all methods except Nyström fit a sum of eight functions of one input each: *asvgp,
-  tuned* with 30 splines per input, mgcv and pyGAM with 20.
+- For the flights, all methods except Nyström fit a sum of eight functions of one input each:
+  *asvgp, tuned* with 30 splines per input, mgcv and pyGAM with 20.
 - GPBoost was given more than a minute for 90,000 rows. LatticeKrig and R-INLA were not available.
 
 """
