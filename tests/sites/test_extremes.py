@@ -50,6 +50,7 @@ CASES = {
     + [(Binomial(), 5.0 * HALF, TRIALS), (Beta(10.0), np.clip(HALF, 1e-6, 1.0 - 1e-6), {})],
     "one event": [(family, ONE, {}) for family in (*COUNTED, *CLASSES)]
     + [(Binomial(), ONE, TRIALS), (Ordinal(2), ONE, {})]
+    + [(family, level * ONE, {}) for family in ORDERED for level in (1.0, 3.0)]
     + [(family, TIMES, {"event": ONE}) for family in (Exponential(), Weibull())],
     "no event": [(family, TIMES, {"event": NONE}) for family in (Exponential(), Weibull())],
     "17 e-folds": [(family, COUNTS, {}) for family in COUNTED]
@@ -59,6 +60,8 @@ CASES = {
 }
 ALL = [(name, *case) for name, cases in CASES.items() for case in cases]
 NAMES = [f"{name}: {family!r}" for name, family, *_ in ALL]
+TWICE = np.random.default_rng(5).uniform(0.0, 1.0, (200, 2))
+TWICE[:, 0] = np.linspace(0.0, 1.0, 200)
 
 
 def check(gp, x, beside):
@@ -91,6 +94,20 @@ def test_sites_settle_in_few_steps(name, family, y, beside, inputs):
         assert spread.max() < 5.0
     if name == "17 e-folds":
         assert np.corrcoef(np.log(mean), np.log(RATE))[0, 1] > 0.95
+
+
+@pytest.mark.parametrize("inputs", [1, 2])
+@pytest.mark.parametrize("row", [66, 100])
+@pytest.mark.parametrize("level", [1.0, 2.0, 3.0])
+def test_one_row_of_another_level_takes_few_steps(level, row, inputs):
+    """Steps that were mixed gained less than plain ones would, and there were 28."""
+    kernel, x = Matern32(0.3, 2.0) + Constant(), TWICE[:, 0]
+    if inputs == 2:
+        kernel, x = Matern32(0.3, 2.0, dim=0) * Matern32(0.5, dim=1) + Constant(), TWICE
+    basis = 30 if inputs == 1 else 10
+    gp = GPRegressor(kernel, num_basis=basis, likelihood=Ordinal(4), optimizer=None)
+    check(gp.fit(x, level * (np.arange(200) == row)), x, {})
+    assert gp.optimization_.steps <= MOST_STEPS
 
 
 @pytest.mark.filterwarnings("ignore")  # about what such data leave open

@@ -142,6 +142,7 @@ def settle(
         now = look(reading, family, now.posterior, kernel, now.found.sites, left > 1)
     pace, steps, converged, gain = Pace() if pace is None else pace, robust_steps, False, np.inf
     history, leap, small, pause = [now], 0, 0, 1
+    last = before_last = np.inf  # gains of plain steps
     while steps < most:
         steps += 1
         # Most sites settle in a few steps; those that do not go on along the way they came.
@@ -170,7 +171,10 @@ def settle(
         enough = abs(gain) > max(tolerance * share, 0.1 * slack)
         if leaping:
             leap = leap if enough else 1  # a plain step has the last word
+            if gain < last * min(last / before_last, 1.0):  # as the next plain step would gain
+                history, leap, pause = [now], pause, 2 * pause
             continue
+        before_last, last = last, max(gain, 1e-300)
         # To and fro across the optimum, steps may gain nothing far from it.
         late = steps > SITES.plain_steps or not enough
         rate = step_rate(before, now) if late and not by_cells else 0.0
