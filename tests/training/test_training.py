@@ -1,5 +1,7 @@
 """Training: starting values, L-BFGS, limits, interrupts, resolution."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.linalg import expm
@@ -13,7 +15,7 @@ from asvgp.likelihoods import Gaussian
 from asvgp.model.chain import ChainEngine
 from asvgp.policies import DATA, LINE
 from asvgp.statistics import Statistics
-from asvgp.training import fit, objective
+from asvgp.training import fit, objective, schedule_line
 from asvgp.training.finest import finest_cells
 from asvgp.training.objective import Objective
 from asvgp.training.optimise import Report, maximise
@@ -266,6 +268,21 @@ def test_a_grid_of_many_cells_keeps_them_when_it_grows():
     assert cells > LINE.most_finest_cells
     gp.partial_fit([1.01], [0.0])
     assert gp.stats_.grid.cells >= cells
+
+
+def test_cells_are_not_doubled_where_training_would_take_too_long(monkeypatch):
+    """A step without noise gains by every doubling; a note says where the resolution ended."""
+    x = np.linspace(0.0, 1.0, 400)
+    fits = []
+    for work in (LINE.most_work, 1e4):
+        monkeypatch.setattr(
+            schedule_line, "LINE", replace(LINE, most_work=work, work_per_row=250.0)
+        )
+        with pytest.warns(UserWarning, match="give a larger num_basis"):
+            fits.append(GPRegressor(Matern12(), objective="elbo").fit(x, np.round(x)))
+    whole, short = fits
+    assert whole.num_basis_ == LINE.fewest_finest_cells + 1
+    assert short.num_basis_ == LINE.fewest_finest_cells // 2 + 1
 
 
 def test_what_splines_miss_of_a_rough_field_is_not_taken_for_noise():

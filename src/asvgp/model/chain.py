@@ -164,7 +164,8 @@ class ChainFactored:
         design = self.engine.design
         if effects is not None and design is not None:
             columns, powers = self.coefficients[effects.outputs :], stats.degree + 1
-            left = design.taylor - by_power(columns, prior.power, powers)
+            columns = design.at_data(columns)
+            left = design.at_data(design.taylor) - by_power(columns, prior.power, powers)
             for number, where in enumerate(prior.where):
                 part = by_power(columns[:, :, where], prior.power[where], powers)
                 nothing = np.zeros_like(part), np.zeros_like(design.products)

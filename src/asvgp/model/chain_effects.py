@@ -85,7 +85,7 @@ class Design:
     @cached_property
     def targets(self) -> Array:
         """``Z'W`` times powers of s for every cell, (effects, cells, degree + 1)."""
-        return self.sums + weighted(self.taylor, self.stats)
+        return self.sums + weighted(self.taylor, self.stats.pair, self.stats.moments)
 
     @cached_property
     def augmented(self) -> Statistics:
@@ -96,24 +96,38 @@ class Design:
     @cached_property
     def gram(self) -> Array:
         """``Z'WZ``."""
-        return self.inner(self.taylor, self.taylor, self.sums, self.products)
+        taylor = self.at_data(self.taylor)
+        return self.inner(taylor, taylor, self.at_data(self.sums), self.products)
+
+    @cached_property
+    def occupied(self) -> Array | slice:
+        """Cells with data; all of them where few are without. The others add to no product."""
+        stats = self.stats
+        there = np.flatnonzero((stats.moments[:, 0] != 0.0) | stats.targets.any(axis=(0, 2)))
+        return there if 2 * len(there) < len(self.stats.moments) else slice(None)
+
+    def at_data(self, values: Array) -> Array:
+        """Return the values, (vectors, cells, .), on the occupied cells."""
+        return values[:, self.occupied]
 
     def inner(self, first: Array, second: Array, sums: Array, products: Array) -> Array:
-        """Return the weighted products of the columns with other vectors.
+        """Return the weighted products of the columns with other vectors, all on occupied cells.
 
         ``first`` are polynomials in place of the columns' own. The other vectors have the
         polynomials ``second``, the ``sums`` of their other parts with powers of s, and the
         ``products`` of these with the covariates.
         """
-        rest = _flat(weighted(first, self.stats) + self.sums) @ _flat(second).T
+        moments, own = self.stats.moments[self.occupied], self.at_data(self.sums)
+        rest = _flat(weighted(first, self.stats.pair, moments) + own) @ _flat(second).T
         return products + _flat(first) @ _flat(sums).T + rest
 
     @cached_property
     def residual(self) -> Statistics:
         """The statistics of y less the part that the columns alone explain, by regression."""
         stats, outputs = self.stats, len(self.stats.squares)
-        nothing = np.zeros((outputs, *self.taylor.shape[1:]))
-        with_y = self.inner(self.taylor, nothing, stats.targets, self.with_y)
+        taylor, targets = self.at_data(self.taylor), self.at_data(stats.targets)
+        nothing = np.zeros((outputs, *taylor.shape[1:]))
+        with_y = self.inner(taylor, nothing, targets, self.with_y)
         beta, squares = ridge(self.gram, with_y, stats.squares)
         targets = stats.targets - np.einsum("po,pcj->ocj", beta, self.targets)
         return replace(stats, targets=targets, squares=squares)
@@ -175,14 +189,15 @@ def estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
     coef = chain.means(keep=True)[1]
     outputs = len(design.with_y.T)
     powers = design.taylor.shape[2]
-    taylor = by_power(coef, prior.power, powers)
+    taylor = by_power(design.at_data(coef), prior.power, powers)
     # v'Ku of all pairs of coefficient vectors, from products of rows of a root
     rows = _flat(coef @ prior.element_root.T)
     start = coef[:, 0, : prior.num_states] @ prior.boundary_root.T
     energy = rows @ rows.T + start @ start.T
-    residual = design.taylor - taylor[outputs:]
-    rest = design.inner(residual, residual, design.sums, design.products) / noise
-    misfit = design.inner(residual, -taylor[:outputs], design.stats.targets, design.with_y)
+    residual = design.at_data(design.taylor) - taylor[outputs:]
+    sums, targets = design.at_data(design.sums), design.at_data(design.stats.targets)
+    rest = design.inner(residual, residual, sums, design.products) / noise
+    misfit = design.inner(residual, -taylor[:outputs], targets, design.with_y)
     matrix, pull, constant = design.centring.prior(design.precision)
     precision = matrix + energy[outputs:, outputs:] + rest
     right = energy[outputs:, :outputs] + misfit / noise - pull
@@ -204,12 +219,15 @@ def estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
     )
 
 
-def weighted(taylor: Array, stats: Statistics) -> Array:
-    """Return weighted sums of polynomials times powers of s, from the moments of every cell."""
+def weighted(taylor: Array, pair: Array, moments: Array) -> Array:
+    """Return weighted sums of polynomials times powers of s, from the moments of every cell.
+
+    ``pair`` are the columns of the moments that products of two powers are in.
+    """
     out = np.zeros_like(taylor)
-    for i, columns in enumerate(stats.pair):
+    for i, columns in enumerate(pair):
         if taylor[:, :, i].any():
-            out += taylor[:, :, i, None] * stats.moments[:, columns]
+            out += taylor[:, :, i, None] * moments[:, columns]
     return out
 
 

@@ -4,7 +4,8 @@ One pass on a fine grid gives every coarser one exactly. With a given number of 
 training explores a coarse grid, where a bound is cheap, and ends on the given one. An automatic
 number is found by doubling, until two successive doublings gain less than a tolerance per datum,
 or no more than what was missed before while next to nothing is missed now; and the scatter inside
-cells holds no structure that finer knots could still explain.
+cells holds no structure that finer knots could still explain. It is not doubled, either, where
+training as long as on the last grid would take too long (`LINE.most_work`), and a note says so.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class LineSchedule:
         self._lost: list[float] = []  # by what the splines miss, in nats per datum
         self._finer: list[Statistics] = []  # still to come, the finest first
         self._scatters: list[tuple[float, float]] = []  # on these and the present one
+        self._work = 0.0  # functions times bounds of the last climb
 
     def begin(self, state: State | None, trained: bool) -> tuple[ChainEngine, State | None, Report]:
         """Return the engine of the coarsest grid."""
@@ -88,6 +90,8 @@ class LineSchedule:
         best, report = climb(
             objective, starts, settings, attempts, report, state, second_look=second_look
         )
+        times = 1.0 if engine.factor(*best).chain.path == "plain" else LINE.work_of_roots
+        self._work = times * objective.evaluations * engine.size
         return engine, best, report, objective.bound(best)
 
     def record(self, engine: ChainEngine, state: State, bound: Bound) -> None:
@@ -125,17 +129,19 @@ class LineSchedule:
         ):
             return True
         last = (reached[-1] - reached[-2]) / data if len(reached) > 1 else 0.0
-        if not self._finer and last > LINE.unsettled_gain:
+        costly = 2.0 * self._work > LINE.most_work + LINE.work_per_row * stats.count
+        ends = costly or not self._finer
+        if ends and last > LINE.unsettled_gain:
             report.notes.append(
                 f"the automatic resolution stopped at {self.levels[-1].num_basis} basis "
                 f"functions, although the last doubling gained {last:.3g} nats per datum: "
                 + (
                     "more knots would lie inside the intervals that y is averaged over"
-                    if stats.averaged
+                    if stats.averaged and not self._finer
                     else "give a larger num_basis for a finer fit"
                 )
             )
-        return not self._finer
+        return ends
 
     def _pinned(self, stats: Statistics, kernel: Kernel, report: Report) -> list[str]:
         """Return the names of lengths that ended at the least that the evidence allows."""

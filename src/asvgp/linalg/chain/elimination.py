@@ -113,6 +113,21 @@ def _means_cell(markers, c, row, gain, offset, state, total, coef):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
+def data_form(pair, moments, coef):
+    """Return ``v' G v`` for coefficients v of all cells, as `means` keeps them."""
+    total, size = 0.0, coef.shape[1]
+    for c in range(coef.shape[0]):
+        if moments[c, 0] == 0.0:
+            continue
+        for i in range(size):
+            product = 0.5 * moments[c, pair[i, i]] * coef[c, i]
+            for j in range(i + 1, size):
+                product += moments[c, pair[i, j]] * coef[c, j]
+            total += 2.0 * product * coef[c, i]
+    return total
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def marginals(markers, pair, gain, rho, moments, state, total, cov):
     """Compute the covariance of every cell's coefficients from that of the first state.
 

@@ -111,14 +111,15 @@ def factor(
 
     ``shift``, ``power`` and ``element_root`` (rows, n + S) have their columns in the order of
     elimination, the last innovation first and the state last; ``scale`` is the square root of
-    the noise precision, ``work`` (n + rows + k + 1, n + S + outputs) scratch. Fills ``gain``,
+    the noise precision, ``work`` (n + rows + k + 1, n + S + outputs) scratch; rows of data that
+    are zero are left out. Fills ``gain``,
     ``rho`` and ``offset`` (outputs, cells, S). ``carried`` and ``explained`` (outputs,), zero at
     first, become the root of the form that is left on the first state beside its right-hand
     sides, and the explained part of ``b' P^-1 b``.
     """
     n, size = shift.shape
     s, outputs, degree = size - n, scores.shape[0], roots.shape[1]
-    inner, rows = element_root.shape[0], work.shape[0]
+    inner = element_root.shape[0]
     for c in range(rho.shape[0] - 1, -1, -1):
         for r in range(n):
             for j in range(size):
@@ -133,11 +134,15 @@ def factor(
                 work[n + r, j] = element_root[r, j]
             for p in range(outputs):
                 work[n + r, size + p] = 0.0
+        rows = n + inner
         for r in range(degree):
+            if not roots[c, r].any():  # `data_roots` leaves none after it
+                break
             for j in range(size):
-                work[n + inner + r, j] = scale * roots[c, r, power[j]]
+                work[rows, j] = scale * roots[c, r, power[j]]
             for p in range(outputs):
-                work[n + inner + r, size + p] = scale * scores[p, c, r]
+                work[rows, size + p] = scale * scores[p, c, r]
+            rows += 1
         triangularise(work, rows, size)
         for e in range(s):
             row = s - 1 - e
