@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -189,9 +190,11 @@ class ChainPosterior(Posterior[Any]):
         reductions = []
         for where in (np.arange(len(model.power)), *model.where):
             block = np.ix_(np.array([0, -1]), where, where)
-            powers = (model.power[where][:, None] + model.power[where]).ravel()
-            flat = (before - after)[:, where][:, :, where].reshape(len(before), -1)
-            reductions.append((by_power(flat, powers), before[block] - after[block]))
+            polynomials = np.zeros((len(before), 2 * int(model.power[where].max()) + 1))
+            for i, j in product(where, where):  # one after the other, for cells may be many
+                power = model.power[i] + model.power[j]
+                polynomials[:, power] += before[:, i, j] - after[:, i, j]
+            reductions.append((polynomials, before[block] - after[block]))
             if len(model.where) == 1:  # the sum is its only component
                 return 2 * reductions
         return reductions
