@@ -118,12 +118,15 @@ class WaveAxis:
     @cached_property
     def d_element(self) -> Array:
         """Derivatives of ``element``."""
+        cross = self._d_root.transpose(0, 2, 1) @ self._root
+        return cross + cross.transpose(0, 2, 1)
+
+    @property
+    def _d_root(self) -> Array:
         form, nodes = self._form, _at_nodes(self.process.order, self.degree)
         scale = np.exp(-0.5 * form.log_density)
         half = np.einsum("qij,pi->pqj", nodes, form.d_operator[:-1]) * scale
-        cross = half.transpose(0, 2, 1) @ self._root
-        slope = form.d_log_density[:-1, None, None]
-        return cross + cross.transpose(0, 2, 1) - slope * self.element
+        return half - 0.5 * form.d_log_density[:-1, None, None] * self._root
 
     @cached_property
     def boundary(self) -> Array:
@@ -148,23 +151,27 @@ class WaveAxis:
 
     @cached_property
     def _condensed(self) -> tuple[Array, Array, Array]:
-        """Bubbles given the states, (bubbles, states), and the covariance that remains."""
+        """Bubbles given the states, (bubbles, states), the covariance that remains, a root of K.
+
+        The root is of the states' K without their bubbles.
+        """
         outer = 2 * self.states
         root = self._root
         q, r = np.linalg.qr(root[:, outer:])
         inner = np.linalg.inv(r)
         given = -inner @ (q.T @ root[:, :outer])
         left = root[:, :outer] + root[:, outer:] @ given
-        return given, inner @ inner.T, left.T @ left
+        return given, inner @ inner.T, left
 
     @cached_property
     def _chain(self) -> tuple[float, Array, Array, Array]:
-        given, inner, form = self._condensed
+        given, inner, left = self._condensed
         extend = np.concatenate([np.eye(2 * self.states), given])
-        d_form = extend.T @ self.d_element @ extend
+        q, root = np.linalg.qr(left)
+        d_root = q.T @ (self._d_root @ extend)
         cells = self.grid.cells
         log_det, d_log_det, blocks, d_blocks = chain_of_blocks(
-            form, d_form, self._start, self._d_start, cells
+            root, d_root, self._start, self._d_start, cells
         )
         outer = 2 * self.states
         log_det -= cells * float(np.linalg.slogdet(inner)[1])
