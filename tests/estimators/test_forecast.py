@@ -257,6 +257,18 @@ def test_times_go_on_in_their_zone():
     assert_array_equal(found["mean"], gp.predict(expected))
 
 
+@pytest.mark.parametrize("settings", [FIXED | {"kernel": Matern32("10 hours")}, {}])
+def test_columns_of_a_frame_go_on_in_their_zone(settings):
+    at = times(tz="Europe/Berlin")
+    frame = pd.DataFrame({"when": at, "temp": noisy(np.arange(200))})
+    gp = GPRegressor(**settings).fit(frame, "temp")
+    expected = GPRegressor(**settings).fit(at, frame["temp"].to_numpy()).forecast(6)
+    for found in (gp.forecast(6), gp.forecast(until=at[-1] + pd.Timedelta("6h"))):
+        assert found.index.name == "when"
+        assert (found.index == expected.index).all()
+        assert_allclose(found["mean"], expected["mean"], rtol=1e-9)
+
+
 def test_weekly_data_go_on_by_weeks():
     at = times(150, "7D", start="2021-01-03")
     gp = timed(at, Matern32("60 days"))

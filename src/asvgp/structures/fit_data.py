@@ -27,7 +27,7 @@ from asvgp.structures.line import Line
 from asvgp.structures.observed import Beside, Observed, sums_suffice, working_response
 from asvgp.structures.series import Series
 from asvgp.structures.structure import Points, Structure
-from asvgp.times import TimeAxis, is_time
+from asvgp.times import TimeAxis, Zoned, is_time
 from asvgp.training.finest_series import is_regular
 
 
@@ -260,8 +260,9 @@ class FitData:
         unnamed = not (hasattr(X, "columns") or isinstance(X, Gridded | Mapping | tuple))
         table = Table(X)
         if self.targets is not None and names is not None and unnamed and table.width == len(names):
-            columns = [np.asarray(table.column(i)) for i in range(table.width)]
-            table = Table(Columns(names, columns))
+            columns = [table.column(i) for i in range(table.width)]
+            arrays = [each if isinstance(each, Zoned) else np.asarray(each) for each in columns]
+            table = Table(Columns(names, arrays))
         self.features.check(table)
         return table
 
