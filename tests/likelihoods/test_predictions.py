@@ -9,6 +9,7 @@ from scipy.integrate import quad
 from scipy.special import expit, gammaincinv, logit, ndtri
 
 from asvgp import NegativeBinomial, Poisson
+from asvgp.likelihoods.counts import lognormal_moments
 
 from .cases import CASES, Case, gaussian_mean
 
@@ -279,3 +280,14 @@ def test_quantiles_of_large_counts_are_in_order(rate):
     np.testing.assert_allclose(np.log(wide / rate), ndtri(shares[1:]), atol=2e-2)
     (found,) = NegativeBinomial(5.0).quantiles(shares, m, np.zeros(1))
     np.testing.assert_allclose(found / rate, gammaincinv(5.0, shares) / 5.0, rtol=1e-6)
+
+
+def test_moments_of_rates_are_finite_however_wide_f_is():
+    """At variances of hundreds both factors of a variance are large, their product more so."""
+    m, v = np.array([0.0, -300.0, 5.0, -3.0, 200.0]), np.array([0.0, 798.0, 1e-9, 0.4, 5000.0])
+    mean, variance = lognormal_moments(m, v)
+    assert np.isfinite(mean).all()
+    assert np.isfinite(variance).all()
+    wanted = np.exp(2.0 * m[[0, 2, 3]] + v[[0, 2, 3]]) * np.expm1(v[[0, 2, 3]])
+    np.testing.assert_allclose(variance[[0, 2, 3]], wanted, rtol=1e-14)
+    assert (np.sqrt(variance[[1, 4]]) > 1e100).all()

@@ -23,8 +23,7 @@ def growth(exponent: Array) -> Array:
 
 def lognormal_moments(m: Array, v: Array) -> tuple[Array, Array]:
     """Return mean and variance of exp(f) under f ~ N(m, v)."""
-    mean = growth(m + 0.5 * v)
-    return mean, np.minimum(mean, 1e130) ** 2 * np.expm1(np.minimum(v, 0.5 * MOST_EXPONENT))
+    return growth(m + 0.5 * v), -growth(2.0 * (m + v)) * np.expm1(-v)
 
 
 def shrunken_rate(counts: Array, mass: Array) -> Array:
