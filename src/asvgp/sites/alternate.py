@@ -88,9 +88,10 @@ class Numbers:
     last: tuple[Array, Array] | None = None  # logarithms and slopes, of the step before
 
     @classmethod
-    def of(cls, family: Family, count: int) -> Numbers:
-        """Return the numbers of a family, about which nothing is known yet."""
-        return cls(SITES.first_curvature * count * np.eye(len(family.parameters)))
+    def of(cls, family: Family, count: int, known: Array | None = None) -> Numbers:
+        """Return the numbers of a family, with what is ``known`` per datum of their curvature."""
+        each = SITES.first_curvature * np.eye(len(family.parameters)) if known is None else known
+        return cls(count * each)
 
     def learn(self, family: Family, slopes: Array) -> None:
         """Take note of the slopes after a step."""

@@ -159,11 +159,14 @@ def fit_sites(
         if other.bound > now.bound:
             fitted, now = again, other
     state = state_of(now.posterior.kernel, family)
+    numbers = Numbers.of(family_of(state), reading.count)
     if settings.trained and not report.interrupted:
         report.notes = list(fitted.report.notes)  # the first fit may have lost what this one kept
         for _ in range(SITES.most_turns):
             with keeping(state, report):
-                state, now = _trained(problem, state, now, reading, report, pace, most_rounds)
+                state, now = _trained(
+                    problem, state, now, reading, report, pace, numbers, most_rounds
+                )
             if report.interrupted or not settings.automatic:
                 break
             # On the sites as they are now, other cells may do better.
@@ -181,7 +184,8 @@ def fit_sites(
                 break
     tolerance = SITES.settled + SITES.settled_per_datum * reading.count
     tolerance = SITES.unnoticed if alike else tolerance  # where a prior alone ends the way of f
-    return _finished(state, now, reading, report, fitted, given, begin, tolerance, pace)
+    fitted = _finished(state, now, reading, report, fitted, given, begin, tolerance, pace)
+    return replace(fitted, curvature=numbers.curvature / reading.count)
 
 
 def _on_other_cells(
@@ -252,7 +256,8 @@ def _from_sample(
     if not report.interrupted:
         with keeping(state, report):
             rounds = 1 if boxes else SITES.most_rounds
-            state, now = _trained(problem, state, now, reading, report, pace, rounds)
+            numbers = Numbers.of(family, reading.count, known.curvature)
+            state, now = _trained(problem, state, now, reading, report, pace, numbers, rounds)
     each = SITES.box_settled if boxes else SITES.unnoticed_per_datum
     tolerance = SITES.unnoticed + each * reading.count
     return _finished(state, now, reading, report, fitted, given, begin, tolerance, pace)
@@ -401,6 +406,7 @@ def _trained(
     reading: Reading,
     report: SiteReport,
     pace: Pace,
+    numbers: Numbers,
     most: int = SITES.most_rounds,
 ) -> tuple[State, Settled]:
     """Train from a state, on the cells of its posterior."""
@@ -408,7 +414,6 @@ def _trained(
     limits = _limits(state)
     if not limits and not family.parameters:
         return state, now
-    numbers = Numbers.of(family, reading.count)
     rounds = Alternation(problem, reading, limits, numbers, pace, most)
     try:
         return rounds.run(family, now, report)

@@ -86,6 +86,8 @@ class Fit(Generic[AnyPosterior]):
     timings: dict[str, float] = field(default_factory=dict)  # seconds per stage
     # The process of the logarithm of the noise variance, where the likelihood has one
     noise_process: Any = None
+    # About minus the second derivatives by the logarithms of a likelihood's numbers, per datum
+    curvature: Any = None
 
     @property
     def noise(self) -> float:
