@@ -88,12 +88,10 @@ def test_a_folder_in_memory_is_no_disk(folder):
     device = os.stat(folder).st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     mounts = folder / "mountinfo"
-    mounts.write_text(f"24 30 {number} / /tmp rw,nosuid shared:11 - ext4 /dev/vda rw\n")
+    others = "23 30 0:999999 / /run rw - tmpfs tmpfs rw\n"
+    mounts.write_text(f"{others}24 30 {number} / /tmp rw shared:11 - ext4 /dev/vda rw\n")
     assert disk.free_disk(mounts) > 0.0
-    mounts.write_text(
-        "23 30 0:999999 / /run rw - tmpfs tmpfs rw\n"
-        f"24 30 {number} / /tmp rw,nosuid shared:11 - tmpfs tmpfs rw\n"
-    )
+    mounts.write_text(f"{others}24 30 {number} / /tmp rw,nosuid shared:11 - tmpfs tmpfs rw\n")
     assert disk.free_disk(mounts) == 0.0
     assert disk.free_disk(folder / "nowhere") > 0.0
 
