@@ -57,12 +57,12 @@ class Effect(ABC, metaclass=NamingClass):
 
 @dataclass(frozen=True, repr=False)
 class Constant(Effect):
-    """An intercept: y need not be centred, and forecasts return to it.
+    """An intercept. With it, y need not be centred, and forecasts return to the intercept.
 
     Parameters
     ----------
     variance : float, optional
-        Prior variance of the intercept; by default wide.
+        Prior variance of the intercept. By default it is so large that it has no influence.
 
     Examples
     --------
@@ -86,14 +86,14 @@ class Constant(Effect):
 
 @dataclass(frozen=True, repr=False)
 class Linear(Effect):
-    """A slope: a coefficient times one column of X.
+    """A linear effect: a coefficient times one column of X.
 
     Parameters
     ----------
     dim : int or str, optional
-        The column, by number or by name; may be left out where X has one column only.
+        The column, by number or by name. It may be left out if X has only one column.
     variance : float, optional
-        Prior variance of the coefficient; by default wide.
+        Prior variance of the coefficient. By default it is so large that it has no influence.
 
     Examples
     --------

@@ -71,34 +71,35 @@ class MaternFamily(NamingClass):
 
 @dataclass(frozen=True, repr=False)
 class Matern(Component, metaclass=MaternFamily):
-    """A Matérn kernel of any smoothness that there is, over one input or jointly over several.
+    """A Matérn kernel over one input, or jointly over two or three inputs.
 
-    Over two or three inputs jointly it is a function of a distance, not a product of kernels of
-    one input: what most people mean by a Matérn kernel on a map. Over one input it is one of
-    `Matern12`, `Matern32`, `Matern52` and `Matern72`.
+    Over two or three inputs it is a function of the distance between two places, which is what most
+    people mean by a Matérn kernel on a map. (It is not a product of kernels over one input each.)
+    Over one input it is the same as `Matern12`, `Matern32`, `Matern52` or `Matern72`.
 
     Parameters
     ----------
     nu : float
-        Smoothness: 1/2, 3/2, 5/2 or 7/2 over one input, 1, 2 or 3 over two, 1/2, 3/2 or 5/2 over
-        three.
+        Smoothness: 1/2, 3/2, 5/2 or 7/2 over one input; 1, 2 or 3 over two inputs; 1/2, 3/2 or 5/2
+        over three inputs.
     lengthscale : float, or one per input
-        In the units of the inputs. A single number is for all of them.
+        Distance over which the function changes, in the units of the inputs. A single number holds
+        for all inputs.
     variance : float
-        Prior variance.
+        Prior variance of the function.
     dim : int or str, or a tuple of them
         The inputs, by number or by name. By default all of them.
     rotation : float, optional
-        Over two inputs: the angle in radians, from the first towards the second, between the
-        inputs and the axes of the two lengthscales. With one it is trained.
+        Angle in radians between the inputs and the axes of two lengthscales, from the first input
+        towards the second. Only for two inputs. If it is given, it is trained.
     coordinates : "degrees", optional
-        The two inputs are longitude and latitude in degrees, in this order, and the kernel is one
-        of the great-circle distance on the sphere: the lengthscale, at most 90, is in degrees of
-        arc (111 km each). Longitudes a turn apart are the same; where data span more than half a
-        turn, the map closes around the Earth. Data may be at latitudes up to 86 degrees. Splines
-        end at 88: from there to the poles predictions are those of the prior.
+        Give this if the two inputs are longitude and latitude in degrees, in this order. The kernel
+        is then a function of the great-circle distance. The lengthscale is in degrees of arc (111
+        km each) and at most 90. Longitudes a turn apart are the same; if the data span more than
+        half a turn, the map closes around the Earth. Data may lie at latitudes up to 86 degrees.
+        From 88 degrees to the poles, predictions are those of the prior.
     fixed, bounds
-        As in `Matern12`. Lengthscales by input are called ``"lengthscale[lon]"``.
+        The same as in `Matern12`. The lengthscale of one input is called ``"lengthscale[lon]"``.
 
     Examples
     --------
@@ -224,18 +225,21 @@ class _OneInput(Matern):
 
 
 class Matern12(_OneInput):
-    """Matérn-1/2 (exponential): continuous, nowhere differentiable.
+    """Matérn-1/2 (exponential) kernel: functions that are continuous but jagged.
 
     Parameters
     ----------
-    lengthscale, variance : float
-        In the units of the data.
+    lengthscale : float or duration
+        Distance over which the function changes, in the units of the input. A duration, such as
+        "2 hours", if X holds times.
+    variance : float
+        Prior variance of the function, in the squared units of y.
     dim : int or str, optional
-        Number or name of the input that the kernel acts on.
-    fixed : tuple of str
-        Hyperparameters that training leaves alone.
+        Number or name of the column of X that the kernel acts on.
+    fixed : str or tuple of str
+        Names of the hyperparameters that training must not change.
     bounds : dict
-        ``{name: (lower, upper)}``.
+        Limits of hyperparameters, as ``{name: (lower, upper)}``.
 
     Examples
     --------
@@ -248,7 +252,9 @@ class Matern12(_OneInput):
 
 
 class Matern32(_OneInput):
-    """Matérn-3/2: once differentiable. Parameters as in `Matern12`.
+    """Matérn-3/2 kernel: smooth functions with one derivative, a good default.
+
+    The parameters are those of `Matern12`.
 
     Examples
     --------
@@ -261,7 +267,9 @@ class Matern32(_OneInput):
 
 
 class Matern52(_OneInput):
-    """Matérn-5/2: twice differentiable. Parameters as in `Matern12`.
+    """Matérn-5/2 kernel: smoother functions, with two derivatives.
+
+    The parameters are those of `Matern12`.
 
     Examples
     --------
@@ -274,7 +282,9 @@ class Matern52(_OneInput):
 
 
 class Matern72(_OneInput):
-    """Matérn-7/2: three times differentiable. Parameters as in `Matern12`.
+    """Matérn-7/2 kernel: very smooth functions, with three derivatives.
+
+    The parameters are those of `Matern12`.
 
     Examples
     --------

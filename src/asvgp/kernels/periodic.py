@@ -57,31 +57,32 @@ class CircleForm:
 
 @dataclass(frozen=True, repr=False)
 class Periodic(Component):
-    """Functions of any shape that repeat exactly: a Matérn process on a circle.
+    """Kernel of functions that repeat exactly and may have any shape.
 
-    The covariance is ``variance * S(lag) / S(0)`` with ``S(r) = sum_j k(r + j * period)``, where k
-    is the Matérn covariance. Times a Matérn over the same input, the shape drifts:
-    ``Periodic("1 day") * Matern32("20 days")``. Of several inputs, one may go around a circle:
-    ``Periodic(360.0, dim="lon") * Matern32(dim="lat")``.
+    It is a Matérn process on a circle: the covariance is ``variance * S(lag) / S(0)`` with
+    ``S(r) = sum_j k(r + j * period)``, where k is the Matérn covariance. Multiply it by a Matérn
+    kernel over the same input if the shape changes over time:
+    ``Periodic("1 day") * Matern32("20 days")``. With several inputs, use it for an input that goes
+    round in a circle: ``Periodic(360.0, dim="lon") * Matern32(dim="lat")``.
 
     Parameters
     ----------
     period : float or duration
-        Training leaves it as it is. With times, a duration: "1 day", "1 week", or "1 year"
-        (365.25 days).
+        The period. Training does not change it. If X holds times it is a duration, such as "1
+        day", "1 week" or "1 year" (365.25 days).
     lengthscale : float or duration
-        Along the circle, in the units of the input; by default estimated (0.3 periods before
-        training).
+        Distance along the circle over which the function changes, in the units of the input. By
+        default it is estimated, starting from 0.3 periods.
     variance : float
-        Prior variance.
+        Prior variance of the function.
     nu : {0.5, 1.5, 2.5}
         Smoothness of the Matérn process.
     centred : bool
-        Whether the mean over a period is zero, up to a thousandth of a standard deviation. Beside a
-        trend or a constant this says which of them has the level; and a centred season that
-        drifts cannot stand in for a trend. For models of one input.
+        Whether the mean over a period is zero (up to a thousandth of a standard deviation). Then a
+        season does not share the level with a constant or a trend, and a season that drifts cannot
+        take the place of a trend. Only for models of one input.
     dim, fixed, bounds
-        As in `Matern12`.
+        The same as in `Matern12`.
 
     Examples
     --------

@@ -15,21 +15,23 @@ from asvgp.kernels.base import Component, MarkovForm, Unset
 
 @dataclass(frozen=True, repr=False)
 class SHO(Component):
-    """``f'' + (omega / quality) f' + omega**2 f = white noise``, ``omega = 2 pi / period``.
+    """Kernel of a damped oscillator: functions that oscillate with a drifting phase.
 
-    A quasi-periodic kernel: coherent over about ``quality`` periods; overdamped below a
-    quality of 1/2.
+    An oscillation keeps its phase for about ``quality`` periods. Below a quality of 1/2 the
+    process does not oscillate. It is the solution of the equation
+    ``f'' + (omega / quality) f' + omega**2 f = white noise`` with ``omega = 2 pi / period``.
 
     Parameters
     ----------
-    period : float
-        Period of the undamped oscillator, in the units of the data.
+    period : float or duration
+        Period of the undamped oscillator, in the units of the input. A duration, such as "1 day",
+        if X holds times.
     quality : float
-        Quality factor.
+        Quality factor, the number of periods over which the oscillation keeps its phase.
     variance : float
-        Prior variance.
+        Prior variance of the function.
     dim, fixed, bounds
-        As in `Matern12`.
+        The same as in `Matern12`.
 
     Examples
     --------
