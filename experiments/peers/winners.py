@@ -88,8 +88,8 @@ def best(found: Sequence[Results]) -> str:
             [
                 f"{shown[0]['dataset']}, {shown[0]['n']:,}",
                 ", ".join(NAMES[name] for name in near),
-                f"{NAMES[quickest['method']]}, {results.seconds(total(quickest))} s",
-                f"{NAMES[smallest['method']]}, {memory(smallest):,.0f} MiB",
+                f"{NAMES[quickest['method']]}, {results.seconds(total(quickest))}\N{NO-BREAK SPACE}s",
+                f"{NAMES[smallest['method']]}, {memory(smallest):,.0f}\N{NO-BREAK SPACE}MiB",
             ]
         )
     head = ["data set, rows", "best NLPD", "least time", "least memory"]
