@@ -28,6 +28,7 @@ NAMES = {
     DEFAULT: "**asvgp**",
     **{name: name for name in STYLES if not name.startswith("asvgp")},
 }
+SPACE = "\N{NO-BREAK SPACE}"  # between a number and its unit
 BEGIN, END = "<!-- times: begin -->\n", "<!-- times: end -->"
 
 
@@ -88,8 +89,8 @@ def best(found: Sequence[Results]) -> str:
             [
                 f"{shown[0]['dataset']}, {shown[0]['n']:,}",
                 ", ".join(NAMES[name] for name in near),
-                f"{NAMES[quickest['method']]}, {results.seconds(total(quickest))}\N{NO-BREAK SPACE}s",
-                f"{NAMES[smallest['method']]}, {memory(smallest):,.0f}\N{NO-BREAK SPACE}MiB",
+                f"{NAMES[quickest['method']]}, {results.seconds(total(quickest))}{SPACE}s",
+                f"{NAMES[smallest['method']]}, {memory(smallest):,.0f}{SPACE}MiB",
             ]
         )
     head = ["data set, rows", "best NLPD", "least time", "least memory"]
