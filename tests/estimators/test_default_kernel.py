@@ -8,7 +8,7 @@ import pytest
 from scipy.signal import lfilter
 
 import asvgp
-from asvgp import Constant, GPRegressor, Matern32
+from asvgp import Constant, GPRegressor, Linear, Matern32
 from asvgp.data.columns import Table
 from asvgp.estimators.default_kernel import default_kernel, periods
 from asvgp.kernels import Periodic
@@ -277,11 +277,50 @@ def test_the_first_block_decides(first, kernel):
     assert chosen(gp.fit(T[:200], DAILY)) == SEASONAL
 
 
-@pytest.mark.parametrize(("rows", "seasons"), [(500, 0), (1000, 2)])
-def test_only_first_rows_are_looked_at(monkeypatch, rows, seasons):
-    monkeypatch.setattr("asvgp.estimators.ingest.DEFAULT", DefaultPolicy(most_rows=rows))
-    y = np.where(T < 500, 0.0, 3.0 * wave(24.0)) + RNG(0).standard_normal(len(T))
-    assert repr(chosen(GPRegressor().partial_fit(T, y))).count("Periodic") == seasons
+@pytest.fixture
+def few_cells(monkeypatch):
+    monkeypatch.setattr("asvgp.estimators.default_kernel.DEFAULT", DefaultPolicy(most_rows=600))
+
+
+@pytest.mark.usefixtures("few_cells")
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+@pytest.mark.parametrize(
+    ("rows", "found"), [(5000, [100.0]), (25_000, [100.0]), (5000, [24.0, 480.0])]
+)
+def test_many_rows_are_looked_at_all_over(rows, found, order):
+    """The first 600 rows hold six periods of 100 at most, or one."""
+    rng = RNG(0)
+    t = np.arange(5000.0) if rows == 5000 else np.sort(rng.uniform(0.0, 5000.0, rows))
+    y = 5.0 + sum(wave(period, t) for period in found) + 0.3 * rng.standard_normal(rows)
+    mixed = rng.permutation(rows) if order == "shuffled" else slice(None)
+    kernel = default_kernel(Table(t[mixed]), y[mixed])
+    seasons = [part.period for part in kernel.components if isinstance(part, Periodic)]
+    assert seasons == pytest.approx(found, rel=1e-12 if rows == 5000 else 1e-3)
+
+
+@pytest.mark.usefixtures("few_cells")
+def test_the_trend_of_many_rows_is_that_of_all():
+    t = np.arange(6000.0)
+    y = wave(24.0, t) + 0.0005 * t + 0.1 * RNG(0).standard_normal(len(t))
+    y[:600] -= 0.0005 * t[:600]  # in which there is none
+    assert Linear() in default_kernel(Table(t), y).effects
+    y = wave(100.0, t) + 1e-6 * (t - 3000.0) ** 2 + 0.1 * RNG(0).standard_normal(len(t))
+    (bend,) = [part for part in default_kernel(Table(t), y).components if part.fixed]
+    assert max(bend.values) > 5999.0  # the period or the length, in spans of all rows
+
+
+@pytest.mark.usefixtures("few_cells")
+def test_cells_without_rows_and_equal_inputs_are_no_trouble():
+    t = np.repeat(np.r_[np.arange(400.0), np.arange(900.0, 2000.0)], 3)
+    y = wave(24.0, t) + 0.3 * RNG(0).standard_normal(len(t))
+    seasons = [p.period for p in default_kernel(Table(t), y).components if isinstance(p, Periodic)]
+    assert seasons == [24.0]
+    assert default_kernel(Table(np.ones(700)), RNG(0).standard_normal(700)) == PLAIN
+
+
+def test_the_summary_says_where_later_rows_were_not_looked_at():
+    gp = GPRegressor(**FIXED).partial_fit(T[:150], DAILY[:150]).partial_fit(T[150:200], DAILY[150:])
+    assert gp.summary().kernel_choice == "chosen from the data: period 24 (from the first 150 rows)"
 
 
 def test_merged_models_have_the_same_kernel():

@@ -364,20 +364,21 @@ def _kernel_choice(gp) -> str:
     """Return how the kernel was chosen from the data; empty where the user gave it."""
     if gp.kernel is not None:
         return ""
+    if gp.n_features_in_ > 1:
+        note = "the default without seasons, because there are several inputs"
+        return gp._fit_data().kernel_choice or note
+    if gp.num_basis != "auto" or gp.degree is not None or gp.stats_.averaged:
+        return "the default without seasons, because num_basis, degree or width is given"
+    first = gp._fit_data().kernel_choice  # where not all rows were at hand
+    first = f" ({first})" if first else ""
     seasons = [part.period for part in gp.kernel_.components if isinstance(part, Periodic)]
     if seasons:
         periods = ", ".join(map(period_in_words, seasons))
         found = f"chosen from the data: period{'s' * (len(seasons) > 1)} {periods}"
         waves = [p for p in gp.kernel_.components if isinstance(p, SHO) and not p.fixed]
         found += "".join(f", and a wave of period {worded(wave.period)}" for wave in waves)
-        return found + _trend(gp)
-    if choice := gp._fit_data().kernel_choice:
-        return choice
-    if gp.n_features_in_ > 1:
-        return "the default without seasons, because there are several inputs"
-    if gp.num_basis != "auto" or gp.degree is not None or gp.stats_.averaged:
-        return "the default without seasons, because num_basis, degree or width is given"
-    return "chosen from the data: no period found" + _trend(gp)
+        return found + _trend(gp) + first
+    return "chosen from the data: no period found" + _trend(gp) + first
 
 
 def _trend(gp) -> str:

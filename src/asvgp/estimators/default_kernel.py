@@ -5,6 +5,9 @@ shortest of them, and a lasting level and a trend, where there are any. Times ar
 day, the week and the year; numbers with the periods of the peaks of their periodogram. Without a
 season there is a trend all the same, where the data show one. Several inputs get one Matérn kernel
 over all of them, and a constant.
+
+Of many rows, means over cells of equal width show what is long, and a stretch of neighbouring rows
+shows periods that are too short for the cells.
 """
 
 from __future__ import annotations
@@ -46,9 +49,13 @@ def default_kernel(table: Table, y, bends: bool = True) -> Kernel:
     targets = np.asarray(y, dtype=float).reshape(len(x), -1)
     good = np.isfinite(x) & np.isfinite(targets).all(axis=1)
     order = np.flatnonzero(good)[np.argsort(x[good], kind="stable")]
-    x, targets, scale = x[order], *_alike(targets[order])
+    rows, (targets, scale) = x[order], _alike(targets[order])
     length = Duration if timed else float
-    found = periods(x, targets, list(_CALENDAR.values()) if timed else None)
+    x, means = _thinned(rows, targets)
+    found = periods(x, means, list(_CALENDAR.values()) if timed else None)
+    if len(x) < len(rows):
+        found = _with_short(found, rows, targets, x, timed)
+    targets = means
     if not found:
         trend = trend_of(x, targets).scaled(scale, bends)._replace(level=0.0)  # that of the Matérn
         return trend.added_to(PLAIN, float(np.ptp(x)), length) if trend.line else PLAIN
@@ -86,8 +93,6 @@ def periods(x: Array, y: Array, candidates: Sequence[float] | None = None) -> li
     """
     if len(x) < DEFAULT.fewest_rows:
         return []
-    if len(x) > DEFAULT.most_rows:  # the first ones, so that short periods are not lost
-        x, y = x[: DEFAULT.most_rows], y[: DEFAULT.most_rows]
     order = np.argsort(x, kind="stable")
     x, y = x[order], y[order]
     gaps = np.diff(np.unique(x))
@@ -97,9 +102,10 @@ def periods(x: Array, y: Array, candidates: Sequence[float] | None = None) -> li
     left = y - _smooth(x, y, span)
     if np.sum(left**2) <= _ROUNDING * np.sum(y**2):
         return []
-    if candidates is None:
-        candidates = _in_proportion(_peaks(x, y, gap, span))
     shortest, longest = DEFAULT.fewest_per_period * gap, span / DEFAULT.fewest_periods
+    if candidates is None:  # what is too short to show may be an image of something else
+        clear = [peak for peak in _peaks(x, y, gap, span) if peak[0] >= shortest]
+        candidates = _in_proportion(clear)
     found: list[float] = []
     for period in sorted(candidates):
         if shortest <= period <= longest:
@@ -108,6 +114,39 @@ def periods(x: Array, y: Array, candidates: Sequence[float] | None = None) -> li
                 found.append(period)
                 left = kept
     return found
+
+
+def _thinned(x: Array, y: Array) -> tuple[Array, Array]:
+    """Return the centres of cells that hold some of many rows, x sorted, and means of y there.
+
+    A cell is a whole number of typical distances wide, so that regular inputs stay regular.
+    """
+    if len(x) <= DEFAULT.most_rows or x[0] == x[-1]:
+        return x, y
+    gap, span = _gap(x), float(x[-1] - x[0])
+    steps = np.ceil(span / gap / DEFAULT.most_rows)
+    place = np.floor(((x - x[0]) / gap + 0.5) / steps)  # inputs are far from where cells begin
+    begins = np.flatnonzero(np.diff(place, prepend=-1.0))
+    count = np.diff(begins, append=len(x))
+    centres = x[0] + gap * (place[begins] * steps + 0.5 * (steps - 1.0))
+    return centres, np.add.reduceat(y, begins) / count[:, None]
+
+
+def _with_short(
+    found: list[float], rows: Array, y: Array, cells: Array, timed: bool
+) -> list[float]:
+    """Return periods that cells show, and shorter ones of the first rows, in proportion."""
+    gap, span = _gap(rows), float(rows[-1] - rows[0])
+    candidates = list(_CALENDAR.values()) if timed else None
+    first = slice(DEFAULT.most_rows)
+    least = DEFAULT.fewest_per_period * _gap(cells)
+    short = [p for p in periods(rows[first], y[first], candidates) if p < least]
+    if timed:
+        return short + found
+    if short:
+        return short + _multiples(short[0], found)
+    # the shortest period is a part of the others
+    return [_in_steps(found[0], rows, gap, span) / found[0] * p for p in found] if found else []
 
 
 def _without_seasons(x: Array, y: Array, found: Sequence[float]) -> Array:

@@ -27,11 +27,11 @@ from asvgp.estimators.default_kernel import PLAIN, default_kernel
 from asvgp.kernels import Kernel
 from asvgp.likelihoods.family import BadRows
 from asvgp.model.effects import near_means
-from asvgp.policies import DATA, DEFAULT, PILOT, SAMPLE, VERDICT
+from asvgp.policies import DATA, PILOT, SAMPLE, VERDICT
 from asvgp.runtime.progress import Progress
 from asvgp.runtime.warn import warn
 from asvgp.sources.arrays import RowsSource
-from asvgp.sources.source import Chunk, Source, Stream, len_of
+from asvgp.sources.source import Chunk, Source, Stream
 from asvgp.statistics import Statistics
 from asvgp.statistics.accumulator import Accumulator
 from asvgp.structures.field import Field
@@ -136,7 +136,7 @@ def absorb(
     stream = source.open()
     choice = None
     if settings.kernel is None and data is None:
-        choice = _default_model(settings, stream.head, growing)
+        choice = _default_model(settings, stream.head, growing, stream.whole)
         settings = settings.with_kernel(choice.kernel, choice.spacing)
     elif settings.kernel is None and data is not None:
         settings = settings.with_kernel(data.layout.given)
@@ -337,12 +337,14 @@ def _chosen(data: FitData, choice: FieldChoice) -> FitData:
     return replace(data, start=choice.start, widening=choice.widening)
 
 
-def _default_model(settings: Settings, head: Chunk, growing: bool) -> FieldChoice:
+def _default_model(settings: Settings, head: Chunk, growing: bool, whole: bool) -> FieldChoice:
     """Return the kernel for the first rows, and what is known of its training."""
     table = Table(head.X)
+    if table.width == 1:
+        note = "" if whole and not growing else f"from the first {head.rows:,} rows"
+        return FieldChoice(_default_kernel(settings, head, table, growing or not whole), note=note)
     if table.width not in (2, 3):
-        kernel = _default_kernel(settings, head, table, growing) if table.width == 1 else PLAIN
-        return FieldChoice(kernel)
+        return FieldChoice(PLAIN)
     plain = FieldChoice(plain_field(table.width))
     if not settings.trained or head.width is not None:
         return plain
@@ -395,19 +397,12 @@ def _default_kernel(settings: Settings, head: Chunk, table: Table, growing: bool
     if _on_one_chain(settings, head):  # where seasons have no place
         return PLAIN
     try:
-        table = Table(_first_rows(table.values))
         structure = structure_of(PLAIN, table, settings.trained, settings.domain)
-        beside = [_first_rows(part) if len_of(part) else part for part in tuple(head)[5:]]
-        given = _first_rows(head.y), None, None, None, *beside
+        given = head.y, None, None, None, *tuple(head)[5:]
         y, _ = Rows.read(structure, table, *given, transforms=settings.transforms[:1]).chosen_by
     except (TypeError, ValueError):  # which are raised again, of all rows, when these are read
         return PLAIN
     return default_kernel(table, y, bends=not growing and len(settings.transforms) == 1)
-
-
-def _first_rows(values: Any) -> Any:
-    """Return as many rows as the default kernel is chosen from."""
-    return getattr(values, "iloc", values)[: DEFAULT.most_rows]
 
 
 def _check_transforms(

@@ -87,7 +87,8 @@ class DefaultPolicy:
     """The kernel that is chosen where the user gives none."""
 
     fewest_rows: int = 24  # [rows] With fewer, no season can be told from chance.
-    most_rows: int = 100_000  # [rows] Only so many are looked at, the first ones.
+    # [rows] Of more, means over so many cells are looked at; for shorter periods, the first ones.
+    most_rows: int = 100_000
     fewest_per_period: float = 4.0  # [typical distance of inputs] A shorter period does not show.
     fewest_periods: float = 2.2  # [periods] A season must have been seen so often.
     phases: int = 48  # [bins] A period is cut into at most these.
