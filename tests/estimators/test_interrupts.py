@@ -8,8 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
-from asvgp import GPRegressor, Matern32
+from asvgp import GPRegressor, Matern32, StudentT
 from asvgp.runtime.interrupts import patient_interrupts, plain_interrupts
 
 CHAIN = "asvgp.posterior.chain.ChainPosterior"
@@ -107,3 +108,21 @@ def test_estimators_are_interrupted_plainly(where, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             gp.fit(x, x) if where == "fit" else gp.predict(x)
     np.testing.assert_array_equal(gp.predict(x), before)
+
+
+def test_ctrl_c_ends_the_fits_of_a_family_that_would_follow(monkeypatch):
+    climbs = []
+
+    def struck(*_):
+        climbs.append(1)
+        raise KeyboardInterrupt
+
+    for name in ("_limited", "_whole"):
+        monkeypatch.setattr(f"asvgp.training.optimise.{name}", struck)
+    x = np.linspace(0.0, 10.0, 60)
+    y = np.sin(x) + 0.1 * np.random.default_rng(0).standard_t(3, len(x))
+    with pytest.warns(ConvergenceWarning, match="interrupted; the best state so far is kept"):
+        gp = GPRegressor(Matern32(), likelihood=StudentT()).fit(x, y)
+    assert len(climbs) == 1  # none with other degrees of freedom
+    assert gp.optimization_.interrupted
+    assert np.all(np.isfinite(gp.predict(x)))

@@ -134,24 +134,29 @@ def fit_sites(
             f"{why}, so that there is nothing to train a kernel on: its hyperparameters were kept "
             "as given" + (", and how long times are is up to them" if why == NO_EVENT else "")
         )
-    if settings.trained and _lost(fitted.kernel, now.sites):
+    # Ctrl-C, or the end of the time, ends all of what would follow.
+    if settings.trained and not report.interrupted and _lost(fitted.kernel, now.sites):
         # The first sites may hide what better ones show.
         sites = reading.found(family, now.posterior, stats, robust=True).sites
         again = structure.fit(settings, gaussian, sites, None)
         other = _settled_on(again, reading, family, pace, robust, first=True)
         report.steps += other.steps
+        _ended(report, again.report)
         if other.bound > now.bound:
             fitted, now = again, other
     report.steps += now.steps
     for other_family in family.alternatives() if settings.trained else ():
+        if report.interrupted:
+            break
         with suppress(np.linalg.LinAlgError):  # of numbers that are far off
             anew = reading.begin(other_family, stats)
             again = structure.fit(settings, gaussian, anew, None)
             other = _settled_on(again, reading, other_family, pace, robust, first=True)
             report.steps += other.steps + 1
+            _ended(report, again.report)
             if other.bound > now.bound:
                 fitted, family, now, sites = again, other_family, other, anew
-    if settings.trained and warm is None and _complete(given):
+    if settings.trained and not report.interrupted and warm is None and _complete(given):
         # The climb began with variances of its own, and may have lost a component on the way.
         again = structure.fit(replace(settings, optimizer=None), gaussian, sites, None)
         other = _settled_on(again, reading, family, pace, robust, first=True)
@@ -176,16 +181,24 @@ def fit_sites(
                 break
             other = _settled_on(again, reading, family_of(state), pace)
             report.steps += other.steps + 1
+            _ended(report, again.report)
             gained = other.bound - now.bound
             if gained > 0.0:
                 fitted, now, report.notes = again, other, list(again.report.notes)
                 state = State(now.posterior.kernel, state.likelihood)
-            if gained < SITES.settled_turn * reading.count:
+            if gained < SITES.settled_turn * reading.count or report.interrupted:
                 break
     tolerance = SITES.settled + SITES.settled_per_datum * reading.count
     tolerance = SITES.unnoticed if alike else tolerance  # where a prior alone ends the way of f
     fitted = _finished(state, now, reading, report, fitted, given, begin, tolerance, pace)
     return replace(fitted, curvature=numbers.curvature / reading.count)
+
+
+def _ended(report: SiteReport, other: Report) -> None:
+    """Record that Ctrl-C or the end of its time ended another fit, and with it all training."""
+    if other.interrupted:
+        report.interrupt()
+        report.message, report.out_of_time = other.message, other.out_of_time
 
 
 def _on_other_cells(
