@@ -118,9 +118,7 @@ class Settings(Campaign):
         kernel = Matern32(*(float(10.0 ** rng.uniform(-9, 9)) for _ in range(2)))
         try:
             gp = GPRegressor(kernel, **given).fit(x, y)
-            mean, std = gp.predict([0.5, 9.0], return_std=True)
-            # Counts whose logarithm has a variance of 800 deviate by more than the largest number.
-            check_numbers(mean, std[(mean < 1e154) | ~np.isinf(std)], gp.elbo_)
+            check_numbers(*gp.predict([0.5, 9.0], return_std=True), gp.elbo_)
         except (Failure, KeyboardInterrupt) as error:
             raise Failure(f"{error} with {kernel!r}, {given}, {len(x)} rows") from error
         except MemoryError as error:
