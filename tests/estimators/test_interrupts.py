@@ -126,3 +126,21 @@ def test_ctrl_c_ends_the_fits_of_a_family_that_would_follow(monkeypatch):
     assert len(climbs) == 1  # none with other degrees of freedom
     assert gp.optimization_.interrupted
     assert np.all(np.isfinite(gp.predict(x)))
+
+
+def test_ctrl_c_in_the_first_climb_of_a_field_ends_it(monkeypatch):
+    climbs = []
+
+    def struck(*_):
+        climbs.append(1)
+        if len(climbs) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("asvgp.training.optimise._limited", struck)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 10.0, (200, 2))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(200)
+    with pytest.warns(ConvergenceWarning, match="interrupted; the best state so far is kept"):
+        gp = GPRegressor(Matern32(), num_basis=12).fit(X, y)
+    assert gp.optimization_.interrupted
+    assert len(climbs) == 1  # and no second look at other shapes

@@ -36,7 +36,7 @@ def look_again(
     of all.
     """
     grids, count = grids_by_input(found.kernel, engine.plan), engine.statistics.observations
-    for _ in range(FIELD.looks):
+    for _ in range(FIELD.looks if not report.interrupted else 0):
         others, reached = other_shapes(found, grids, engine.statistics), objective.best[0]
         with keeping(found, report), suppress(np.linalg.LinAlgError):
             best, other = climb(objective, others, settings, 1, report, found)
