@@ -54,6 +54,11 @@ def test_trends_are_told_apart(seed):
     assert found(10.0 * np.sin(9.0 * U) + noise(seed)).bend == "wander"
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_slope_that_changes_once_does_not_grow_on(seed):
+    assert found(12.0 * np.maximum(U - 0.6, 0.0) + noise(seed)).bend == "wander"
+
+
 def test_a_level_that_returns_is_no_trend():
     rng = np.random.default_rng(1)
     days = np.zeros(50)

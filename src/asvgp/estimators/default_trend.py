@@ -129,12 +129,16 @@ def _likeliest(t: Array, means: Array) -> Trend:
     if straight.evidence > least:
         reached, trend, likeliest = straight.evidence, Trend(line=True), straight
     slope = line, straight.sizes[0]
+    bent = []
     for name, (functions, needed) in bends.items():
         tried = [lv.evidence([slope, (functions, size)]) for lv in levels for size in _SIZES]
-        bent = _best(tried)
-        if bent.evidence > max(reached + needed, least):
-            variance = float(bent.sizes[1] * bent.unit)
-            reached, trend, likeliest = bent.evidence, Trend(0.0, True, name, variance), bent
+        found = _best(tried)
+        if found.evidence > max(reached + needed, least):
+            simpler = DEFAULT.simpler_growth if name == "growth" else 0.0
+            bent.append((found.evidence + simpler, name, found))
+    if bent:
+        _, name, likeliest = max(bent)
+        trend = Trend(0.0, True, name, float(likeliest.sizes[1] * likeliest.unit))
     level = max(likeliest.level, DEFAULT.first_level) if likeliest.level else 0.0
     return trend._replace(level=level)
 

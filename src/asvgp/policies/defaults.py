@@ -128,8 +128,12 @@ class DefaultPolicy:
     line_gain: float = 1.5  # [nats] or a trend: one that is not there does more harm than a lack,
     # [nats] or that its slope grows. Measured: carbon dioxide at Mauna Loa, five years ahead
     growth_gain: float = 0.5
-    # [nats] or that it wanders: a parabola is simpler. Measured: temperature, docs/forecasting.md
+    # [nats] or that it wanders. Measured: temperature, docs/forecasting.md
     wander_gain: float = 2.0
+    # [nats] It wanders where that gains so much more than growth: a parabola is simpler. Measured:
+    # means over days or weeks of 19 series, 322 origins: errors are 0.3 % larger with 2.0, 0.8 %
+    # with 0.0; with a growth_gain of 2.0 and a wander_gain of 3.0 they are 1 % larger
+    simpler_growth: float = 0.5
 
 
 @dataclass(frozen=True)
