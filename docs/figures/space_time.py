@@ -16,6 +16,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 
 from asvgp import GPRegressor
 
@@ -57,17 +59,23 @@ def main():
         layout="constrained",
     )
     grid = pd.DataFrame([(x, n) for n in lat for x in lon], columns=["lon", "lat"])
-    scale = {"vmin": truth.min(), "vmax": truth.max(), "cmap": "viridis"}
+    colours = Normalize(truth.min(), truth.max())
+    scale = {"norm": colours, "cmap": "viridis"}
     for name, hour in zip("abc", (6, 14, 38), strict=True):
         ax = axes[name]
         field = gp.predict(grid.assign(time=time[hour])).reshape(truth[0].shape)
-        drawn = ax.pcolormesh(lon, lat, field, rasterized=True, **scale)
+        ax.pcolormesh(lon, lat, field, rasterized=True, **scale)
         ax.plot(lon[columns[known]], lat[rows[known]], ".", color="white", ms=4)
         ax.plot(lon[columns[hidden]], lat[rows[hidden]], "*", color="#D55E00", ms=11)
         ax.set_aspect(1.0 / np.cos(np.radians(lat.mean())))
         ax.set_title(f"{time[hour]:%-d March, %H:%M}", loc="left", fontsize="medium")
         ax.set(xlabel="longitude (°)", ylabel="latitude (°)" if name == "a" else "")
-    figure.colorbar(drawn, ax=[axes[name] for name in "abc"], label="°C", shrink=0.85)
+    figure.colorbar(
+        ScalarMappable(colours, scale["cmap"]),
+        ax=[axes[name] for name in "abc"],
+        label="°C",
+        shrink=0.85,
+    )
     ax = axes["d"]
     band = {"alpha": 0.4, "lw": 0, "color": "#56B4E9", "label": "95 % band"}
     ax.fill_between(time, mean - 1.96 * std, mean + 1.96 * std, **band)
