@@ -195,11 +195,14 @@ def kept(found: Results) -> str:
         return ""
     clock = "CPU seconds of one thread" if found.record.get("clock") == "cpu" else "seconds"
     words = " ".join(f'"{name}"' for name in again)
+    rest = found.record.get("kept", [])  # where that run did not come to its end
+    more = f", and those of {' and '.join(rest)}," if rest else ""
     return (
         f"The rows of {', '.join(again)} are from the last run (`python -m experiments "
         f"{found.name} --methods {words}`). Their times are {clock}, measured on a machine that "
-        "other programs used as well. The rows of all other methods, and rows that took more than "
-        "a minute, are from earlier runs. Most of those times are seconds on the clock, on an idle "
+        f"other programs used as well. The rows of all other methods{more or ','} and rows that "
+        "took more than a minute are from earlier runs. Most of those times are seconds on the "
+        "clock, on an idle "
         "machine with two cores.\n\n"
     )
 
