@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from sklearn.gaussian_process import kernels as exact
 
-from asvgp import GPRegressor, Matern32, Matern52
+from asvgp import GPRegressor, Matern32, Matern52, Matern72
 from asvgp.basis import Grid
 from asvgp.likelihoods import Gaussian
 from asvgp.model.axis import Axis
@@ -116,3 +117,34 @@ def test_bounds_of_smooth_products_stay_below_the_evidence_on_many_cells(num_bas
     gp = GPRegressor(kernel, num_basis=num_basis, **options).fit(X, y)
     evidence = multivariate_normal(cov=kernel(X) + 0.01 * np.eye(200)).logpdf(y)
     assert evidence - 0.01 < gp.elbo_ < evidence
+
+
+def long_field(splines: int):
+    """Three rows of a product of smooth processes, many cells long, and its exact covariance."""
+    X = np.array([[0.1, 0.4], [0.5, 0.6], [0.8, 0.9]])
+    kernel = Matern52(2.8, 0.25, dim=0) * Matern72(2.4, 1.35, dim=1)
+    gp = GPRegressor(kernel, num_basis=splines, optimizer=None, noise_variance=0.2)
+    along = exact.Matern(2.8, nu=2.5), exact.Matern(2.4, nu=3.5)
+
+    def covariance(A, B):
+        values = [f(A[:, [d]], B[:, [d]]) for d, f in enumerate(along)]
+        return 0.25 * 1.35 * values[0] * values[1]
+
+    return gp.fit(X, np.ones(3)), X, covariance
+
+
+@pytest.mark.parametrize("splines", [16, 20])
+def test_joint_covariances_of_long_processes(splines):
+    """K^-1 is applied by roots: by K itself, a percent or all of the variance would be lost."""
+    gp, X, covariance = long_field(splines)
+    new = np.array([[0.2, 0.5], [0.5, 0.7], [0.7, 0.8]])
+    cross = covariance(new, X)
+    weights = np.linalg.solve(covariance(X, X) + 0.2 * np.eye(3), cross.T)
+    expected = covariance(new, new) - cross @ weights
+    np.testing.assert_allclose(gp.predict(new, return_cov=True)[1], expected, rtol=1e-4)
+
+
+def test_variances_that_rounding_makes_negative_are_told():
+    gp, *_ = long_field(30)
+    with pytest.warns(RuntimeWarning, match="variance at 1 of 2 points: term 1.*Use a lengthscale"):
+        gp.predict([[0.5, 0.7], [2.5, 3.0]], return_std=True)

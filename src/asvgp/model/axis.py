@@ -189,11 +189,11 @@ class Axis:
 
     @cached_property
     def _factored(self) -> SuperLU:
-        return splu(self.matrix.tocsc())
+        return splu(self.root.tocsc(), permc_spec="NATURAL")
 
     def solve(self, right: Array) -> Array:
-        """Return ``K^-1`` times right-hand sides, (count, n)."""
-        return self._factored.solve(right)
+        """Return ``K^-1`` times right-hand sides, (count, n), by K's root, which keeps digits."""
+        return self._factored.solve(self._factored.solve(right, "T"))
 
     def form(self, total: Array, start: Array) -> float:
         """Return ``tr(element total) + tr(boundary start)``, ``total`` being summed over cells."""

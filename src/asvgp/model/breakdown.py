@@ -30,11 +30,16 @@ def no_digits(
         place = len(axes) if failed is None else int(np.searchsorted(edges, failed, "right")) - 1
     else:
         what = f"Rounding leaves too few digits: the bound is only known to {failure:.2g} nats"
-        place = int(np.argmax([stiffness(each) for each in axes]))
+        place = stiffest(axes)
     terms = [place] if place < len(axes) else list(range(len(axes)))
     return np.linalg.LinAlgError(
         f"{what}, at noise variance {noise:.4g}. " + advice(plan, kernel, terms)
     )
+
+
+def stiffest(axes: list[list[Axis]]) -> int:
+    """Return the number of the term that loses most digits."""
+    return int(np.argmax([stiffness(each) for each in axes]))
 
 
 def advice(plan: Plan, kernel: Kernel, numbers: list[int]) -> str:

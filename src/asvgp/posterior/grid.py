@@ -21,6 +21,7 @@ from asvgp.linalg.cells.polynomial import bilinear, evaluate
 from asvgp.linalg.multifrontal import Tree
 from asvgp.model.axis import Axis
 from asvgp.model.bound import upper_bound
+from asvgp.model.breakdown import advice, all_axes, stiffest
 from asvgp.model.devices import Cpu, Device, device_for
 from asvgp.model.elements import outer
 from asvgp.model.grid import GridEngine, GridFactored
@@ -32,10 +33,14 @@ from asvgp.posterior.grid_rows import Functionals, Rows, covariance
 from asvgp.posterior.posterior import FittedValues, GridPoints, Posterior, lift_diagonal
 from asvgp.runtime.lazy import cached_property
 from asvgp.runtime.parallel import each_chunk, each_share, one_blas_thread
+from asvgp.runtime.warn import warn
 from asvgp.statistics import Statistics
 
 _CHUNK = 1 << 12
 _EPS = float(np.finfo(float).eps)
+# [prior variance] A variance that is more negative has lost its digits: one standard deviation in a
+# hundred of the prior's, far above rounding wherever the bound's digits are accepted.
+_LOST = 1e-4
 
 
 class GridPosterior(Posterior[GridPoints]):
@@ -175,7 +180,21 @@ class GridPosterior(Posterior[GridPoints]):
                     if whole.size:
                         whole[..., rows] = part
         mean, quadratic, missed = parts
-        return mean, np.maximum(quadratic + missed, _EPS * self.kernel.prior_variance)
+        total = quadratic + missed
+        if not order:
+            self._check_digits(total)
+        return mean, np.maximum(total, _EPS * self.kernel.prior_variance)
+
+    def _check_digits(self, variance: Array) -> None:
+        """Warn where variances are negative by more than rounding can be told from zero."""
+        lost = np.count_nonzero(variance < -_LOST * self.kernel.prior_variance)
+        if lost:
+            number = stiffest(all_axes(self.plan, self.kernel))
+            warn(
+                f"Rounding leaves no digits of the variance at {lost} of {len(variance)} points: "
+                + advice(self.plan, self.kernel, [number]),
+                RuntimeWarning,
+            )
 
     def fitted_values(self, points: GridPoints) -> FittedValues:
         """Return the posterior at places of its data, for leave-one-out."""
