@@ -53,6 +53,7 @@ class Chunk(NamedTuple):
     @property
     def rows(self) -> int:
         """Number of rows."""
+        # some array-likes have no length
         return len(self.X if hasattr(self.X, "__len__") else np.asarray(self.X))
 
     @property
