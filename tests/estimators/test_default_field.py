@@ -285,6 +285,15 @@ def test_times_lie_apart_from_space():
     assert [factor.dim for factor in part.factors] == [(0, 2), 1]
 
 
+def test_nine_days_get_a_cell_each_under_the_evidence():
+    # Long lengths that a sample finds along them would let a quarter of them share a cell.
+    days, a, b = (np.arange(float(n)) for n in (9, 8, 8))
+    y = np.sin(0.3 * days[:, None, None]) * np.sin(0.8 * a[:, None]) + np.cos(0.7 * b)
+    y += 0.2 * RNG(0).standard_normal(y.shape)
+    gp = GPRegressor(objective="evidence").fit((days, a, b), y)
+    assert gp.posterior_.engine.plan.grids[0].cells >= 8
+
+
 @pytest.mark.parametrize(
     "x",
     [

@@ -36,15 +36,16 @@ def cells_for(
     fitting = [widths for widths in tight if functions(best, sample, widths) <= most]
     if objective == "auto":
         objective = "elbo" if fitting else "evidence"
+    widest = np.full(inputs, SAMPLE.widest_width)
     if objective == "elbo":
         widths = [*fitting, tight[-1]][0]
     else:
-        widths = _widths_of_evidence(best, sample, rows)
+        widths, widest = _widths_of_evidence(best, sample, rows), _widest_of_evidence(sample)
     while _excess(best, sample, widths, rows) > 1.0:
-        if np.all(widths.min(axis=0) >= SAMPLE.widest_width):
+        if np.all(widths.min(axis=0) >= widest):
             break
-        widths = _wider(best, sample, widths, rows)
-    cells = np.minimum(widths.min(axis=0), SAMPLE.widest_width)
+        widths = _wider(best, sample, widths, rows, widest)
+    cells = np.minimum(widths.min(axis=0), widest)
     return objective, cells, _missed(best, sample, cells) if objective == "evidence" else 0.0
 
 
@@ -64,8 +65,11 @@ def _excess(best: Trained, sample: Sample, widths: Array, rows: int) -> float:
     return max(share, total / most)
 
 
-def _wider(best: Trained, sample: Sample, widths: Array, rows: int) -> Array:
-    """Return widths that are wider along the input where that costs least for what it saves."""
+def _wider(best: Trained, sample: Sample, widths: Array, rows: int, widest: Array) -> Array:
+    """Return widths that are wider along the input where that costs least for what it saves.
+
+    None becomes wider where the finest are as wide as ``widest`` along it.
+    """
     now, missed = _excess(best, sample, widths, rows), _missed(best, sample, widths.min(axis=0))
     found, least = 1.1 * widths, np.inf
     for column in range(widths.shape[1]):
@@ -73,7 +77,7 @@ def _wider(best: Trained, sample: Sample, widths: Array, rows: int) -> Array:
         other[:, column] *= 1.1
         saved = np.log(now / _excess(best, sample, other, rows))
         cost = _missed(best, sample, other.min(axis=0)) - missed
-        if saved > 0.0 and widths[:, column].min() < SAMPLE.widest_width and cost / saved < least:
+        if saved > 0.0 and widths[:, column].min() < widest[column] and cost / saved < least:
             found, least = other, cost / saved
     return found
 
@@ -187,7 +191,21 @@ def _widths_of_evidence(best: Trained, sample: Sample, rows: int) -> Array:
     )
     cells = widths.min(axis=0)
     many = np.prod(1.0 / cells) / (SAMPLE.places_share * FIELD.cells_per_datum * rows)
-    return np.maximum(widths, cells * max(many, 1.0) ** (1.0 / len(cells)))
+    widths = np.maximum(widths, cells * max(many, 1.0) ** (1.0 / len(cells)))
+    # Longer terms are still taken to join cells.
+    finest = widths <= widths.min(axis=0)
+    return np.where(finest, np.minimum(widths, _widest_of_evidence(sample)), widths)
+
+
+def _widest_of_evidence(sample: Sample) -> Array:
+    """Return the widest of the finest cells along every input under the evidence.
+
+    A part of the rows tells long lengths badly: cells suit shorter ones, but are no finer than the
+    places.
+    """
+    if sample.judged is sample.learnt:  # all rows
+        return np.full(len(sample.gaps), SAMPLE.widest_width)
+    return np.clip(sample.gaps, SAMPLE.widest_of_evidence, SAMPLE.widest_width)
 
 
 def _widths(best: Trained, sample: Sample, allowed: float) -> Array:

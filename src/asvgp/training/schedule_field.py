@@ -41,7 +41,7 @@ from asvgp.model.levels import (
 from asvgp.model.memory import MemoryBudget
 from asvgp.model.plan import Plan
 from asvgp.model.room import has_room, little_room, with_room
-from asvgp.policies import FIELD
+from asvgp.policies import FIELD, SAMPLE
 from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
 from asvgp.training.boxes import boxes
@@ -248,8 +248,12 @@ class FieldSchedule:
         return next(known, with_room(plan, state.kernel, FIELD.joint_growing))
 
     def _suitable(self, state: State) -> Levels:
-        """Return the levels that suit the hyperparameters."""
-        return levels_by_tolerance(
+        """Return the levels that suit the hyperparameters.
+
+        Where a part of the rows has told them, it has chosen cells, too, which the shortest terms
+        have.
+        """
+        levels = levels_by_tolerance(
             state.kernel,
             state.noise,
             self.plan,
@@ -258,6 +262,14 @@ class FieldSchedule:
             self.problem.objective,
             self.nearby.scatter,
         )
+        few = self.stats.observations <= SAMPLE.whole_rows * self.stats.outputs
+        if self.problem.near is None or self.problem.objective != "evidence" or few:
+            return levels
+        joined = []
+        for d, along in enumerate(zip(*levels, strict=True)):
+            over = [level for level, term in zip(along, self.plan.degrees, strict=True) if term[d]]
+            joined.append(min(over, default=0))
+        return _less(levels, joined)
 
     def _widths(self, coarsening: Coarsening, state: State | None) -> Coarsening:
         """Return the cells of a stage in finest cells, which those of a single term are."""
