@@ -290,7 +290,8 @@ def tiny(tmp_path, monkeypatch):
     """A folder of results, of Table 3 and of one comparison with peers."""
     monkeypatch.setattr(results, "FOLDER", tmp_path / "results")
     row = {"method": "AS-VGP, 30/dim", "dataset": "flights", "n": 20, "rows": 30, "settings": {}}
-    row |= {"mse": 0.5, "nlpd": 1.25, "fit_seconds": 2.0, "predict_seconds": 0.1}
+    row |= {"mse": 0.5, "nlpd": 1.25, "crps": 0.3, "coverage": 0.95, "memory_mib": 9.0}
+    row |= {"fit_seconds": 2.0, "predict_seconds": 0.1}
     for name in ("table3", "one_input"):
         rows = [row | {"seed": seed, "versions": {"celerite2": "0.3.2"}} for seed in range(3)]
         found = Results(name, name, rows=rows, record={"total_seconds": 100.0})

@@ -63,7 +63,7 @@ def test_fit_of_averages_with_known_noise_in_a_time_zone(tmp_path):
         *("fit", tmp_path / "a.parquet", *ROLES, "--noise-variance", "v", "--width", "30 min"),
         *("--degree", 2, "-o", tmp_path / "m.asvgp"),
     )
-    with pytest.warns(UserWarning, match="cut the intervals") as told:
+    with pytest.warns(UserWarning, match="inside the intervals") as told:
         twin = GPRegressor(degree=2).fit(
             *(column(data, "time"), column(data, "power")),
             noise_variance=np.full(1000, 0.01),

@@ -104,7 +104,9 @@ def test_coarse_splines_that_were_asked_for_are_not_announced(short):
 def test_fields_without_noise_are_told_of_wide_deviations():
     x = np.random.default_rng(3).uniform(0, 1, (1500, 2))
     y = np.sin(5 * x[:, 0]) * np.cos(4 * x[:, 1])
-    with pytest.warns(UserWarning, match="costs the bound .* nats per datum and makes standard"):
+    with pytest.warns(
+        UserWarning, match="lowers the bound by .* nats per datum and widens standard"
+    ):
         GPRegressor(Matern32()).fit(x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

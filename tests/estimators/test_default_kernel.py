@@ -224,7 +224,7 @@ def test_other_models_get_a_matern_and_a_constant(settings, rows, why):
     assert repr(gp.kernel_) == repr(twin.kernel_)
     assert gp.elbo_ == twin.elbo_
     assert why in gp.summary().kernel_choice
-    assert why in str(gp.summary())
+    assert why in " ".join(str(gp.summary()).split())  # on however many lines
     assert twin.summary().kernel_choice == ""
 
 

@@ -204,12 +204,13 @@ def test_workspace_is_used_again_but_never_twice_at_once():
 
 
 def test_workspaces_are_copied_without_their_memory():
-    space = Workspace()
-    space.give(space.take(7))
+    space, owner = Workspace(), Workspace()  # any object owns
+    space.take(7, owner)
     with space.lend(9):
         pass
+    assert len(space._taken) == len(space._scratch) == 1
     copied = pickle.loads(pickle.dumps(space))
-    assert (copied._free, copied._scratch) == ({}, [])
+    assert (copied._taken, copied._scratch) == ([], [])
     with copied.lend(3) as part:
         assert part.size == 3
 

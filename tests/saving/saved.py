@@ -89,8 +89,9 @@ def outputs():
 def noiseless():
     """Where the square-root path is taken."""
     x = np.linspace(0.0, 10.0, 300)
-    gp = GPRegressor(Matern72(3.0), num_basis=40, noise_variance=1e-12, optimizer=None)
-    return gp.fit(x, np.sin(x)), x, np.sin(x), {}
+    gp = GPRegressor(Matern72(3.0), num_basis=40, noise_variance=1e-16, optimizer=None)
+    assert gp.fit(x, np.sin(x)).posterior_.chain.path == "square-root"
+    return gp, x, np.sin(x), {}
 
 
 def separable():

@@ -59,10 +59,11 @@ class LinePolicy:
     # another process, which training would exploit.
     shortest_lengthscale: float = 4.0
     # [functions times bounds] An automatic resolution is not doubled where training as long as on
-    # the last grid would take more than these, and these for every row: with all that came before,
-    # ten CPU seconds and a millisecond per row. Measured: half a million functions, three
-    # right-hand sides: 2.5e-7 s each; tests/soak/hardest.py
+    # the last grid would take more than these: with all that came before, ten CPU seconds.
+    # Measured: half a million functions, three right-hand sides: 2.5e-7 s each;
+    # tests/soak/hardest.py
     most_work: float = 2e7
+    # [functions times bounds per row] So many more are no reason to stop: a millisecond per row.
     work_per_row: float = 2e3
     work_of_roots: float = 2.0  # [work of plain elimination] Where P is factored by square roots.
     least_noise: float = 1e-9  # [variance of y] Lower limit of the noise, to keep digits.
@@ -86,9 +87,8 @@ class LinePolicy:
     # geometric, clustered or repeated inputs: from 1e10 to 1e16 about a third is accurate
     hopeless_information: float = 1e16
     accepted_defect: float = 1e-10  # [basis functions] Error of log|P| of plain elimination.
-    # [nats per datum] The same of b' P^-1 b / noise, of which rounding alone may take a part.
-    accepted_error: float = 1e-6
-    rounding: float = 1e-14  # [b' P^-1 b / noise]
+    accepted_error: float = 1e-6  # [nats per datum] The same of what the means explain,
+    rounding: float = 1e-14  # [of what they explain] to which rounding alone may add so much.
 
     # Knots that cut none of the intervals that y is averaged over
     finest_lattice: float = 1e-4  # [shortest interval] A finer lattice of ends is none.
