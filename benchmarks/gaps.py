@@ -14,6 +14,8 @@ length an input and a constant) has its own environment:
 
     python -m venv ENV && ENV/bin/python -m pip install gpboost
 
+``--device cuda`` trains our models on a GPU.
+
 ASVGP_DATA names a folder with ``ssh_global_20190223.npz``, ``srtm3_vancouver.npz`` and
 ``era5_t2m_uk_201903.npz``; where a file is missing, a rough field is generated instead.
 """
@@ -135,7 +137,7 @@ def scores(y, mean, std) -> dict:
     }
 
 
-def ours(name: str, given: Path, got: Path) -> None:
+def ours(name: str, device: str, given: Path, got: Path) -> None:
     """Train and predict, in a process of its own: see `measured`."""
     data = np.load(given)
     kernel = kernels(data["X"].shape[1])[name]
@@ -143,9 +145,10 @@ def ours(name: str, given: Path, got: Path) -> None:
     some = np.random.default_rng(0).permutation(len(data["y"]))[:60]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        GPRegressor().fit(data["X"][some], data["y"][some])
+        GPRegressor(device=device).fit(data["X"][some], data["y"][some])
         begin, cpu = time.perf_counter(), time.process_time()
-        gp = GPRegressor(kernel, objective="auto" if kernel is None else "evidence")
+        objective = "auto" if kernel is None else "evidence"
+        gp = GPRegressor(kernel, objective=objective, device=device)
         gp.fit(data["X"], data["y"])
     middle = time.perf_counter()
     mean, std = gp.predict(data["T"], return_std=True, include_noise=True)
@@ -165,12 +168,12 @@ def ours(name: str, given: Path, got: Path) -> None:
     )
 
 
-def measured(name: str, python: str | None, X, y, T, truth) -> dict:
+def measured(name: str, python: str | None, device: str, X, y, T, truth) -> dict:
     """Return scores and costs of a model that a process of its own trains."""
     with tempfile.TemporaryDirectory() as folder:
         given, got = Path(folder) / "in.npz", Path(folder) / "out.npz"
         np.savez(given, X=X, y=y, T=T)
-        program = [sys.executable, __file__, "--one", name]
+        program = [sys.executable, __file__, "--one", name, device]
         if name == "GPBoost":
             assert python is not None
             program = [python, "-c", GPBOOST]
@@ -196,7 +199,9 @@ HEADING = (
 )
 
 
-def table(values: np.ndarray, models: list[str], python: str | None, seed: int) -> dict:
+def table(
+    values: np.ndarray, models: list[str], python: str | None, device: str, seed: int
+) -> dict:
     """Return the scores of all contestants on one field."""
     hidden = holes(values.shape, seed)
     inputs = values.ndim
@@ -212,7 +217,7 @@ def table(values: np.ndarray, models: list[str], python: str | None, seed: int) 
     print(HEADING)
     rows = {}
     for name in models:
-        rows[name] = measured(name, python, *data)
+        rows[name] = measured(name, python, device, *data)
         print(line(name, rows[name]), flush=True)
         if name == "default":
             print(f"    {rows[name]['kernel']}")
@@ -248,12 +253,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=9000, help="to train on, at most 105000")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="of the clouds")
     parser.add_argument("--gpboost-python", help="Python of an environment that has gpboost")
+    parser.add_argument("--device", default="cpu", help="for our models")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        name, given, got = options.one
-        ours(name, Path(given), Path(got))
+        name, device, given, got = options.one
+        ours(name, device, Path(given), Path(got))
         return
     models = list(options.models)
     if "GPBoost" in models and options.gpboost_python is None:
@@ -265,7 +271,8 @@ def main() -> None:
         print(f"{name} ({source}), {' x '.join(map(str, values.shape))}")
         results[name] = {}
         for seed in options.seeds:
-            results[name][seed] = table(values, models, options.gpboost_python, seed)
+            python, device = options.gpboost_python, options.device
+            results[name][seed] = table(values, models, python, device, seed)
             if options.json:
                 options.json.write_text(json.dumps(results, indent=2))
         if len(options.seeds) > 1:

@@ -1,6 +1,7 @@
 """Random small fields: does training ever fail, and does it find the best optimum?
 
     python benchmarks/robustness.py [--problems 200] [--starts 10] [--first 0] [--auto]
+                                    [--jobs 1]
 
 Every problem has its own points (a lattice with gaps, clusters, lines, a few rows, or points
 anywhere), its own truth, smooth or rough, noise, and a kernel of one to three terms, which is not
@@ -13,9 +14,12 @@ the same functions. At least 95 % have to be within that, and none may raise an 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 import traceback
 import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 
@@ -105,6 +109,32 @@ def best_of_random(gp: GPRegressor, rng: np.random.Generator, starts: int) -> fl
     return objective.best[0]
 
 
+def tried(seed: int, starts: int, auto: bool) -> tuple[str, float, float | None]:
+    """Return what to print of a problem, the CPU seconds of its fit, and how far it is below.
+
+    The last is in nats per datum, NaN where nothing was compared, and None after an exception.
+    """
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(seed)
+    kind, X = points(rng)
+    y, kernel = target(rng, X), model(rng)
+    num_basis = "auto" if auto else int(rng.integers(10, 24))
+    label = f"{seed:4d} {kind:8s} {len(y):3d} rows, {num_basis!s:4s} functions, {kernel!r}"
+    begin = time.process_time()
+    try:
+        gp = GPRegressor(kernel, num_basis=num_basis).fit(X, y)
+        gp.predict(X[:3], return_std=True)
+    except Exception:
+        return f"{label}: an exception\n{traceback.format_exc(limit=-3)}", 0.0, None
+    seconds = time.process_time() - begin
+    if not starts:
+        return "", seconds, float("nan")
+    below = (best_of_random(gp, rng, starts) - gp.elbo_) / len(y)
+    if below <= TOLERATED:
+        return "", seconds, below
+    return f"{label}: {below:.3f} nats per datum below; {gp.kernel_!r}", seconds, below
+
+
 def main() -> None:
     """Run the campaign."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -112,31 +142,24 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--starts", type=int, default=10)
     parser.add_argument("--auto", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
+    seeds = range(options.first, options.first + options.problems)
+    os.environ["OMP_NUM_THREADS"] = os.environ["NUMBA_NUM_THREADS"] = "1"  # of the processes
     failed, below, seconds = 0, [], 0.0
-    for seed in range(options.first, options.first + options.problems):
-        rng = np.random.default_rng(seed)
-        kind, X = points(rng)
-        y, kernel = target(rng, X), model(rng)
-        num_basis = "auto" if options.auto else int(rng.integers(10, 24))
-        begin = time.process_time()
-        label = f"{seed:4d} {kind:8s} {len(y):3d} rows, {num_basis!s:4s} functions, {kernel!r}"
-        try:
-            gp = GPRegressor(kernel, num_basis=num_basis).fit(X, y)
-            gp.predict(X[:3], return_std=True)
-        except Exception:
-            failed += 1
-            print(f"{label}: an exception\n{traceback.format_exc(limit=-3)}", flush=True)
-            continue
-        seconds += time.process_time() - begin
-        if options.starts:
-            best = best_of_random(gp, rng, options.starts)
-            below.append((best - gp.elbo_) / len(y))
-            if below[-1] > TOLERATED:
-                print(f"{label}: {below[-1]:.3f} nats per datum below; {gp.kernel_!r}")
+    with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
+        asked = [pool.submit(tried, seed, options.starts, options.auto) for seed in seeds]
+        for number, each in enumerate(asked, start=1):
+            said, spent, short = each.result()
+            seconds += spent
+            if said:
+                print(said)
+            if short is None:
+                failed += 1
+            elif options.starts:
+                below.append(short)
             good = sum(each <= TOLERATED for each in below)
-            print(f"{seed + 1 - options.first:4d} done, {good} of {len(below)} good", flush=True)
+            print(f"{number:4d} done, {good} of {len(below)} good", flush=True)
     good = sum(each <= TOLERATED for each in below)
     print(f"{options.problems} problems, {failed} exceptions, {seconds:.0f} CPU seconds of fits")
     if below:
