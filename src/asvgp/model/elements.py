@@ -51,6 +51,7 @@ class Leaves:
         self.intervals = [
             self.move(np.ascontiguousarray(tree.leaves[:, d])) for d in range(self.inputs)
         ]
+        self._placed: dict[tuple[int, int], tuple[DeviceArray, DeviceArray]] = {}
         self.pairs = list(combinations_with_replacement(range(len(terms)), 2))
         self.grams = {
             (i, j): [self.move(self._gram(d, i, j)) for d in range(self.inputs)]
@@ -267,22 +268,33 @@ class Leaves:
     def _where(self, start: int, stop: int, powers: list[int]) -> tuple[tuple, DeviceArray]:
         """Return the places of leaves in an interleaved tensor, and 1 where there is no padding."""
         where, inside = [], None
-        for d, (edges, p) in enumerate(zip(self.tree.leaf_intervals, powers, strict=True)):
-            place = np.arange(self.lengths[d] * p)
-            begin, cells = edges - self.pads[d], self.tree.cells[d] - 2 * self.pads[d]
-            index = begin[:-1, None] * p + place
-            good = (index >= 0) & (index < np.minimum(begin[1:, None], cells) * p)
-            interval = self.tree.leaves[start:stop, d]
+        for d, p in enumerate(powers):
+            index, good = self._places(d, p)
+            interval = self.intervals[d][start:stop]
             shape = [stop - start, *([1] * self.inputs)]
-            shape[1 + d] = len(place)
-            where.append(self.move(np.where(good, index, 0)[interval].reshape(shape)))
-            if not good.all():
-                along = self.move(good[interval].reshape(shape).astype(np.int64))
+            shape[1 + d] = index.shape[1]
+            where.append(index[interval].reshape(shape))
+            if good is not None:
+                along = good[interval].reshape(shape)
                 inside = along if inside is None else inside * along
         if inside is not None:
             for index in where:
                 inside = inside + 0 * index
         return tuple(where), inside
+
+    def _places(self, d: int, p: int) -> tuple[DeviceArray, DeviceArray]:
+        """Return the places of intervals in a tensor of p powers a cell, and 1 where they are.
+
+        The latter is None if there is no padding.
+        """
+        if (d, p) not in self._placed:
+            edges, pad = self.tree.leaf_intervals[d], self.pads[d]
+            begin, cells = edges - pad, self.tree.cells[d] - 2 * pad
+            index = begin[:-1, None] * p + np.arange(self.lengths[d] * p)
+            good = (index >= 0) & (index < np.minimum(begin[1:, None], cells) * p)
+            inside = None if good.all() else self.move(good.astype(np.int64))
+            self._placed[d, p] = self.move(np.where(good, index, 0)), inside
+        return self._placed[d, p]
 
 
 def _contract(value: DeviceArray, vector: DeviceArray, axis: int) -> DeviceArray:
