@@ -22,7 +22,7 @@ from asvgp.linalg.multifrontal.symbolic import Tree
 
 # Larger triangles in a batch are halved, to become matrix products: when they are factored,
 # and when they are inverted.
-FACTOR_BASE, INVERSE_BASE = 128, 512
+FACTOR_BASE, INVERSE_BASE = 64, 512
 # Products with a triangle, or whose result is symmetric, are made in strips of so many rows
 # that leave out what is zero or known.
 STRIP = 512
@@ -281,9 +281,11 @@ def factor_panel(panel: Tensor) -> Tensor:
     if n == 1 or p <= FACTOR_BASE:
         lower, info = torch.linalg.cholesky_ex(panel[:, :p])
         panel[:, :p] = lower
-        if panel.shape[1] > p:
-            below = torch.linalg.solve_triangular(lower, panel[:, p:].mT, upper=False)
-            panel[:, p:] = below.mT
+        below = panel[:, p:]
+        if n > 1:  # products are far quicker than solutions in batches
+            below.copy_(below @ invert_lower(lower).mT)
+        elif below.shape[1]:
+            below.copy_(torch.linalg.solve_triangular(lower, below.mT, upper=False).mT)
         return info
     half = _half(p, FACTOR_BASE)
     left, right = panel[:, half:, :half], panel[:, half:, half:]
