@@ -16,7 +16,7 @@ from asvgp.data.settings import Domain, NumBasis
 from asvgp.diagnostics.summary import Summary
 from asvgp.estimators.default_kernel import PLAIN
 from asvgp.estimators.events import Seen, alone, as_box, as_windows, check_boxes
-from asvgp.estimators.families import fit_reading, workable
+from asvgp.estimators.families import fit_reading
 from asvgp.estimators.in_units import corner
 from asvgp.estimators.ingest import absorb
 from asvgp.estimators.regressor import GPRegressor
@@ -26,6 +26,7 @@ from asvgp.policies import EVENTS
 from asvgp.runtime.arguments import NamingClass
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
+from asvgp.sites.cells import workable
 from asvgp.sites.readings import NodeReading
 from asvgp.sources.source import source_for
 from asvgp.statistics.windows import Pieces, window_nodes, window_pieces
@@ -136,7 +137,7 @@ class CoxProcess(BaseEstimator, metaclass=NamingClass):
             added = absorb(settings, source_for(bins, counts, None, None, None, sizes))
             structure = added.data.structure
             seen = seen.on(structure.axes)
-            stats, nodes = seen.sums(structure, workable(structure, added.data.stats))
+            stats, nodes = seen.sums(structure, workable(settings, structure, added.data.stats))
             settings = settings.with_kernel(added.data.layout.given)
             reading = NodeReading(structure, stats, nodes)
             fitted = fit_reading(

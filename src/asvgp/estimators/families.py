@@ -17,13 +17,13 @@ from asvgp.likelihoods import Family, Heteroscedastic, Likelihood
 from asvgp.policies import NOISE, SITES
 from asvgp.runtime.interrupts import Deadline
 from asvgp.runtime.progress import Progress
+from asvgp.sites.cells import workable
 from asvgp.sites.excerpt import excerpt
 from asvgp.sites.readings import NodeReading, Reading, RowReading, number_of_rows
 from asvgp.sites.train import SiteReport, family_of, fit_sites
 from asvgp.statistics import Statistics
 from asvgp.structures.field import Field
 from asvgp.structures.fit_data import FitData
-from asvgp.structures.line import Line
 from asvgp.structures.observed import Observed
 from asvgp.structures.series import Series
 from asvgp.structures.structure import Structure
@@ -95,7 +95,7 @@ def _fitted(
         if worth and stats.count >= 2 * most:
             sample = again.sample(stats.count, most)
     else:
-        stats = workable(structure, stats)
+        stats = workable(settings, structure, stats)
         known, rule_error = _from_boxes(settings, data, stats, warm, progress.training, deadline)
         if rule_error > SITES.most_rule_error and _all_there(first, data):
             reading, reads = _counted(structure, first, number_of_rows(stats))
@@ -103,11 +103,14 @@ def _fitted(
             reading: Reading = NodeReading(structure, stats)
     if warm is not None:
         family = family_of(warm)
-    given = settings, structure, family, stats
+    given = settings, structure, family
     beside = progress.training, deadline
     if sample is not None:
-        known = fit_reading(*given, sample, warm, *beside)
-    fitted = fit_reading(*given, reading, warm, *beside, known)
+        few = workable(settings, structure, stats, sample.count)
+        known = fit_reading(*given, few, sample, warm, *beside)
+    if again is not None:
+        stats = workable(settings, structure, stats, reading.count)
+    fitted = fit_reading(*given, stats, reading, warm, *beside, known)
     if again is not None and isinstance(fitted.report, SiteReport):
         fitted.report.reads = again.reads
     if reads and isinstance(fitted.report, SiteReport):
@@ -283,15 +286,3 @@ def fit_reading(
             f"No Gaussian process suits {family!r} with {structure.layout.kernel!r}: {error} Give "
             "the kernel other scales to begin with, or the likelihood other numbers."
         ) from error
-
-
-def workable(structure: Any, stats: Statistics) -> Statistics:
-    """Return the statistics on cells that are not more than training can use.
-
-    Nodes on a cell are as many as a quadrature needs, so that more cells than that cost time only.
-    """
-    if not isinstance(structure, Line) or isinstance(structure, Series):
-        return stats
-    while stats.grid.cells > SITES.most_cells and stats.grid.cells % 2 == 0:
-        stats = stats.coarsen()
-    return stats

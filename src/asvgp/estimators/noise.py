@@ -20,6 +20,7 @@ from asvgp.likelihoods import Gaussian, Heteroscedastic
 from asvgp.model.bound import lower_bound
 from asvgp.policies import NOISE, SITES
 from asvgp.runtime.interrupts import Deadline
+from asvgp.sites.cells import coarser, on_a_line
 from asvgp.sites.compress import compressed, in_memory
 from asvgp.sites.noise import SQUARES, NoiseProcess, NoiseReading
 from asvgp.sites.readings import number_of_rows
@@ -27,9 +28,7 @@ from asvgp.sites.settle import Settled, settle
 from asvgp.sites.train import fit_sites, state_of
 from asvgp.statistics import Statistics
 from asvgp.structures.fit_data import FitData, classes_of
-from asvgp.structures.line import Line
 from asvgp.structures.observed import Observed
-from asvgp.structures.series import Series
 from asvgp.structures.structure import Structure
 from asvgp.training.fit import Fit
 from asvgp.training.optimise import LBFGS
@@ -67,11 +66,11 @@ def fit_noise(
         problem = replace(problem, likelihood=Gaussian(_spread(stats)))
     plain = structure.fit(settings, problem, stats, None)
     rows, domain = _few(structure, stats, plain.posterior, again, count)
-    if settings.automatic and _on_a_line(structure):
+    if settings.automatic and on_a_line(structure):
         finer = NOISE.finer * plain.posterior.stats.grid.cells
         # steps of two processes on more cells than that take longer than they gain
         most = max(SITES.most_cells, NOISE.cells_per_row * count)
-        stats = _coarser(stats, min(finer, most))
+        stats = coarser(stats, min(finer, most))
     reading = NoiseReading(structure, other, rows, count)
     settings_g = _settings(settings, structure, other, domain)
     state = State(plain.kernel, state_of(plain.kernel, family).likelihood)
@@ -139,24 +138,12 @@ def _spread(stats: Statistics) -> float:
     return max(float(stats.squares[0]) / stats.weight - mean**2, 1e-300)
 
 
-def _on_a_line(structure: Structure[Any]) -> bool:
-    """Return True where all components share the cells of one chain."""
-    return isinstance(structure, Line) and not isinstance(structure, Series)
-
-
-def _coarser(stats: Statistics, most: float) -> Statistics:
-    """Return statistics of one input on at most so many cells, if these can be joined."""
-    while stats.grid.cells > most and stats.grid.cells % 2 == 0:
-        stats = stats.coarsen()
-    return stats
-
-
 def _few(
     structure: Structure[Any], stats: Statistics, posterior: Any, again: RowsAgain, count: int
 ) -> tuple[Observed, tuple[float, float] | None]:
     """Return the rows in memory, or as few as the cells of f need, and their domain then."""
     blocks = again.reading(stats.count, count).blocks  # pyright: ignore[reportAttributeAccessIssue]
-    if not _on_a_line(structure) or structure.layout.linear:
+    if not on_a_line(structure) or structure.layout.linear:
         return in_memory(blocks()), None
     bins = NOISE.bins_per_cell * posterior.stats.grid.cells
     bins = min(max(bins, NOISE.least_bins), NOISE.most_bins)
@@ -200,8 +187,8 @@ def _noise_of(
     squares = np.maximum(squares, 1e-12 * float(np.mean(squares)))
     logs = np.log(squares) + 1.27  # less the mean of log of a squared standard normal
     stats = other.empty(settings, reading.points, logs, "measures")
-    if settings.automatic and _on_a_line(other):
-        stats = _coarser(stats, max(NOISE.least_cells, reading.count / NOISE.rows_per_cell))
+    if settings.automatic and on_a_line(other):
+        stats = coarser(stats, max(NOISE.least_cells, reading.count / NOISE.rows_per_cell))
     of_squares = reading.of_squares(squares)
     degrees = other.degrees(settings, stats)
     task = replace(problem, kernel=family.kernel, likelihood=SQUARES, degree=degrees)
