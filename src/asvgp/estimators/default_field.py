@@ -33,6 +33,7 @@ from asvgp.training.sample_evidence import (
     train,
     trend,
 )
+from asvgp.training.sample_information import information
 from asvgp.training.widening import widening
 
 _SMOOTH: Term = (Factor((0,), 2.5), Factor((1,), 2.5))
@@ -53,6 +54,7 @@ class FieldChoice(NamedTuple):
     spacing: tuple[float, ...] = ()  # of the finest cells that are worth having, along every input
     note: str = ""  # what was chosen, and what the others reached
     widening: float = 1.0  # factor of all variances after training, so that bands hold in gaps
+    information: Array | None = None  # about what all rows tell of the logarithms of the start
 
 
 def plain_field(inputs: int) -> Kernel:
@@ -106,6 +108,7 @@ def choose_field(
             tried = list(_tried(sample, times, most_nu))
         best = _affordable(tried, sample, rows, objective)
         wider = widening(best, sample)
+        known = information(best, sample, rows)
     chosen, cells, missed = cells_for(best, sample, rows, objective)
     noise = float(np.exp(best.theta[-1])) + missed
     start = _kernel_of(best.model, sample, best.theta).values.tolist()
@@ -116,6 +119,7 @@ def choose_field(
         tuple((sample.units * cells).tolist()),
         _note(best, tried, sample, names or list(map(str, range(x.shape[1])))) + _wider(wider),
         wider,
+        known,
     )
 
 

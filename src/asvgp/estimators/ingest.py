@@ -334,7 +334,8 @@ def _chosen(data: FitData, choice: FieldChoice) -> FitData:
     data = replace(data, objective=choice.objective, kernel_choice=choice.note)
     if len(data.transforms) > 1:  # the start is that of another y
         return data
-    return replace(data, start=choice.start, widening=choice.widening)
+    known = choice.information
+    return replace(data, start=choice.start, widening=choice.widening, information=known)
 
 
 def _default_model(settings: Settings, head: Chunk, growing: bool, whole: bool) -> FieldChoice:

@@ -138,7 +138,8 @@ def _near(problem: Problem, state: State, data: FitData) -> Problem:
         gain = SAMPLE.unnoticed_gain_of_few if few else SAMPLE.unnoticed_gain
         given = replace(given, tolerance=max(given.tolerance, gain * count))
     wider = 1.0 if problem.fixed_likelihood else data.widening
-    return replace(problem, near=state, settings=given, widening=wider)
+    known = data.information
+    return replace(problem, near=state, information=known, settings=given, widening=wider)
 
 
 def _deadline(seconds: float | None, begin: float | None) -> Deadline | None:

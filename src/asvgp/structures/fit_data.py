@@ -195,6 +195,7 @@ class FitData:
     kernel_choice: str = ""
     start: tuple[float, ...] = ()
     widening: float = 1.0  # factor of all variances after training, where holes told it
+    information: Array | None = None  # about what the data tell of the logarithms of the start
     scaled: bool = False  # True where noise variances that were given are known up to a factor
     # False where a likelihood that is not Gaussian reads the rows again: sums are of its start only
     summed: bool = True

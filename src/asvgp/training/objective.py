@@ -52,7 +52,8 @@ class Objective:
 
     The best state is remembered, so that nothing is lost if something ends training early.
     ``step`` is the unit of the optimiser in log-hyperparameters. ``information`` tells, for a
-    kernel and a noise variance, about how much data say of all hyperparameters, if it is known.
+    kernel and a noise variance, about how much data say of all hyperparameters, if it is known;
+    ``learn`` is told every step, and how much that lessened the gradient.
     """
 
     def __init__(
@@ -63,10 +64,11 @@ class Objective:
         price: MissedPrice | None = None,
         step: float = 1.0,
         information: Callable[[Kernel, float], Array | None] | None = None,
+        learn: Callable[[Array, Array], None] | None = None,
     ):
         kernel = problem.kernel
         self.problem, self.kernel, self.engines, self.price = problem, kernel, engines, price
-        self.step, self._information = step, information
+        self.step, self._information, self._learn = step, information, learn
         self.free = [i for i, name in enumerate(kernel.parameters) if name not in kernel.fixed]
         self.names = [kernel.parameters[i] for i in self.free]
         self.names += problem.likelihood.parameters
@@ -200,7 +202,12 @@ class Objective:
         return None if whole is None else self.step**2 * whole[np.ix_(self._trained, self._trained)]
 
     def learnt(self, step: Array, change: Array) -> None:
-        """Take note of the change of the gradient over a step, as information of a later climb."""
+        """Take note of how much a step has lessened the gradient, for later climbs."""
+        if self._learn is not None:
+            size = len(self.kernel.parameters) + len(self.problem.likelihood.parameters)
+            both = np.zeros((2, size))
+            both[:, self._trained] = self.step * step, change / self.step
+            self._learn(*both)
 
     def slope(self, theta: Array) -> tuple[float, Array]:
         """Return value and gradient at a point."""

@@ -243,6 +243,8 @@ def _whole(
         free = ~(((theta <= low) & (gradient < 0.0)) | ((theta >= high) & (gradient > 0.0)))
         step = np.zeros_like(theta)
         step[free] = np.linalg.solve(curvature[np.ix_(free, free)], gradient[free])
+        if 0.5 * float(gradient @ step) < settings.tolerance:  # what the best step would gain
+            break
         step *= min(1.0, _LONGEST / max(float(np.abs(step).max()), 1e-300))
         found = _along(objective, theta, value, gradient, step)
         if found is None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from asvgp.basis import Array
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Likelihood
 from asvgp.runtime.interrupts import Deadline
@@ -40,6 +41,7 @@ class Problem:
     fixed_likelihood: bool = False  # True if they stay as they are
     sites: bool = False  # True of pseudo-observations, whose squares are in no bound
     near: State | None = None  # from a sample of the rows: training stays near it
+    information: Array | None = None  # about what all rows tell of its log-hyperparameters
     deadline: Deadline | None = None  # when training ends with the best state so far
     widening: float = 1.0  # factor of all variances once training is over
 

@@ -121,12 +121,16 @@ def sample_of(
     return Sample(learnt, judged, spread, units, gaps, scale, mean, known, tuple(around))
 
 
+def reaches(count: int) -> tuple[int, int, int]:
+    """Return the numbers of rows, of ``count``, among which sets of every kind are drawn."""
+    return SAMPLE.set_rows, int(sqrt(SAMPLE.set_rows * count)), count
+
+
 def _sets(rows: Rows, gaps: Array, rng: np.random.Generator, each: int) -> list[Rows]:
     """Return so many sets of every kind: of neighbours, of rows in a part, of rows anywhere."""
     count, size = len(rows.x), SAMPLE.set_rows
-    reaches = [size, int(sqrt(size * count)), count]
     sets = []
-    for reach in reaches:
+    for reach in reaches(count):
         for _ in range(each):
             near = np.arange(count)
             if reach < count:
@@ -211,6 +215,18 @@ class SampleEvidence:
         """Return the covariance of y in one of the sets, noise included; the lower half."""
         given = self.sets[number], self._lags[number], self._priors[number]
         return self._matrix(theta, *given, slopes=False)[0]
+
+    def derivatives(self, theta: Array, number: int) -> tuple[Array, list[Array]]:
+        """Return the covariance of y in one of the sets, and its derivatives by theta, whole."""
+        rows, lags, effects = self.sets[number], self._lags[number], self._priors[number]
+        matrix, noise, d_pairs, d_variance = self._matrix(theta, rows, lags, effects, slopes=True)
+        below, found = _pairs(len(rows.x)), []
+        for pairs, own in zip(d_pairs, d_variance, strict=True):
+            whole = np.diag(np.full(len(rows.x), own))
+            whole[below] = pairs
+            whole.T[below] = pairs
+            found.append(whole)
+        return matrix, [*found, np.diag(noise)]
 
     def _matrix(
         self, theta: Array, rows: Rows, lags: Array, effects: Array, slopes: bool

@@ -46,6 +46,7 @@ from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
 from asvgp.training.boxes import boxes
 from asvgp.training.climb import climb, keeping
+from asvgp.training.curvature import Curvature
 from asvgp.training.nearby import Nearby, field_limits, grids_by_input
 from asvgp.training.objective import Objective, total
 from asvgp.training.optimise import LBFGS, Report
@@ -87,6 +88,8 @@ class FieldSchedule:
         self._explored = False  # True if boxes have told the levels
         self._plans: list[Plan] = []  # of the stages so far, and those that lost digits
         self._blocked = False  # True if digits were lost somewhere on the last climb
+        known = problem.information
+        self._curvature = None if known is None else Curvature(known)
 
     # ------------------------------------------------------------ the stages
 
@@ -486,7 +489,9 @@ class FieldSchedule:
             price = self.nearby.price(problem.kernel, plan, engines[0].outputs)
             price = price if price.prices.any() else None
         limits = field_limits(problem, plan, engines[0].statistics, self.nearby.scatter)
-        objective = Objective(problem, engines, limits, price, step)
+        curvature = self._curvature
+        tells = (None, None) if curvature is None else (curvature.at, curvature.learn)
+        objective = Objective(problem, engines, limits, price, step, *tells)
         if problem.near is not None:
             objective.stay_near(problem.near, FIELD.near_ratio)
         return objective
