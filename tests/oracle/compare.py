@@ -23,6 +23,7 @@ ROUNDING = 1e-9  # nats per row and per unit of the exponent: dense matrices are
 # Nats per unit of y² / noise, of which the bound is a difference; the splines of a season that is
 # much smoother than its period leave fewer digits.
 CANCELLED, SMOOTH_SEASON = 1e-12, 3e-8
+COVARIANCE = 1e-12  # of the variance: how well both know covariances of a season that is smooth
 UNNOTICED = 1e-7  # nats that rounding may add to the divergence of one functional
 
 
@@ -101,6 +102,9 @@ class _Twin:
         self.rounding = ROUNDING * (self.dense.y.size + self.dense.quadratic + abs(self.evidence))
         raw = np.sum(self.dense.y**2 / self.dense.noise[:, None])
         self.rounding += raw * (SMOOTH_SEASON if _smooth_season(self.kernel) else CANCELLED)
+        if _smooth_season(self.kernel):  # its values are small differences of sums over periods
+            error = COVARIANCE * float(np.diag(self.dense.prior).max())
+            self.rounding += 0.5 * error * float(np.sum(np.abs(self.dense.alpha))) ** 2
         self.loss = 1e-9 + _loss(self.gp, self.X)  # of variances, beside the prior's
         # of fields, bounds may lose so much per row before anything is said
         self.rounding += min(1e-4, self.loss - 1e-9) * len(self.X)
