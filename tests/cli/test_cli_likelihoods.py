@@ -229,10 +229,10 @@ def test_data_that_do_not_go_with_a_likelihood(folder, tmp_path):
     x = ("--input", "x")
     data = folder / "counts.csv"
     said = refused(folder, "fit", data, "--target", "value", *x, *output)
-    assert "y must be counts" in said
+    assert "y must contain non-negative counts" in said
     assert "The first is line " in said
     said = refused(folder, "fit", data, *COUNTS[:4], "--exposure", "log_effort", *output)
-    assert "exposure must be positive" in said
+    assert "exposure must contain positive numbers" in said
     said = refused(folder, "fit", data, *COUNTS[:4], "--exposure", "efort", *output)
     assert "no column 'efort'" in said
     said = refused(folder, "fit", data, *COUNTS[:4], "--event", "seen", *output)

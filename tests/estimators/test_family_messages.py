@@ -31,11 +31,11 @@ def fit(family, y, x=X, kernel=KERNEL, **given):
 @pytest.mark.parametrize(
     ("family", "y", "beside", "message"),
     [
-        (Poisson(), -2.0, {}, "none of them negative; 2 of 60 rows are not: -2 in row 8, -2 in"),
-        (Gamma(), 0.0, {}, "must be positive; 2 of 60 rows are not: 0 in row 8, 0 in row 41"),
-        (Poisson(), 1.0, {"exposure": 0.0}, "2 of 60 rows are not: 0 in row 8, 0 in row 41"),
-        (Exponential(), 1.0, {"event": 0.5}, "2 of 60 rows are not: 0.5 in row 8, 0.5 in row 41"),
-        (Poisson(), 1.0, {"offset": np.inf}, "2 of 60 rows are not: inf in row 8, inf in row 41"),
+        (Poisson(), -2.0, {}, "non-negative counts, but 2 of 60 rows do not: -2 in row 8, -2 in"),
+        (Gamma(), 0.0, {}, "positive numbers, but 2 of 60 rows do not: 0 in row 8, 0 in row 41"),
+        (Poisson(), 1.0, {"exposure": 0.0}, "2 of 60 rows do not: 0 in row 8, 0 in row 41"),
+        (Exponential(), 1.0, {"event": 0.5}, "2 of 60 rows do not: 0.5 in row 8, 0.5 in row 41"),
+        (Poisson(), 1.0, {"offset": np.inf}, "2 of 60 rows do not: inf in row 8, inf in row 41"),
     ],
 )
 def test_rows_are_numbered_as_they_came(family, y, beside, message, x):
@@ -56,7 +56,9 @@ def test_trials_are_asked_for_where_they_belong():
         fit(Binomial(), X % 3.0)
     with pytest.raises(ValueError, match=r"belong to the rows.*fit\(X, y, trials=10\)"):
         Binomial(10)
-    with pytest.raises(ValueError, match="no more than its trials; 1 of 60 rows are not: 9 in row"):
+    with pytest.raises(
+        ValueError, match="as there are trials, but 1 of 60 rows does not: 9 in row"
+    ):
         fit(Binomial(), np.where(X == 5.0, 9.0, 1.0), trials=8)
     assert fit(Binomial(), X % 2.0).predict([3.0]) == pytest.approx(0.5, abs=0.1)  # one trial each
 

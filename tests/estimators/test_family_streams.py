@@ -334,7 +334,7 @@ def test_rows_without_targets_and_weights_are_left_out_of_every_read(table, shor
     "given, match",
     [
         ({"exposure": "efort"}, "no column 'efort'.*Did you mean 'effort'"),
-        ({"exposure": "log_effort"}, "exposure must be positive"),
+        ({"exposure": "log_effort"}, "exposure must contain positive"),
         ({"trials": "tries"}, "trials has no meaning for Poisson"),
     ],
 )
@@ -353,7 +353,9 @@ def test_arrays_beside_a_source_are_refused(table):
 
 def test_rows_with_bad_values_are_counted_from_the_first(table, short_blocks):
     bad = table.assign(count=table["count"].where(table.index != 1000, -1))
-    with pytest.raises(ValueError, match=r"From row 768 .*none of them negative.* row 232"):
+    with pytest.raises(
+        ValueError, match=r"From row 768 .*must contain non-negative counts.* row 232"
+    ):
         regressor(Poisson()).fit(scan(bad, "count", exposure="effort"))
 
 

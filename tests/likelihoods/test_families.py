@@ -129,41 +129,56 @@ BAD = [
         Poisson(),
         [0.0, -1.0, 3.0, -2.0],
         None,
-        "counts, none of them negative.* 2 of 4 rows are not: -1",
+        "non-negative counts.* 2 of 4 rows do not: -1",
     ),
-    (Poisson(), [0.0, 1.5], None, "whole numbers.* 1 of 2 rows are not: 1.5 in row 101"),
-    (NegativeBinomial(), [0.5, 1.0], None, "whole numbers.* 1 of 2 rows are not: 0.5 in row 100"),
-    (Poisson(), [np.nan, 1.0], None, "finite.* 1 of 2 rows are not: nan in row 100"),
-    (Bernoulli(), [0.0, 2.0, 1.0], None, "must be 0 or 1.* 1 of 3 rows are not: 2 in row 101"),
-    (Bernoulli(), [0.0, np.nan], None, "must be 0 or 1.* 1 of 2 rows are not: nan in row 101"),
+    (Poisson(), [0.0, 1.5], None, "whole numbers.* 1 of 2 rows does not: 1.5 in row 101"),
+    (NegativeBinomial(), [0.5, 1.0], None, "whole numbers.* 1 of 2 rows does not: 0.5 in row 100"),
+    (Poisson(), [np.nan, 1.0], None, "finite.* 1 of 2 rows does not: nan in row 100"),
+    (
+        Bernoulli(),
+        [0.0, 2.0, 1.0],
+        None,
+        "must contain 0 or 1.* 1 of 3 rows does not: 2 in row 101",
+    ),
+    (
+        Bernoulli(),
+        [0.0, np.nan],
+        None,
+        "must contain 0 or 1.* 1 of 2 rows does not: nan in row 101",
+    ),
     (
         Binomial(),
         [3.0, 9.0],
         [5.0, 5.0],
-        "no more than its trials.* 1 of 2 rows are not: 9 in row 101",
+        "as there are trials.* 1 of 2 rows does not: 9 in row 101",
     ),
     (
         Binomial(),
         [0.0, 0.0],
         [5.0, 0.0],
-        "trials must be whole.* 1 of 2 rows are not: 0 in row 101",
+        "trials must contain positive whole.* 1 of 2 rows does not: 0 in row 101",
     ),
-    (Binomial(), [-1.0, 0.0], [5.0, 1.0], "none of them negative.* 1 of 2 rows"),
+    (Binomial(), [-1.0, 0.0], [5.0, 1.0], "non-negative counts.* 1 of 2 rows"),
     (Binomial(), [1.0], None, "Binomial needs trials"),
-    (Gamma(), [1.0, 0.0], None, "positive.* 1 of 2 rows are not: 0 in row 101"),
-    (Exponential(), [1.0, -3.0], None, "positive.* 1 of 2 rows are not: -3 in row 101"),
-    (Weibull(), [1.0, 2.0], [1.0, 0.5], "event must be 1 .* 1 of 2 rows are not: 0.5 in row 101"),
+    (Gamma(), [1.0, 0.0], None, "positive.* 1 of 2 rows does not: 0 in row 101"),
+    (Exponential(), [1.0, -3.0], None, "positive.* 1 of 2 rows does not: -3 in row 101"),
+    (
+        Weibull(),
+        [1.0, 2.0],
+        [1.0, 0.5],
+        "event must contain 1 .* 1 of 2 rows does not: 0.5 in row 101",
+    ),
     (
         Beta(),
         [0.5, 1.0, 0.0],
         None,
-        "between 0 and 1.* 2 of 3 rows are not: 1 in row 101, 0 in row 102",
+        "between 0 and 1.* 2 of 3 rows do not: 1 in row 101, 0 in row 102",
     ),
-    (Beta(), [0.5, np.nan], None, "between 0 and 1.* 1 of 2 rows are not: nan in row 101"),
-    (Ordinal(3), [0.0, 3.0], None, "levels 0 to 2.* 1 of 2 rows are not: 3 in row 101"),
-    (Ordinal(3), [0.0, 0.5], None, "whole numbers.* 1 of 2 rows are not: 0.5 in row 101"),
-    (ZeroInflatedPoisson(), [-1.0], None, "none of them negative.* 1 of 1 rows"),
-    (StudentT(), [1.0, np.inf], None, "finite.* 1 of 2 rows are not: inf in row 101"),
+    (Beta(), [0.5, np.nan], None, "between 0 and 1.* 1 of 2 rows does not: nan in row 101"),
+    (Ordinal(3), [0.0, 3.0], None, "levels from 0 to 2.* 1 of 2 rows does not: 3 in row 101"),
+    (Ordinal(3), [0.0, 0.5], None, "whole numbers.* 1 of 2 rows does not: 0.5 in row 101"),
+    (ZeroInflatedPoisson(), [-1.0], None, "non-negative counts.* 1 of 1 rows"),
+    (StudentT(), [1.0, np.inf], None, "finite.* 1 of 2 rows does not: inf in row 101"),
 ]
 
 
@@ -176,7 +191,7 @@ def test_bad_rows_are_named(family, y, extra, message):
 
 def test_five_bad_rows_are_enough():
     with pytest.raises(
-        ValueError, match=r"9 of 9 rows are not: -1 in row 0, .* -1 in row 4, \.\.\.\."
+        ValueError, match=r"9 of 9 rows do not: -1 in row 0, .* -1 in row 4, \.\.\.\."
     ):
         Poisson().check(np.full(9, -1.0))
 

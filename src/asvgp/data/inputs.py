@@ -298,7 +298,7 @@ def check_weights(sample_weight, length: int, name: str = "sample_weight"):
             raise ValueError(f"All {length} values of sample_weight are zero: nothing to fit.")
     elif lowest <= 0.0:
         raise ValueError(
-            f"{name} must be positive, as it is not in {in_rows(weights <= 0.0)}. Drop rows whose "
+            f"{name} must be positive, but is not in {in_rows(weights <= 0.0)}. Drop rows whose "
             "noise is not known."
         )
     return weights

@@ -113,7 +113,7 @@ class Bernoulli(Family):
     def check(self, y: Array, extra: Any = None, first_row: int = 0) -> None:
         """Raise ValueError unless all y are zero or one."""
         y = np.asarray(y, dtype=np.float64)
-        self._refuse((y != 0.0) & (y != 1.0), y, "y must be 0 or 1", first_row)
+        self._refuse((y != 0.0) & (y != 1.0), y, "y must contain 0 or 1", first_row)
 
     def expected(self, y: Array, extra: Any, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return V = E log p(y | f) under f ~ N(m, v), dV/dm and -2 dV/dv, row by row."""
@@ -249,9 +249,10 @@ class Binomial(Family):
             )
         trials = np.asarray(extra, dtype=np.float64)
         wrong = ~(np.isfinite(trials) & (trials >= 1.0) & (trials == np.floor(trials)))
-        self._refuse(wrong, trials, "trials must be whole numbers from one on", first_row)
+        self._refuse(wrong, trials, "trials must contain positive whole numbers", first_row)
         self._check_counts(y, first_row)
-        self._refuse(y > trials, y, "y must be no more than its trials", first_row)
+        problem = "y must contain at most as many successes as there are trials"
+        self._refuse(y > trials, y, problem, first_row)
 
     def expected(self, y: Array, extra: Any, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return V = E log p(y | f) under f ~ N(m, v), dV/dm and -2 dV/dv, row by row."""

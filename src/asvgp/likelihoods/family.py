@@ -23,13 +23,15 @@ from asvgp.policies import SITES
 
 
 class BadRows(ValueError):
-    """Rows that a likelihood cannot have; the message numbers the first five.
+    """Rows with values that a likelihood cannot have; the message names the first five.
+
+    The problem says what a column "must contain".
 
     Examples
     --------
-    >>> error = BadRows.of("y must be positive", np.array([1.0, -2.0]), np.array([False, True]))
-    >>> str(error.among(np.array([3, 8]), 9))
-    'y must be positive; 1 of 9 rows are not: -2 in row 8.'
+    >>> problem, wrong = "y must contain positive numbers", np.array([False, True])
+    >>> str(BadRows.of(problem, np.array([1.0, -2.0]), wrong).among(np.array([3, 8]), 9))
+    'y must contain positive numbers, but 1 of 9 rows does not: -2 in row 8.'
     """
 
     found: tuple[str, int, Array, Array]  # problem, number of rows, bad ones and their values
@@ -45,7 +47,8 @@ class BadRows(ValueError):
         pairs = zip(values[:5], rows[:5], strict=True)
         first = ", ".join(f"{value:g} in row {row}" for value, row in pairs)
         more = ", ..." if len(rows) > 5 else ""
-        error = cls(f"{problem}; {len(rows)} of {total} rows are not: {first}{more}.")
+        do = "does" if len(rows) == 1 else "do"
+        error = cls(f"{problem}, but {len(rows)} of {total} rows {do} not: {first}{more}.")
         error.found = problem, total, rows, values
         return error
 
@@ -178,20 +181,23 @@ class Family(ABC):
 
     def _check_counts(self, y: Array, first_row: int) -> None:
         """Raise ValueError unless y are whole numbers from zero on."""
-        self._refuse(~np.isfinite(y), y, "y must be finite", first_row)
-        self._refuse(y < 0.0, y, "y must be counts, none of them negative", first_row)
-        self._refuse(y != np.floor(y), y, "y must be counts, that is, whole numbers", first_row)
+        self._refuse(~np.isfinite(y), y, "y must contain finite numbers", first_row)
+        self._refuse(y < 0.0, y, "y must contain non-negative counts", first_row)
+        self._refuse(
+            y != np.floor(y), y, "y must contain counts, that is, whole numbers", first_row
+        )
 
     def _check_times(self, y: Array, event: Array | None, first_row: int) -> None:
         """Raise ValueError unless y are positive, and events, if given, zero or one."""
-        self._refuse(~np.isfinite(y), y, "y must be finite", first_row)
-        self._refuse(y <= 0.0, y, "y must be positive", first_row)
+        self._refuse(~np.isfinite(y), y, "y must contain finite numbers", first_row)
+        self._refuse(y <= 0.0, y, "y must contain positive numbers", first_row)
         most = SITES.extreme_units
-        problem = f"y must be between {1.0 / most:g} and {most:g} (take another unit)"
+        between = f"{1.0 / most:g} and {most:g}"
+        problem = f"y must contain numbers between {between} (choose another unit)"
         self._refuse((y < 1.0 / most) | (y > most), y, problem, first_row)
         if event is not None:
             event = np.asarray(event, dtype=np.float64)
-            problem = "event must be 1 (seen) or 0 (censored)"
+            problem = "event must contain 1 (observed) or 0 (censored)"
             self._refuse((event != 0.0) & (event != 1.0), event, problem, first_row)
 
     # --- expectations

@@ -183,7 +183,7 @@ class Heteroscedastic(Family):
     def check(self, y: Array, extra: Array | None = None, first_row: int = 0) -> None:
         """Raise ValueError unless all y are finite."""
         y = np.asarray(y, dtype=np.float64)
-        self._refuse(~np.isfinite(y), y, "y must be finite", first_row)
+        self._refuse(~np.isfinite(y), y, "y must contain finite numbers", first_row)
 
     def expected(
         self, y: Array, extra: Array | None, m: Array, v: Array

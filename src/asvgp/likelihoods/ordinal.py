@@ -126,7 +126,7 @@ class Ordinal(Family):
         """Raise ValueError unless all y are levels."""
         y = np.asarray(y, dtype=np.float64)
         self._check_counts(y, first_row)
-        problem = f"y must be one of the levels 0 to {self.levels - 1}"
+        problem = f"y must contain levels from 0 to {self.levels - 1}"
         self._refuse(y >= self.levels, y, problem, first_row)
 
     def _rows(self, y: Any, m: Any, v: Any) -> Any:

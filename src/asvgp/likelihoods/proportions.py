@@ -114,7 +114,9 @@ class Beta(Family):
     def check(self, y: Array, extra: Any = None, first_row: int = 0) -> None:
         """Raise ValueError unless all y are between zero and one."""
         y = np.asarray(y, dtype=np.float64)
-        self._refuse(~((y > 0.0) & (y < 1.0)), y, "y must be between 0 and 1", first_row)
+        self._refuse(
+            ~((y > 0.0) & (y < 1.0)), y, "y must contain numbers between 0 and 1", first_row
+        )
 
     def _rows(self, y: Any, m: Any, v: Any) -> Any:
         out = np.empty((4, len(m)))

@@ -101,7 +101,7 @@ class StudentT(Family):
     def check(self, y: Array, extra: Any = None, first_row: int = 0) -> None:
         """Raise ValueError unless all y are finite."""
         y = np.asarray(y, dtype=np.float64)
-        self._refuse(~np.isfinite(y), y, "y must be finite", first_row)
+        self._refuse(~np.isfinite(y), y, "y must contain finite numbers", first_row)
 
     def expected(self, y: Array, extra: Any, m: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return V = E log p(y | f) under f ~ N(m, v), dV/dm and -2 dV/dv, row by row."""

@@ -66,14 +66,14 @@ class Beside(NamedTuple):
             exposure = _column(self.exposure, "exposure", rows)
             assert exposure is not None
             if np.any(bad := ~(exposure > 0.0)):
-                raise BadRows.of("exposure must be positive", exposure, bad)
+                raise BadRows.of("exposure must contain positive numbers", exposure, bad)
             logs = np.log(exposure)
             offset = logs if offset is None else offset + logs
         if offset is not None and family.inverse_link == "exp":
             most = log(SITES.extreme_units)
             if np.any(bad := np.abs(offset) > most):
-                problem = "offset, or the logarithm of exposure, must be between"
-                ends = f"-{most:.0f} and {most:.0f} (take another unit)"
+                problem = "offset, or the logarithm of exposure, must contain numbers between"
+                ends = f"-{most:.0f} and {most:.0f} (choose another unit)"
                 raise BadRows.of(f"{problem} {ends}", offset, bad)
         name = "trials" if "trials" in family.takes else "event"
         extra = _column(getattr(self, name), name, rows)
@@ -100,7 +100,7 @@ def _column(given: Any, name: str, rows: int) -> Array | None:
         )
     values = np.ascontiguousarray(np.broadcast_to(values, (rows,)))
     if np.any(bad := ~np.isfinite(values)):
-        raise BadRows.of(f"{name} must be finite", values, bad)
+        raise BadRows.of(f"{name} must contain finite numbers", values, bad)
     return values
 
 
