@@ -98,7 +98,7 @@ def test_fits_warn_and_summaries_say_it():
     model = GPRegressor(Matern32(30.0), num_basis=30, optimizer=None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert "Look at this" not in str(model.fit(x, y).summary())
+        assert "Please check" not in str(model.fit(x, y).summary())
     y[::40] = -200.0
     with pytest.warns(UserWarning, match="10 of 400 values of y are -200"):
         model.fit(x, y)

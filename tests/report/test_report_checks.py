@@ -257,4 +257,4 @@ def test_bands_of_positive_data_below_zero_are_told(settings, told):
         assert "likelihood=Poisson()" in found_of(zeros, x, np.round(y))[question].answer
     below = GPRegressor(gp.kernel, num_basis=30).fit(x, y - 0.5)
     assert question not in found_of(below, x, y - 0.5)
-    assert "Look at this" not in str(below.summary())
+    assert "Please check" not in str(below.summary())

@@ -195,7 +195,7 @@ class Summary:
                 f"nats per datum; doubling would regain {basis.gain:.2g}",
             ),
             *self._deviance(),
-            *(line for text in self._notes() for line in _wrapped("Look at this", text)),
+            *(line for text in self._notes() for line in _wrapped("Please check", text)),
             *_wrapped("Training", f"{self.objective}: {self.convergence}"),
             *_wrapped("Time", ", ".join(f"{k} {v:.2f} s" for k, v in self.timings.items())),
         ]
@@ -281,7 +281,7 @@ def summary(gp) -> Summary:
     rows += [] if family is None else _parameter_rows(family, given, report.at_bounds)
     convergence = str(report)
     if lost := [f"{r['component']} {r['name']}" for r in rows if r["note"] == "no maximum"]:
-        convergence += f"; the objective has no peak along {', '.join(lost)}"
+        convergence += f"; the objective has no maximum with respect to {', '.join(lost)}"
     if short := [f"{r['component']} {r['name']}" for r in rows if r["note"] == "off maximum"]:
         convergence += (
             "; it stopped when a step gained too little per row to matter, more than half a "

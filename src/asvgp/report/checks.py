@@ -22,7 +22,7 @@ from asvgp.report.sums import NOT_KNOWN, CellMeans, Remainder, cell_means, remai
 from asvgp.report.text import at, counted, fixed, listed, share, shown
 
 PROBLEM, LOOK, FINE, NONE = 3, 2, 1, 0
-WORDS = {PROBLEM: "Problem", LOOK: "Look at this", FINE: "Fine", NONE: "Not checked"}
+WORDS = {PROBLEM: "Problem", LOOK: "Please check", FINE: "Fine", NONE: "Not checked"}
 _LOST = 0.9  # of the prior standard deviation, beyond which a prediction is but the prior
 _SLACK = 0.2  # of a correlation
 _BANDS = "Are the bands as wide as they should be?"
@@ -344,7 +344,13 @@ def _training(view: View, summary: Summary) -> Finding:
     level = FINE if report.converged and not report.interrupted else PROBLEM
     if report.at_bounds:
         level = max(level, LOOK)
-        text += f" At a bound: {listed(report.at_bounds)}; the data would move it beyond."
+        one = len(report.at_bounds) == 1
+        text += f" The {listed(report.at_bounds)} "
+        text += (
+            "is at its bound; without it, the estimate would be outside."
+            if one
+            else "are at their bounds; without these, the estimates would be outside."
+        )
     if report.notes:
         level = max(level, LOOK)
         text += " " + " ".join(f"{note[0].upper()}{note[1:]}." for note in report.notes)
@@ -356,7 +362,7 @@ def _determined(summary: Summary) -> Finding:
     question = "Do the data determine the hyperparameters?"
     rows = [(f"{row['component']} {row['name']}", row) for row in summary.hyperparameters]
     for note, text in (
-        ("no maximum", "Not all: the objective has no peak along"),
+        ("no maximum", "Not all: the objective has no maximum with respect to"),
         ("off maximum", "Training ended more than half a standard error from the maximum in"),
     ):
         if names := [name for name, row in rows if row["note"] == note]:
