@@ -190,7 +190,7 @@ class CoxProcess(BaseEstimator, metaclass=NamingClass):
         X : array-like of shape (n,) or (n, inputs), or axes of a grid
             Where to predict.
         return_std : bool
-            Whether to return also the standard deviation of the intensity.
+            Whether to also return the standard deviation of the intensity.
         per : duration, optional
             Unit of time, such as "1 day", if X holds times. The default is one second.
 
@@ -256,9 +256,9 @@ class CoxProcess(BaseEstimator, metaclass=NamingClass):
             Ends of intervals. With several inputs, opposite corners of boxes, of shape (inputs,) or
             (m, inputs).
         return_std : bool
-            Whether to return also the standard deviation of the expected number.
+            Whether to also return the standard deviation of the expected number.
         include_noise : bool
-            Whether the standard deviation is that of the number of events instead.
+            If True, the standard deviation includes the random variation of the number of events.
 
         Returns
         -------

@@ -100,13 +100,13 @@ class ForecastMixin(HeldOutMixin):
             Probabilities of the intervals, such as 0.95 (or 95, in per cent). Each interval is for
             a single value. The probabilities below and above it are equal.
         components : bool
-            Whether to return also the means of components and effects, which add up to ``mean``.
+            Whether to also return the means of components and effects, which add up to ``mean``.
             Components with the same period are joined in one column, such as ``season of 1 day``.
             Components with practically no variance are added to the first of the others; `predict`
             returns each by itself. With a ``transform``, they are on the transformed scale, which
             ``attrs["components"]`` of the frame names.
         include_noise : bool
-            Whether to forecast new observations (of weight one) or f.
+            If True, forecast new observations (with weight one), otherwise f.
         noise_variance : float or array-like of shape (n,), optional
             Noise variance of the new observations. By default it is that of the model. You must
             give it if the model was fitted with known noise variances, unless

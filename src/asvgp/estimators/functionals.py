@@ -174,7 +174,7 @@ class FunctionalsMixin(PredictMixin):
         X : array-like of shape (n,) or (n, columns), or axes of a grid
             Where to predict, as in `predict`. A source is read as a whole.
         return_std : bool
-            Whether to return also how well the noise level is known, as a standard deviation.
+            Whether to also return how well the noise level is known, as a standard deviation.
         quantiles : float or sequence of float, optional
             Probabilities between 0 and 1, such as ``(0.025, 0.5, 0.975)`` for a 95 % band. If
             given, these quantiles of the noise level are returned instead of its mean.

@@ -118,13 +118,14 @@ class PredictMixin(AttributesMixin):
         return_cov : bool
             Whether to return the covariance matrix. It cannot be combined with ``return_std``.
         include_noise : bool
-            Whether the uncertainty is that of a new observation (of weight one) instead of f.
+            If True, return the uncertainty of a new observation (with weight one), otherwise
+            that of f.
         derivative : int, or dict of columns and orders
             Order of the derivative of f, at most as high as the kernel allows. With several inputs,
             say along which: ``{"lon": 1}``. Along times it is per second. It cannot be combined
             with a ``transform``.
         components : bool
-            Whether to return also the mean and standard deviation of every component and every
+            Whether to also return the mean and standard deviation of every component and every
             effect. With a ``transform`` these are on the transformed scale, where they add up.
         noise_variance : float or array-like of shape (n,), optional
             Noise variance of the new observations, for ``include_noise``. By default it is that of
@@ -353,7 +354,7 @@ class PredictMixin(AttributesMixin):
         quantiles : float or sequence of float
             Probabilities between 0 and 1.
         include_noise : bool
-            Whether the quantiles are those of new observations (of weight one) instead of f.
+            If True, return quantiles of new observations (with weight one), otherwise of f.
         exposure, offset, trials : number or array-like of shape (n,), optional
             The same as in `predict`.
 

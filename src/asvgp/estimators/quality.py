@@ -138,14 +138,14 @@ def _of_parameters(family: Family, rows: Observed) -> list[str]:
     if isinstance(family, NegativeBinomial) and "dispersion" in free:
         size = max(float(np.mean(rows.y)), 1.0)
         if family.number("dispersion") > VERDICT.far_dispersion * size:
-            return ["counts vary no more than Poisson() expects, which is faster"]
+            return ["the counts are not overdispersed: Poisson() would do, and is faster"]
     elif isinstance(family, StudentT) and "df" in free:
         if family.number("df") > VERDICT.light_tails:
             return ["the noise has no heavy tails: Gaussian() would do, and is faster"]
     elif isinstance(family, ZeroInflatedPoisson) and "inflation" in free:
         least, _ = family.bounds["inflation"]
         if family.number("inflation") < 1.01 * least:
-            return ["there are no more zeros than Poisson() expects, which is faster"]
+            return ["there are no excess zeros: Poisson() would do, and is faster"]
     return []
 
 
@@ -157,7 +157,8 @@ def _of_classes(family: Family, rows: Observed, chance: Array) -> list[str]:
     if first.all() or not first.any():
         only = 0 if first.all() else 1
         return [
-            f"all y are {only}: only the kernel decides how close predicted probabilities are to it"
+            f"all y are {only}: how close the predicted probabilities come to {only} depends only "
+            "on the kernel"
         ]
     if np.all((chance > 0.5) != first):
         return [
@@ -173,11 +174,12 @@ def _of_events(family: Family, structure: Structure[Any], rows: Observed) -> lis
         return []
     some = np.flatnonzero(rows.y > 0.0)
     if len(some) == 0:
-        return ["all counts are zero: the rate is small, and only the kernel decides how small"]
+        return ["all counts are zero: the rate is small, and how small depends only on the kernel"]
     columns = structure.columns_at(rows.points.rows(some))
     if len(rows.y) > len(some) and all(np.ptp(np.asarray(x)) == 0.0 for x in columns.values()):
         return [
-            "all events are at one place: only the kernel decides how fast the rate falls around it"
+            "all events are at one place: how fast the rate falls around it depends only on the "
+            "kernel"
         ]
     return []
 
