@@ -83,7 +83,7 @@ def test_words_for_the_least_noise():
     assert least_noise(1.0, 0.01, []) == []
     assert least_noise(1.0, 0.05, ["noise variance"]) == []  # at another bound
     (note,) = least_noise(1.0, 0.01, ["lengthscale", "noise variance"])
-    assert "ended at its lower limit for objective='evidence', 0.01, or 1% of the variance" in note
+    assert "ended at 0.01, its lower limit for objective='evidence' (1% of the variance" in note
 
 
 def test_fits_that_end_at_the_least_noise_say_so():

@@ -417,7 +417,10 @@ def _find(part, table: Table, dim: Any = None) -> Any:
         return tuple(_find(part, table, each) for each in dim)
     if isinstance(dim, str):
         if table.names is None:
-            raise ValueError(f"{part!r} names a column, but X has no column names: say its number.")
+            raise ValueError(
+                f"{part!r} names a column, but X has no column names: give the column number "
+                "instead."
+            )
         if table.names.count(dim) != 1:
             times = table.names.count(dim)
             raise ValueError(

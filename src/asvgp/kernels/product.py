@@ -20,9 +20,7 @@ from asvgp.kernels.joint import AlongJoint, JointMatern
 from asvgp.kernels.matern import Matern
 from asvgp.kernels.periodic import Periodic
 
-_PAIR = (
-    "one Periodic and one Matérn may share an input: Periodic('1 day'{0}) * Matern32('20 days'{0})"
-)
+_PAIR = "Periodic('1 day'{0}) * Matern32('20 days'{0})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -252,12 +250,13 @@ def _check_inputs(factors: Sequence[Component]) -> None:
         if dim is None and not (allowed and len(over) == 1):
             raise ValueError(
                 f"{group[0]!r} is a factor of a product and needs an input: give dim=..., the "
-                f"number or the name of a column. Over the only input, {_PAIR.format('')}."
+                "number or the name of a column. With a single input, only a Periodic and a "
+                f"Matérn kernel can be multiplied: {_PAIR.format('')}."
             )
         if len(group) > 1 and not allowed:
             times = "twice" if len(group) == 2 else f"{len(group)} times"
             raise ValueError(
                 f"The product of {' and '.join(map(repr, factors))} is over input {dim!r} {times}; "
-                "factors must be over different inputs, but "
-                f"{_PAIR.format(f', dim={dim!r}')}."
+                "factors must be over different inputs. Only a Periodic and a Matérn kernel can "
+                f"share an input: {_PAIR.format(f', dim={dim!r}')}."
             )

@@ -119,7 +119,7 @@ def least_noise(scatter: float, noise: float, at_bounds: Collection[str]) -> lis
     if "noise variance" not in at_bounds or not noise <= 1.01 * least:
         return []
     return [
-        f"the noise variance ended at its lower limit for objective='evidence', {noise:.3g}, or "
-        f"{FIELD.least_noise_of_scatter:.0%} of the variance between neighbouring data. If y has "
+        f"the noise variance ended at {noise:.3g}, its lower limit for objective='evidence' "
+        f"({FIELD.least_noise_of_scatter:.0%} of the variance between neighbouring data). If y has "
         "less noise, a larger num_basis or objective='elbo' may fit much better"
     ]

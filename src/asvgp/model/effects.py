@@ -102,9 +102,9 @@ def lost_digits(kernel: Kernel, stats: Statistics, noise: float) -> str:
     weight = stats.weight / max(stats.observations, 1.0)  # of one observation, on average
     return (
         f"y varies by {square**0.5:.2g} times the standard deviation of the noise "
-        f"({(noise / weight) ** 0.5:.2g}), and its sums "
-        f"of squares have 16 digits. So the bound is only known to about {nats:.1g} nats per "
-        f"datum. Subtract the linear trend ({', '.join(slopes)}) "
+        f"({(noise / weight) ** 0.5:.2g}), and sums of squares are only accurate to 16 digits, so "
+        f"the bound is uncertain by about {nats:.1g} nats per datum. "
+        f"Subtract the linear trend ({', '.join(slopes)}) "
         "from y before the fit, and add it to the predictions"
     )
 

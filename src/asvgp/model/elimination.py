@@ -12,7 +12,7 @@ noise is the number of basis functions, and what is missing is, to first order, 
 log|P| (`Elimination.defect`). In the same way a = P^-1 b / noise is good where a' P a is what it
 explains, a' b / noise (`Elimination.explained_error`). Where either error is more than `LINE`
 accepts, or beyond `LINE.hopeless_information`, the square-root path is taken, whose accuracy does
-not depend on it, in ten times the time.
+not depend on it, at ten times the cost.
 """
 
 from __future__ import annotations

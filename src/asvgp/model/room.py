@@ -86,11 +86,11 @@ def little_room(prior: GridPrior) -> list[str]:
                 missed = f"{edge:.2g} of its variance at the edges and {amid:.2g} on average"
                 if isinstance(unit.process, EarthMatern):
                     notes.append(
-                        f"term {number + 1} ({label}) reaches past the data, towards a pole, "
-                        f"further than its splines: they miss {missed}, so that standard "
-                        "deviations are too wide there. In products, the poles need unknowns for "
-                        "every basis function of the other inputs, and these are too many. Fewer "
-                        "basis functions along the other inputs, nu=1 or a shorter lengthscale help"
+                        f"term {number + 1} ({label}) extends farther towards a pole than its "
+                        f"splines, which miss {missed}. Standard deviations there are therefore "
+                        "too wide. In a product, each pole needs unknowns for every basis function "
+                        "of the other inputs, and here these would be too many. Use fewer basis "
+                        "functions along the other inputs, nu=1 or a shorter lengthscale"
                     )
                     continue
                 notes.append(

@@ -191,8 +191,8 @@ class GridPosterior(Posterior[GridPoints]):
         if lost:
             number = stiffest(all_axes(self.plan, self.kernel))
             warn(
-                f"Rounding leaves no digits of the variance at {lost} of {len(variance)} points: "
-                + advice(self.plan, self.kernel, [number]),
+                f"Rounding errors exceed the predicted variance at {lost} of {len(variance)} "
+                "points: " + advice(self.plan, self.kernel, [number]),
                 RuntimeWarning,
             )
 

@@ -300,8 +300,8 @@ def _finished(
         report.notes.append(
             f"the Gaussian approximation of the likelihood still changed after {now.steps} steps: "
             "predictions can be used and the bound is valid, but both could be better. This is "
-            "harmless if classes can be told apart without error or nearly all y are the same; "
-            'the kernel\'s bounds={"variance": (0.01, 100.0)} make it converge faster'
+            "harmless if the classes are separable or nearly all y are the same; to speed up "
+            'convergence, give the kernel bounds={"variance": (0.01, 100.0)}'
         )
     last = replace(fitted.levels[-1], elbo=now.bound, upper_bound=nan)
     return Fit(

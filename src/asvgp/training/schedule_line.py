@@ -183,9 +183,10 @@ class LineSchedule:
     ) -> None:
         """Add a note on lengths that ended at the least that the knots can express."""
         if pinned := self._pinned(posterior.stats, posterior.kernel, report):
+            its = "its lower limit" if len(pinned) == 1 else "their lower limits"
             report.notes.append(
-                f"{', '.join(pinned)} ended at the shortest length that the knots can follow, a "
-                "few times their spacing: give a larger num_basis, or objective='elbo'"
+                f"{', '.join(pinned)} ended at {its}, a few times the knot spacing: give a larger "
+                "num_basis, or objective='elbo'"
             )
 
 

@@ -166,7 +166,9 @@ def rule_of(moments, legendre, b, rounding, d, z, room):
         for i in range(n):
             d[i], e[i] = diagonal[i], np.sqrt(squares[i + 1]) if i + 1 < n else 0.0
         good = _eigenvalues(n, d, e, z)
-        for i in range(n):  # a node outside must be so by rounding alone, as norms have it
+        # Only rounding may put a node outside [0, 1]: its distance times its share of the mass is
+        # then within the error of the squared norm of the next orthogonal polynomial (ROUNDING).
+        for i in range(n):
             outside = max(-d[i], d[i] - 1.0)
             good = good and not outside * z[i] * z[i] > rounding * 4.0**n
             d[i] = min(max(d[i], 0.0), 1.0)
