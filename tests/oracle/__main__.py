@@ -26,6 +26,7 @@ def main() -> int:
         counts[kind] += 1
         values += out.checked
         counts["tight"] += out.gap < 1e-2
+        counts["without digits of derivatives, and told so"] += out.told > 0
         if out.refused:
             refusals[out.refused[:60]] += 1
         if out.wrong:

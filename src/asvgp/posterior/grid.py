@@ -182,17 +182,16 @@ class GridPosterior(Posterior[GridPoints]):
         mean, quadratic, missed = parts
         total = quadratic + missed
         if not order:
-            self._check_digits(total)
+            self._check_digits(total < -_LOST * self.kernel.prior_variance)
         return mean, np.maximum(total, _EPS * self.kernel.prior_variance)
 
-    def _check_digits(self, variance: Array) -> None:
-        """Warn where variances are negative by more than rounding can be told from zero."""
-        lost = np.count_nonzero(variance < -_LOST * self.kernel.prior_variance)
-        if lost:
+    def _check_digits(self, lost: np.ndarray) -> None:
+        """Warn where variances are impossible by more than rounding can be told from zero."""
+        if lost.any():
             number = stiffest(all_axes(self.plan, self.kernel))
             warn(
-                f"Rounding errors exceed the predicted variance at {lost} of {len(variance)} "
-                "points: " + advice(self.plan, self.kernel, [number]),
+                f"Rounding errors exceed the predicted variance at {np.count_nonzero(lost)} of "
+                f"{len(lost)} points: " + advice(self.plan, self.kernel, [number]),
                 RuntimeWarning,
             )
 
@@ -312,10 +311,12 @@ class GridPosterior(Posterior[GridPoints]):
         """Return mean, ``phi' P^-1 phi`` and missed variance at any points.
 
         They are those of the sum or of one component. Variances that the main block has a part
-        in take a selected inversion the first time.
+        in take a selected inversion the first time. The second is at most what the splines have of
+        the prior's variance: rounding may leave more, of derivatives first.
         """
         n = len(points)
         mean, (quadratic, missed) = np.empty((self.outputs, n)), np.empty((2, n * variance))
+        lost = np.zeros(n, dtype=bool)
         if variance:  # before there are threads
             nothing = points.take(slice(0, 0))
             none = Functionals(self.engine, self.prior, nothing, order, component)
@@ -332,11 +333,15 @@ class GridPosterior(Posterior[GridPoints]):
                     part += np.einsum("nm,nmo->on", weights, flat[index])
                 mean[:, chunk] = part
                 if variance:
-                    quadratic[chunk], missed[chunk] = self._quadratic(rows), rows.missed
+                    missed[chunk], held = rows.prior_variances
+                    found = self._quadratic(rows)
+                    lost[chunk] = found > held + _LOST * (held + missed[chunk])
+                    quadratic[chunk] = np.minimum(found, held)
                 if magnitude is not None:
                     magnitude[chunk] = self._of_columns(rows, absolute=True)
 
         each_share(n, share)
+        self._check_digits(lost)
         return mean, quadratic, missed
 
     def averages(

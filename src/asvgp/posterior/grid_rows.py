@@ -105,12 +105,14 @@ class Functionals:
                 index.append(first + row.numbers)
                 weights.append(row.weights)
             first += smooth.size
+        self._with_effects = np.zeros(n, dtype=bool)
         if component is None and plan.effects:
             effects = points.effects
             if not orders:
                 effects = effects - engine.centring.centres
             index.append(np.broadcast_to(first + np.arange(plan.effects), effects.shape))
             weights.append(effects)
+            self._with_effects = np.any(effects != 0.0, axis=1)
         # Global columns and the weights on them, (n, w).
         self.index = np.ascontiguousarray(np.concatenate(index, axis=1))
         self.weights = np.ascontiguousarray(np.concatenate(weights, axis=1))
@@ -122,7 +124,16 @@ class Functionals:
     @property
     def missed(self) -> Array:
         """Prior variance that the splines do not have, (n,)."""
-        prior, out = self.prior, np.zeros(len(self.points))
+        return self.prior_variances[0]
+
+    @property
+    def prior_variances(self) -> tuple[Array, Array]:
+        """Prior variance that the splines do not have, and that which they have, (n,) each.
+
+        That of effects is not limited, so the second is infinite where they act.
+        """
+        prior = self.prior
+        missed, held = np.zeros((2, len(self.points)))
         for number, rows in self.main:
             captured, whole, term = np.ones(len(self.points)), 1.0, prior.terms[number]
             for unit, places in zip(term.units, term.places, strict=True):
@@ -133,10 +144,14 @@ class Functionals:
                 else:
                     captured *= own[0].captured
                     whole *= own[0].prior
-            out += term.variance * (whole - captured)
+            missed += term.variance * (whole - captured)
+            held += term.variance * captured
         for number, row in self.smooths:
-            out += prior.smooths[number].variance * (row.prior - row.captured)
-        return out
+            variance, captured = prior.smooths[number].variance, row.captured
+            missed += variance * (row.prior - captured)
+            held += variance * captured
+        held[self._with_effects] = np.inf
+        return missed, held
 
     @property
     def columns(self) -> sparse.csr_array:
