@@ -5,6 +5,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from asvgp import GPRegressor, Matern32, Weibull
@@ -25,16 +26,51 @@ def test_codes_are_found_in_any_units(code, dtype):
         assert f"are {code:.6g}, and" in missing_code(y)
 
 
-def test_the_remedy_is_one():
-    y = waves(np.random.default_rng(0))
-    y[5:9] = -200.0
+FLOATS = [-200.0, 999.9, -9999.9, -9999999.0, 9999999.0, -1234567.0, 2147483647.0, 9.96921e36]
+FLOATS += [-2147483648.0, 9.969209968386869e36, -1.7976931348623157e308]
+INTEGERS = [-200, -32768, 9999999, -1234567, 2147483647, -2147483648]
+REMEDIES = [
+    *((code, np.float64) for code in FLOATS),
+    *((code, np.float32) for code in FLOATS if abs(code) < 1e38),
+    *((code, kind) for code in INTEGERS for kind in (np.int64, np.int32)),
+    (np.iinfo(np.int64).min, np.int64),
+    (np.iinfo(np.int16).min, np.int16),
+]
+
+
+@pytest.mark.parametrize(("code", "dtype"), REMEDIES)
+def test_the_remedy_is_one(code, dtype):
+    scale = 1.0 if np.dtype(dtype).kind == "f" else 10.0
+    y = (scale * waves(np.random.default_rng(0))).astype(dtype)
+    y[5:9] = code
     words = missing_code(y)
     statement = words.partition("fit with ")[2]
-    assert statement == "y = np.where(y == -200, np.nan, y)"
+    shown = statement.partition(" == ")[2].partition(",")[0]
+    assert statement == f"y = np.where(y == {shown}, np.nan, y)"
+    assert f"4 of 400 values of y are {shown}, and" in words
     scope = {"np": np, "y": y}
     exec(statement, scope)
+    assert np.flatnonzero(np.isnan(scope["y"])).tolist() == [5, 6, 7, 8]
     assert missing_code(scope["y"]) == ""
-    assert "y[:, 1] == -200" in missing_code(np.stack([scope["y"], y], axis=1))
+    assert f"y[:, 1] == {shown}" in missing_code(np.stack([np.full_like(y, 7), y], axis=1))
+
+
+@pytest.mark.parametrize("value", [3.2767, 9.9, 0.999, -0.5, -1e-5, 655.35, 9.99])
+def test_values_with_decimals_are_no_codes(value):
+    y = 0.01 * abs(value) * np.random.default_rng(0).normal(size=200)
+    assert missing_code(np.append(y, [value] * 5)) == ""
+
+
+def test_the_remedy_is_one_for_tables():
+    table = pd.DataFrame({"x": np.arange(400), "temp": waves(np.random.default_rng(0))})
+    table.loc[5:8, "temp"] = -9999
+    words = missing_code(table["temp"].to_numpy(), columns=("temp",), among="in the first 400 rows")
+    assert words.startswith("4 of 400 values of temp in the first 400 rows are -9999, and all")
+    statement = words.partition(" of pandas or xarray by ")[2]
+    exec(statement, {"table": table})
+    assert np.flatnonzero(np.isnan(table["temp"])).tolist() == [5, 6, 7, 8]
+    both = np.stack([waves(np.random.default_rng(1)), np.nan_to_num(table["temp"], nan=-1)], axis=1)
+    assert "values of two are -1, and" in missing_code(both, columns=("one", "two"))
 
 
 ORDINARY = {

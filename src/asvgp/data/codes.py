@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from asvgp.basis import Array
 from asvgp.policies import CODES
 
 
-def missing_code(y: Array, name: str = "y") -> str:
+def missing_code(
+    y: Array, name: str = "y", columns: Sequence[str] | None = None, among: str = ""
+) -> str:
     """Say which value of y looks like a code for missing values; empty where none does.
 
     Such a value is the smallest or the largest, is there several times, looks like a code, and is
     far from all others. Zero is never taken for one, nor is a value between zero and all others:
     those are what counts, rain and machines at rest really are.
+
+    Parameters
+    ----------
+    y : array of shape (n,) or (n, outputs)
+    name : str
+        What the user calls y.
+    columns : sequence of str, optional
+        The columns of a table that y is, one for each output; the remedy is then one for a table.
+    among : str
+        What y is, such as "in the first 100 rows", where it is not all there is.
 
     Examples
     --------
@@ -27,39 +42,80 @@ missing values, fit with y = np.where(y == -200, np.nan, y)
     """
     y = np.asarray(y)
     if y.ndim > 1:
-        names = [f"{name}[:, {i}]" if y.shape[1] > 1 else name for i in range(y.shape[1])]
-        notes = (missing_code(y[:, i], names[i]) for i in range(y.shape[1]))
+        single, each = y.shape[1] == 1, range(y.shape[1])
+        notes = (
+            missing_code(
+                y[:, i],
+                name if single else f"{name}[:, {i}]",
+                None if columns is None else columns[i : i + 1],
+                among,
+            )
+            for i in each
+        )
         return next((note for note in notes if note), "")
     if y.dtype.kind not in "fiu" or len(y) < CODES.fewest_values:
         return ""
     for code in (np.fmin.reduce(y), np.fmax.reduce(y)):
-        if _looks_like_code(float(code)) and _stands_apart(y, code):
-            others = y[np.isfinite(y) & (y != code)]
-            low, high, shown = float(others.min()), float(others.max()), f"{float(code):.6g}"
+        if _looks_like_code(code) and _stands_apart(y, code):
+            others, shown = y[np.isfinite(y) & (y != code)], _shown(code)
+            low, high = float(others.min()), float(others.max())
+            what = columns[0] if columns else name
             return (
-                f"{np.count_nonzero(y == code):,} of {len(y):,} values of {name} are {shown}, and "
-                f"all others are between {low:.3g} and {high:.3g}. If {shown} is a code for "
-                f"missing values, fit with {name} = np.where({name} == {shown}, np.nan, {name})"
+                f"{np.count_nonzero(y == code):,} of {len(y):,} values of {what}"
+                f"{f' {among}' if among else ''} are {shown}, and all others are between {low:.3g} "
+                f"and {high:.3g}. If {shown} is a code for missing values, "
+                f"{_remedy(shown, name, columns)}"
             )
     return ""
 
 
-def _looks_like_code(value: float) -> bool:
-    """Return True for negative whole numbers, rows of nines, ends of integers and fill values.
+def _remedy(code: str, name: str, columns: Sequence[str] | None) -> str:
+    """Return how to make a code NaN, in an array or in a column of a table."""
+    if not columns:
+        return f"fit with {name} = np.where({name} == {code}, np.nan, {name})"
+    column = f"table[{columns[0]!r}]"
+    return (
+        "make it NaN, for a table of pandas or xarray by "
+        f"{column} = {column}.where({column} != {code})"
+    )
+
+
+def _shown(value: Any) -> str:
+    """Return a number in as few digits as tell it from all others of its type.
 
     Examples
     --------
-    >>> [_looks_like_code(v) for v in (-200.0, 999.9, 9999.0, 32767.0, 1e20)]
-    [True, True, True, True, True]
-    >>> [_looks_like_code(v) for v in (0.0, -0.37, 1863.0, 100.0, 9.0)]
-    [False, False, False, False, False]
+    >>> _shown(-2147483648.0), _shown(np.float32(999.9)), _shown(9.969209968386869e36)
+    ('-2147483648', '999.9', '9.969209968386869e+36')
     """
-    if value == 0.0 or not np.isfinite(value):
+    number = float(value)
+    if number == round(number) and abs(number) < CODES.whole:
+        return str(int(number))
+    return str(number if np.asarray(value).dtype.kind != "f" else value)
+
+
+def _looks_like_code(value: Any) -> bool:
+    """Return True for negative whole numbers, rows of nines, ends of integers and fill values.
+
+    Nines may have decimals if at least two stand before the point.
+
+    Examples
+    --------
+    >>> [_looks_like_code(v) for v in (-200.0, 999.9, 9999999.0, 32767.0, 2147483647.0, 1e20)]
+    [True, True, True, True, True, True]
+    >>> [_looks_like_code(v) for v in (0.0, -0.37, 1863.0, 100.0, 9.0, 9.9, 3.2767)]
+    [False, False, False, False, False, False, False]
+    """
+    number = float(value)
+    if number == 0.0 or not np.isfinite(number):
         return False
-    digits = f"{abs(value):.6g}".replace(".", "")
-    nines = len(digits) > 1 and set(digits) == {"9"}
-    known = digits in CODES.integer_ends or abs(value) >= CODES.fill_value
-    return nines or known or (value < 0.0 and value == round(value))
+    if abs(number) >= CODES.fill_value:
+        return True
+    whole, _, decimals = _shown(value).lstrip("-").partition(".")
+    nines = len(whole) > 1 and set(whole + decimals) == {"9"}
+    if number != round(number):
+        return nines
+    return nines or whole in CODES.integer_ends or number < 0.0
 
 
 def _stands_apart(y: Array, code: float) -> bool:

@@ -45,8 +45,11 @@ class CodePolicy:
     gap_to_range: float = 0.1  # [range of the others] and farther than this.
     rows_looked_at: int = 10_000  # [rows] For different values.
     fill_value: float = 1e15  # [any unit] From here on no measurement is.
-    # [first six digits] Ends of integers of 16 and 32 bits.
-    integer_ends: tuple[str, ...] = ("32767", "32768", "65535", "214748e+09")
+    whole: float = 1e16  # [any unit] Whole numbers below are written with all digits.
+    # [digits] Ends of integers of 16 and 32 bits.
+    integer_ends: tuple[str, ...] = (
+        *("32767", "32768", "65535", "2147483647", "2147483648", "4294967295"),
+    )
 
 
 @dataclass(frozen=True)
