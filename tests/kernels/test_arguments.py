@@ -43,8 +43,9 @@ def test_an_argument_that_is_nearly_right_is_named(make):
 def test_arguments_that_are_missing_or_too_many_are_named():
     with pytest.raises(TypeError, match="Matern: missing a required argument: 'nu'"):
         Matern()  # pyright: ignore[reportCallIssue]
-    with pytest.raises(TypeError, match="Matern52: too many positional arguments"):
+    with pytest.raises(TypeError, match="Matern52: too many positional arguments") as error:
         Matern52(1.0, 2.0, 0, 4.0)  # pyright: ignore[reportCallIssue]
+    assert "Only lengthscale, variance and dim may be given by position; give" in str(error.value)
     with pytest.raises(TypeError, match="Constant has no argument 'value'; it has variance"):
         Constant(value=2.0)  # pyright: ignore[reportCallIssue]
     assert signature(Linear).parameters.keys() == {"dim", "variance"}
@@ -55,8 +56,9 @@ def test_estimators_name_wrong_arguments_and_stay_as_scikit_learn_wants_them(est
     name = estimator.__name__
     with pytest.raises(TypeError, match=rf"{name} has no argument 'n_basis'.*Did you mean 'num_b"):
         estimator(n_basis=30)
-    with pytest.raises(TypeError, match=f"{name}: too many positional arguments"):
+    with pytest.raises(TypeError, match=f"{name}: too many positional arguments") as error:
         estimator(None, 30)
+    assert "Only kernel may be given by position; give the others by name: " in str(error.value)
     names = [name for name in signature(estimator.__init__).parameters if name != "self"]
     assert names == list(signature(estimator).parameters)
     assert clone(estimator(num_basis=7)).get_params().keys() == set(names)

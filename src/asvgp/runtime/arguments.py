@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Mapping
-from inspect import Signature, signature
+from collections.abc import Mapping, Sequence
+from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, cast
 
 from asvgp.runtime.checks import closest
+
+_BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class NamingClass(ABCMeta):
@@ -44,6 +46,8 @@ def _misfit(cls: type, args: tuple, settings: Mapping[str, Any]) -> str:
     try:
         takes.bind(*args, **settings)
     except TypeError as error:
+        if message := _too_many(cls, args, takes):
+            return message
         known = ", ".join(takes.parameters)
         for name in settings:
             if name not in takes.parameters:
@@ -51,3 +55,21 @@ def _misfit(cls: type, args: tuple, settings: Mapping[str, Any]) -> str:
                 return f"{cls.__name__} has no argument {name!r}; it has {known}.{hint}"
         return f"{cls.__name__}: {error}; its arguments are {known}."
     return ""
+
+
+def _too_many(cls: type, args: tuple, takes: Signature) -> str:
+    """Say which arguments may be given by position if some that may not are; else nothing."""
+    named = [p.name for p in takes.parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
+    first = [p.name for p in takes.parameters.values() if p.kind in _BY_POSITION]
+    several = any(p.kind is Parameter.VAR_POSITIONAL for p in takes.parameters.values())
+    if len(args) <= len(first) or several or not named:
+        return ""
+    return (
+        f"{cls.__name__}: too many positional arguments. Only {_listed(first)} may "
+        f"be given by position; give the others by name: {named[0]}=..."
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names as part of a sentence."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]])) or "none"
