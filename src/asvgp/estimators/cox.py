@@ -45,12 +45,13 @@ class CoxProcess(BaseEstimator, metaclass=NamingClass):
     ----------
     kernel : Kernel or None, default=None
         The covariance function of f. Add a `Constant` to a kernel of your own: the expected number
-        of events in the whole domain is then the observed one. None is ``Matern32() + Constant()``
-        for one input; for two or three inputs the kernel is chosen from the data.
+        of events over what was observed is then the observed one. None is
+        ``Matern32() + Constant()`` for one input; for two or three inputs the kernel is chosen from
+        the data.
     domain : None, (a, b) or a sequence of such pairs
         The interval or box in which events were observed. Give it if you know it, because the time
         without events before the first one is information, too. By default it is the range of the
-        ``windows``, or else the range of the events, made wider by a share of 2 / (n - 1).
+        ``windows``, or else the range of the n events, made wider by a share of 2 / (n - 1).
     exposure : None or callable
         Which share of the events was observed at X, or how many independent processes were
         observed. It is a function that takes an array like that of the events and returns a number

@@ -51,7 +51,7 @@ class Leaves:
         self.intervals = [
             self.move(np.ascontiguousarray(tree.leaves[:, d])) for d in range(self.inputs)
         ]
-        self._placed: dict[tuple[int, int], tuple[DeviceArray, DeviceArray]] = {}
+        self._placed: dict[tuple[int, int], tuple[DeviceArray, DeviceArray | None]] = {}
         self.pairs = list(combinations_with_replacement(range(len(terms)), 2))
         self.grams = {
             (i, j): [self.move(self._gram(d, i, j)) for d in range(self.inputs)]
@@ -282,7 +282,7 @@ class Leaves:
                 inside = inside + 0 * index
         return tuple(where), inside
 
-    def _places(self, d: int, p: int) -> tuple[DeviceArray, DeviceArray]:
+    def _places(self, d: int, p: int) -> tuple[DeviceArray, DeviceArray | None]:
         """Return the places of intervals in a tensor of p powers a cell, and 1 where they are.
 
         The latter is None if there is no padding.

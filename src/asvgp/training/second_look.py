@@ -35,8 +35,10 @@ def look_again(
     The objective is the engine's. The state and the report are those of the best climb, the counts
     of all.
     """
+    if report.interrupted:
+        return found, report
     grids, count = grids_by_input(found.kernel, engine.plan), engine.statistics.observations
-    for _ in range(FIELD.looks if not report.interrupted else 0):
+    for _ in range(FIELD.looks):
         others, reached = other_shapes(found, grids, engine.statistics), objective.best[0]
         with keeping(found, report), suppress(np.linalg.LinAlgError):
             best, other = climb(objective, others, settings, 1, report, found)
