@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import asvgp
 from asvgp import GPRegressor, Matern32, Weibull
 from asvgp.data.codes import missing_code
 
@@ -162,3 +163,67 @@ def test_censored_times_are_no_codes():
             x, y, event=event
         )
     assert model.summary().missing_code == ""
+
+
+def warned(caught):
+    return [str(each.message) for each in caught if "a code for" in str(each.message)]
+
+
+def plain():
+    return GPRegressor(Matern32(30.0), num_basis=30, noise_variance=1.0, optimizer=None)
+
+
+def test_portions_are_warned_of_once_and_summaries_keep_it(tmp_path):
+    x, y = np.arange(400.0), waves(np.random.default_rng(0))
+    y[::10] = -200.0
+    model = plain()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for part in np.array_split(np.arange(400), 4):
+            model.partial_fit(x[part], y[part])
+    (words,) = warned(caught)
+    assert words.startswith("10 of 100 values of y in one call of partial_fit are -200, and all")
+    assert model.summary().missing_code + "." == words
+    model.save(tmp_path / "m.asvgp")
+    again = asvgp.load(tmp_path / "m.asvgp")
+    assert again.summary().missing_code + "." == words
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        again.partial_fit(x + 400.0, y)
+    assert warned(caught) == []
+    assert again.summary().missing_code + "." == words
+    other = GPRegressor(Matern32(30.0), num_basis=30, domain=(0, 400)).partial_fit(x, x)
+    with pytest.warns(UserWarning, match="are -200"):
+        coded = GPRegressor(Matern32(30.0), num_basis=30, domain=(0, 400)).fit(x, y)
+    assert "are -200" in other.merge(coded).summary().missing_code
+    gone = y == -200.0
+    assert coded.forget(x[gone], y[gone]).summary().missing_code == ""
+
+
+def test_targets_have_their_names_and_remedies_that_fit_them(tmp_path):
+    frame = pd.DataFrame({"x": np.arange(400.0), "temp": waves(np.random.default_rng(0))})
+    frame.loc[5:8, "temp"] = -9999.0
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    column = "table['temp'] = table['temp'].where(table['temp'] != -9999)."
+    kernel = Matern32(30.0, dim="x")
+    for data in (frame, tmp_path / "rows.csv"):
+        with pytest.warns(UserWarning, match="4 of 400 values of temp are -9999") as caught:
+            GPRegressor(kernel, num_basis=30, noise_variance=1.0, optimizer=None).fit(data, "temp")
+        (words,) = warned(caught)
+        assert words.endswith(column)
+    with pytest.warns(UserWarning, match="4 of 400 values of y are -9999") as caught:
+        plain().fit(frame[["x"]], frame["temp"])
+    assert warned(caught)[0].endswith("fit with y = np.where(y == -9999, np.nan, y).")
+    with pytest.warns(UserWarning, match="4 of 400 values of column 1 are -9999") as caught:
+        plain().fit(asvgp.scan(frame.to_numpy(), target=1))
+    assert "data[:, 1] = np.where(data[:, 1] == -9999, np.nan, data[:, 1])" in warned(caught)[0]
+
+
+def test_of_streams_the_first_rows_are_named(monkeypatch):
+    monkeypatch.setattr("asvgp.sources.blocks.block_rows", lambda _: 1000)
+    y = waves(np.random.default_rng(0), 3000)
+    y[::10] = -200.0
+    frame = pd.DataFrame({"x": np.linspace(0.0, 10.0, 3000), "y": y})
+    chunks = (frame.iloc[i : i + 1000] for i in range(0, 3000, 1000))
+    with pytest.warns(UserWarning, match="100 of 1,000 values of y in the first 1,000 rows are -2"):
+        GPRegressor(Matern32(1.0), num_basis=30, domain=(0, 10), optimizer=None).fit(chunks, "y")

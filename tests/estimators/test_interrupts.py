@@ -110,6 +110,24 @@ def test_estimators_are_interrupted_plainly(where, monkeypatch):
     np.testing.assert_array_equal(gp.predict(x), before)
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_summaries_are_interrupted_plainly_and_fits_need_none(error, monkeypatch):
+    """Bands that reach below zero are looked at in summaries, not when the model is replaced."""
+
+    def struck(*_, **__):
+        raise chained(error(), SystemError("one"))
+
+    x = np.linspace(0.0, 10.0, 50)
+    gp = GPRegressor(Matern32(), num_basis=20).fit(x, 3.0 + np.sin(x))
+    with monkeypatch.context() as patch:
+        patch.setattr("asvgp.structures.structure.Structure.predict", struck)
+        before = gp.fit(x, 4.0 + np.sin(x)).kernel_
+        with pytest.raises(SystemError if error is ValueError else KeyboardInterrupt):
+            gp.summary()
+    assert gp.kernel_ == before
+    assert gp.summary().observations == 50
+
+
 def test_ctrl_c_ends_the_fits_of_a_family_that_would_follow(monkeypatch):
     climbs = []
 

@@ -246,7 +246,7 @@ def test_bands_of_positive_data_below_zero_are_told(settings, told):
     gp = GPRegressor(Matern32(1.0) + Constant(), num_basis=30, **settings).fit(x, y)
     found = found_of(gp, x, y)
     assert (question in found) == told
-    assert ("begin there" in " ".join(str(gp.summary()).split())) == told
+    assert ("intervals extend below zero" in " ".join(str(gp.summary()).split())) == told
     assert (question in judged(gp)[0]) == told
     if told:
         assert found[question].level == LOOK
@@ -258,3 +258,20 @@ def test_bands_of_positive_data_below_zero_are_told(settings, told):
     below = GPRegressor(gp.kernel, num_basis=30).fit(x, y - 0.5)
     assert question not in found_of(below, x, y - 0.5)
     assert "Please check" not in str(below.summary())
+
+
+def test_codes_and_missing_rows_are_both_told():
+    x = np.arange(400.0)
+    y = 20.0 + 5.0 * np.sin(x / 20.0) + np.random.default_rng(0).standard_normal(400)
+    y[5:9], y[100:110] = -200.0, np.nan
+    gp = GPRegressor(Matern32(30.0), num_basis=30, noise_variance=1.0, optimizer=None)
+    with pytest.warns(match="10 of 400 rows"), pytest.warns(match="are -200"):
+        gp.fit(x, y)
+    missing = judged(gp)[0]["Are data missing?"]
+    assert missing.level == LOOK
+    assert missing.answer.startswith("4 of 400 values of y are -200, and all others are between")
+    assert missing.answer.endswith(", y). 10 of 400 rows (2.5 %) had no value and were left out.")
+    present = ~np.isnan(y)
+    with pytest.warns(UserWarning, match="are -200"):
+        gp.fit(x[present], y[present])
+    assert judged(gp)[0]["Are data missing?"].answer.endswith("np.where(y == -200, np.nan, y).")

@@ -12,7 +12,7 @@ from asvgp.policies import CODES
 
 
 def missing_code(
-    y: Array, name: str = "y", columns: Sequence[str] | None = None, among: str = ""
+    y: Array, name: str = "y", columns: Sequence[str | int] = (), among: str = ""
 ) -> str:
     """Say which value of y looks like a code for missing values; empty where none does.
 
@@ -25,8 +25,8 @@ def missing_code(
     y : array of shape (n,) or (n, outputs)
     name : str
         What the user calls y.
-    columns : sequence of str, optional
-        The columns of a table that y is, one for each output; the remedy is then one for a table.
+    columns : sequence of str or int, optional
+        The columns of a table that y is, one for each output, or their numbers in an array.
     among : str
         What y is, such as "in the first 100 rows", where it is not all there is.
 
@@ -47,7 +47,7 @@ missing values, fit with y = np.where(y == -200, np.nan, y)
             missing_code(
                 y[:, i],
                 name if single else f"{name}[:, {i}]",
-                None if columns is None else columns[i : i + 1],
+                columns[i : i + 1],
                 among,
             )
             for i in each
@@ -59,7 +59,8 @@ missing values, fit with y = np.where(y == -200, np.nan, y)
         if _looks_like_code(code) and _stands_apart(y, code):
             others, shown = y[np.isfinite(y) & (y != code)], _shown(code)
             low, high = float(others.min()), float(others.max())
-            what = columns[0] if columns else name
+            what = name if not columns else columns[0]
+            what = f"column {what}" if isinstance(what, int) else what
             return (
                 f"{np.count_nonzero(y == code):,} of {len(y):,} values of {what}"
                 f"{f' {among}' if among else ''} are {shown}, and all others are between {low:.3g} "
@@ -69,8 +70,10 @@ missing values, fit with y = np.where(y == -200, np.nan, y)
     return ""
 
 
-def _remedy(code: str, name: str, columns: Sequence[str] | None) -> str:
+def _remedy(code: str, name: str, columns: Sequence[str | int]) -> str:
     """Return how to make a code NaN, in an array or in a column of a table."""
+    if columns and isinstance(columns[0], int):
+        name, columns = f"data[:, {columns[0]}]", ()
     if not columns:
         return f"fit with {name} = np.where({name} == {code}, np.nan, {name})"
     column = f"table[{columns[0]!r}]"

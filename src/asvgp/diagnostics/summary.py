@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from asvgp.diagnostics.below_zero import found_below_zero
 from asvgp.diagnostics.curvature import StandardErrors, standard_errors
 from asvgp.diagnostics.facts import Facts
 from asvgp.diagnostics.verdict import BasisVerdict
@@ -61,7 +62,7 @@ class Summary:
     deviance_explained: float = nan
     scatter: float = nan
     looked_at: int = 0
-    findings: tuple[str, ...] = ()  # about the likelihood
+    findings: tuple[str, ...] = ()  # about the likelihood, and bands that reach below zero
     # Smallest, middle and largest standard deviation of noise that varies along the inputs
     noise: tuple[float, ...] = ()
     missing_code: str = ""  # what looks like one among the targets
@@ -249,6 +250,7 @@ def summary(gp) -> Summary:
     check_is_fitted(gp)
     kernel, likelihood, report = gp.kernel_, gp.likelihood_, gp.optimization_
     family = likelihood if isinstance(likelihood, Family) else None
+    below = "" if family else found_below_zero(gp._fit_data(), gp._fitted())
     stats = gp.posterior_.stats  # on the resolution chosen
     given, known = gp.optimizer is None, gp._fit_data().known_noise
     facts, errors = _diagnosis(gp, given, known)
@@ -313,7 +315,7 @@ def summary(gp) -> Summary:
         transform="y" if family else gp._fit_data().choice or str(gp.transform_),
         effect_kinds=tuple(_effect_kind(effect) for effect in kernel.effects),
         kernel_choice=_kernel_choice(gp),
-        findings=tuple(report.findings),
+        findings=(*report.findings, *([below] if below else [])),
         missing_code=report.missing_code,
         **({} if family is None else _of_family(family, report)),
     )

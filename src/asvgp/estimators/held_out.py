@@ -20,6 +20,7 @@ from asvgp.estimators.predict import grid_shape, on_grid
 from asvgp.estimators.quality import deviance_explained
 from asvgp.likelihoods.family import Family
 from asvgp.posterior.leave_one_out import LeaveOneOut, leave_one_out
+from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.sources.source import Chunk, Source, is_source, source_for
 from asvgp.structures.fit_data import Rows
 from asvgp.structures.observed import Beside, Observed
@@ -109,6 +110,7 @@ class HeldOutMixin(FunctionalsMixin):
         m, v = new.left_out(y, weight, values.mean, values.variance, values.quadratic)
         return (m if offset is None else m + offset), v, left_out
 
+    @plain_interrupts()
     def summary(self) -> Summary:
         """Return a summary of what was fitted and whether to believe it; print it.
 

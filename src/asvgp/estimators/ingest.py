@@ -54,9 +54,6 @@ class Addition:
     sample: Array | None = None  # targets that were looked at, for checks that sums cannot decide
     again: RowsAgain | None = None  # reads the rows again, for likelihoods that need it
     first: Observed | None = None  # rows of a likelihood that is not Gaussian, to judge it by
-    looked_at: Points | None = None  # some points of Gaussian data, if no target is below zero,
-    lowest: float = -np.inf  # and the lowest target
-    code: str = ""  # what looks like a code for missing values in the first block
 
 
 @dataclass(eq=False)
@@ -81,6 +78,8 @@ class Reader:
         """Return the statistics of blocks of rows; messages count rows from ``start``."""
         sums, log_jacobian = Accumulator(self.data.stats), np.zeros(len(self.data.stats.squares))
         constants: Any = 0.0
+        plain = self.data.family is None and self.data.transforms[0].identity
+        lowest = np.inf if plain else -np.inf
         for block in blocks:
             with counted_from(start):
                 rows = self.read(block)
@@ -88,10 +87,17 @@ class Reader:
                 if not np.all(np.isfinite(sums.squares)):
                     raise ValueError(infinite_targets(rows.y))
             log_jacobian += rows.log_jacobian
+            if lowest >= 0.0 and rows.y.size:  # below zero, it says all that is wanted
+                y = self.first_outputs(rows)
+                lowest = min(lowest, float(np.fmin.reduce(y, axis=None)))
             constants = constants + rows.constants
             start += rows.points.count
         further = {} if np.ndim(constants) == 0 else {"constants": constants}
-        return replace(sums.statistics(), log_jacobian=log_jacobian, **further)
+        return replace(sums.statistics(), log_jacobian=log_jacobian, lowest=lowest, **further)
+
+    def first_outputs(self, rows: Rows) -> Array:
+        """Return the targets of rows; of several transforms, by the first."""
+        return rows.y if rows.y.ndim == 1 else rows.y[:, : self.data.outputs]
 
     def read(self, block: Chunk) -> Rows:
         """Read a block, and check that the grid holds it."""
@@ -160,16 +166,21 @@ def _absorb(
     if data is None and (known or not growing):
         return _absorb_whole(settings, source, stream, growing, progress)
     count, missing, advance = 0, 0, progress.passing(source.rows)
-    code = _code(stream.head)
+    code = "" if data is None else data.code
+    code = code or _code(source, stream, "in one call of partial_fit")
     for block in stream.blocks():
         reader = prepare(settings, block, data, targets=source.target_names)
         check_sums(reader.data, "partial_fit")
-        before, new = reader.data.stats, reader.statistics([block], advance)
+        assert reader.first is not None
+        points, before = reader.first[1].points, reader.data.stats
+        new = reader.statistics([block], advance)
         data = reader.data.with_statistics(new if before.count == 0 else before + new)
+        data = replace(data, code=code, looked_at=_looked_at(data, points, new))
         count, missing = count + new.count, missing + new.missing
+        del points
     if data is None:
         raise ValueError("There are no data: 0 rows.")
-    return Addition(data, count, missing, source.gridded, code=code)
+    return Addition(data, count, missing, source.gridded)
 
 
 def _absorb_whole(
@@ -185,38 +196,59 @@ def _absorb_whole(
     reader = prepare(settings, stream.head, None, extent, stream.whole, source.target_names)
     assert reader.first is not None
     rows = reader.first[1]
-    points, y = rows.points, rows.y
+    points, y = rows.points, reader.first_outputs(rows)
     again, first = None, rows.observed
     if not rows.summed:
         if growing:
             check_sums(reader.data, "partial_fit")
         again = RowsAgain(reader, rows, None if stream.whole else source, before)
-    y = y if y.ndim == 1 else y[:, : reader.data.outputs]  # of several transforms, the first
     sample = y
     if not stream.whole:  # two values that differ, if the first block holds such
         ends = np.array([np.fmin.reduce(y, axis=None), np.fmax.reduce(y, axis=None)])
         sample = ends if ends[0] < ends[1] else None
     length = points.count if stream.whole else source.rows or counted
-    code, looked_at, lowest = _code(stream.head), None, float(np.fmin.reduce(y, axis=None))
-    plain = first is None and points.width is None and reader.data.transforms[0].identity
-    if plain and lowest >= 0.0:
-        places = np.linspace(0, points.count - 1, min(points.count, VERDICT.points_looked_at))
-        looked_at = points.some(places.astype(int))
+    code = _code(source, stream, "in one call of partial_fit" if growing else "")
+    few = points.spread_out(VERDICT.points_looked_at)
     del points, y, rows
     new = stream.statistics(reader, progress.passing(length))
     if not stream.whole:
         check_unchanged(source, before, counted, new)
     data = reader.data.with_statistics(new)
-    beside = sample, again, first, looked_at, lowest, code
-    return Addition(data, new.count, new.missing, source.gridded, *beside)
+    data = replace(data, code=code, looked_at=_looked_at(data, few, new))
+    return Addition(data, new.count, new.missing, source.gridded, sample, again, first)
 
 
-def _code(head: Chunk) -> str:
-    """Say what looks like a code for missing values among the targets of the first block."""
+def _looked_at(data: FitData, new: Points, stats: Statistics) -> Points | None:
+    """Return points to judge bands at, of data and rows that were added to them.
+
+    There are none if a target is below zero, or where bands of new observations are not known.
+    Of all rows, each is as likely among them.
+    """
+    judged = data.family is None and data.transforms[0].identity and not data.known_noise
+    if not judged or new.width is not None or data.stats.lowest < 0.0:
+        return None
+    most, rows = VERDICT.points_looked_at, data.stats.count + data.stats.missing
+    old, added = data.looked_at, stats.count + stats.missing
+    if old is None:
+        return new.spread_out(most) if added == rows else None
+    if old.count + new.count > most:
+        kept = min(max(round(most * added / rows), 1), most - 1)
+        old, new = old.spread_out(most - kept), new.spread_out(kept)
+    return old.with_points(new.expanded())
+
+
+def _code(source: Source, stream: Stream, portion: str) -> str:
+    """Say what looks like a code for missing values among the targets of the first block.
+
+    Where that is not all there is, the words say so, for instance that it is a ``portion``.
+    """
+    head = stream.head
     if head.event is not None:  # times that are censored at one end of a study are no codes
         return ""
     y, present = read_targets(head.y, head.rows), head.present
-    return missing_code(y if present is None else y[present])
+    among = portion if stream.whole else f"in the first {head.rows:,} rows"
+    columns = source.roles.targets
+    return missing_code(y if present is None else y[present], columns=columns, among=among)
 
 
 def _check_one_read(settings: Settings, head: Chunk) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from inspect import signature
 from typing import Any
@@ -12,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from asvgp.basis import Array
 from asvgp.data.columns import Features
+from asvgp.diagnostics.below_zero import found_below_zero
 from asvgp.estimators.classifier import GPClassifier
 from asvgp.estimators.cox import CoxProcess
 from asvgp.estimators.regressor import GPRegressor
@@ -22,6 +24,7 @@ from asvgp.runtime.memory import as_bytes
 from asvgp.saving.consistency import check_model, check_numbers
 from asvgp.saving.encoding import Decoder, Encoder, likelihood_from
 from asvgp.saving.model_file import ModelFileError, damage, read, write
+from asvgp.training.fit import Fit
 from asvgp.training.problem import State
 
 SETTINGS = tuple(signature(GPRegressor).parameters)
@@ -114,6 +117,8 @@ def _encoded(
         kernel, likelihood = attributes["_warm"]
         noise = likelihood.noise if isinstance(likelihood, Gaussian) else likelihood
         attributes = attributes | {"_warm": (kernel, noise)}
+    if "_fit_now" in attributes:
+        attributes = attributes | {"_fit_now": _with_findings(estimator)}
     if not full and "_fit_now" in attributes:
         data, stats = attributes["_data"], attributes["_fit_now"].posterior.stats
         attributes = attributes | {"_data": data.compact(stats)}
@@ -127,6 +132,18 @@ def _encoded(
     if names is not None:
         state["feature_names_in_"] = [str(name) for name in names]
     return {"settings": settings, "state": state}
+
+
+def _with_findings(estimator: GPRegressor) -> Fit:
+    """Return a fit with what a summary says of points that a file does not hold."""
+    fitted = estimator._fit_now
+    words = found_below_zero(estimator._data, fitted)
+    if not words:
+        return fitted
+    report = replace(fitted.report, findings=[*fitted.report.findings, words])
+    fitted = copy(fitted)
+    vars(fitted)["report"] = report
+    return fitted
 
 
 def load(

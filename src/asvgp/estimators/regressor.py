@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from asvgp.data.settings import Domain, NumBasis, Settings
-from asvgp.diagnostics.below_zero import below_zero
 from asvgp.estimators.forecast import ForecastMixin
 from asvgp.estimators.ingest import Addition, Forgetter, absorb, check_sums
 from asvgp.estimators.merging import check_mergeable, check_same_choice
@@ -67,11 +66,12 @@ class GPRegressor(
         None chooses a kernel from the data. For one input this is ``Matern32() + Constant()``,
         plus the seasons and the trend that the series shows. (For times, a day, a week and a year
         are tried; for numbers, the peaks of the periodogram. Seasons are not looked for if
-        ``num_basis``, ``degree`` or ``width`` is given.) For two or three inputs it is a constant
-        and one or two Matérn kernels, chosen by their evidence on a sample of the rows (see
-        docs/fields.md). For more inputs it is ``Matern32() + Constant()``. The choice is made from
-        the first rows, and data that are added later do not change it. ``kernel_`` and `summary`
-        show what was chosen.
+        ``num_basis``, ``degree`` or ``width`` is given.) For two or three inputs it is a constant,
+        linear trends where the data show them, and one or two Matérn kernels or products of them,
+        chosen by their evidence on a sample of the rows (see docs/fields.md). For more inputs it is
+        ``Matern32() + Constant()``. The choice is made from all rows of arrays, from the first
+        block of a stream, and from the first portion of ``partial_fit``. Data that are added later
+        do not change it. ``kernel_`` and `summary` show what was chosen.
     num_basis : "auto", int or a sequence of int
         Number of B-splines. With several inputs, one number for all of them or one number per
         input, in the order of the columns. "auto" increases the number until the bound stops
@@ -281,7 +281,6 @@ class GPRegressor(
             vars(self).pop(name, None)
         self._replace(data)
         self._fit_now = fitted
-        self._find(added)
         self._announce(fitted)
         return self
 
@@ -353,7 +352,8 @@ class GPRegressor(
         source = source_for(X, y, sample_weight, noise_variance, width, *beside)
         source = source.prepared(settings.kernel, data.features.names)
         old = source.open().statistics(Forgetter(settings, data))
-        self._replace(data.with_statistics(data.stats - old))
+        left = data.with_statistics(data.stats - old)
+        self._replace(replace(left, code=""))  # what looked like one may have been among these
         return self
 
     def merge(self, other: GPRegressor) -> Self:
@@ -393,7 +393,8 @@ class GPRegressor(
         stats, others = mine.stats, theirs.stats
         if self.num_basis == other.num_basis == "auto":  # whose cells are as the data want them
             stats, others = stats.on_common_cells(others)
-        self._replace(mine.with_statistics(stats + others))
+        data = mine.with_statistics(stats + others)
+        self._replace(replace(data, code=mine.code or theirs.code))
         return self
 
     def save(self, path: Any, *, full: bool = False) -> None:
@@ -430,7 +431,8 @@ class GPRegressor(
         """
         from asvgp.estimators.persistence import save
 
-        save(self, path, full)
+        with plain_interrupts():
+            save(self, path, full)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments by name; none of them has parameters of its own."""
@@ -448,7 +450,7 @@ class GPRegressor(
         begin, source = time.perf_counter(), source_for(*rows)
         with Progress(settings.progress) as progress:
             added = absorb(settings, source, before, growing, progress)
-        self._check_missing(added)
+        self._check_missing(added, before)
         seconds = added.data.seconds + time.perf_counter() - begin
         return replace(added, data=replace(added.data, seconds=seconds))
 
@@ -479,16 +481,6 @@ class GPRegressor(
             self._announce(self._fit_now)
         return self._fit_now
 
-    def _find(self, added: Addition) -> None:
-        """Keep for the summary what there is to say about the data that were just fitted."""
-        data, fitted = self._data, self._fit_now
-        fitted.report.missing_code = added.code
-        if added.looked_at is not None and data.transform.identity and not data.known_noise:
-            mean, variance = data.structure.predict(fitted.posterior, added.looked_at)
-            share = np.mean(mean < 1.96 * np.sqrt(variance + fitted.noise))
-            if words := below_zero(float(share), added.lowest == 0.0):
-                fitted.report.findings.append(words)
-
     def _announce(self, fitted: Fit) -> None:
         """Warn about how training went."""
         report = fitted.report
@@ -503,7 +495,7 @@ class GPRegressor(
         for note in report.notes:
             warn(note[0].upper() + note[1:] + ".")
 
-    def _check_missing(self, added: Addition) -> None:
+    def _check_missing(self, added: Addition, before: FitData | None) -> None:
         """Warn about missing targets; on a grid, gaps are nothing unusual."""
         data, count, missing = added.data, added.count, added.missing
         name = " or ".join(data.targets) if data.targets else "y"
@@ -516,8 +508,8 @@ class GPRegressor(
                 f"{missing} of {missing + count} rows have {name} = NaN{weightless} and are left "
                 f"out as missing{why}",
             )
-        if added.code:
-            warn(f"{added.code}.")
+        if data.code and (before is None or not before.code):  # or it was said
+            warn(f"{data.code}.")
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_data" in vars(self)

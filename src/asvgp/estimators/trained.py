@@ -49,6 +49,19 @@ def trained(
     begin : float, optional
         When the call began whose ``max_time`` counts, by `time.perf_counter`.
     """
+    data, fitted = _trained(settings, data, warm, fresh, begin)
+    fitted.report.missing_code = data.code
+    return data, fitted
+
+
+def _trained(
+    settings: Settings,
+    data: FitData,
+    warm: State | None,
+    fresh: Addition | None,
+    begin: float | None,
+) -> tuple[FitData, Fit]:
+    """Train, whatever the likelihood."""
     if data.stats.count == 0:
         raise ValueError("There are no observations left to fit.")
     if settings.kernel is None:

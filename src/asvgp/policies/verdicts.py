@@ -24,7 +24,7 @@ class VerdictPolicy:
     clear_distance: float = 0.02  # [distance of distributions] and beyond this.
     # [nats] Of a direction that training left too early, curving upwards. Measured: commit cb1124c
     rising: float = 0.5
-    # [share] Of intervals that begin below zero, where all observations are positive.
+    # [share] Of intervals that extend below zero, where all observations are positive.
     below_zero: float = 0.05
     points_looked_at: int = 1000  # [points] For those intervals, in a summary.
     rows_looked_at: int = 25_000  # [rows] For the deviance that a likelihood explains.

@@ -394,12 +394,12 @@ def _resolved(view: View) -> Finding:
 def _missing(summary: Summary) -> Finding:
     rows = summary.missing + summary.observations
     part = summary.missing / rows if rows else 0.0
-    if summary.missing_code:
-        return Finding(LOOK, "Are data missing?", f"{summary.missing_code}.", part)
-    if not summary.missing:
-        return Finding(FINE, "Are data missing?", f"None of {rows:,} rows.", 0.0)
+    code = f"{summary.missing_code}." if summary.missing_code else ""
     text = f"{summary.missing:,} of {rows:,} rows ({share(part)}) had no value and were left out."
-    return Finding(LOOK if part > 0.1 else FINE, "Are data missing?", text, part)
+    if not summary.missing:
+        text = "" if code else f"None of {rows:,} rows."
+    level = LOOK if code or part > 0.1 else FINE
+    return Finding(level, "Are data missing?", f"{code} {text}".strip(), part)
 
 
 def _known(view: View) -> list[Finding]:

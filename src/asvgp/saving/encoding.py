@@ -95,8 +95,7 @@ _PARTS: dict[type, tuple[str, ...]] = {
     FitData: (
         *("stats", "structure", "known_noise", "single", "seconds", "targets"),
         *("transforms", "choice", "span", "objective", "kernel_choice", "start", "scaled"),
-        "widening",
-        "summed",
+        *("widening", "summed", "code"),
     ),
     ChainPosterior: ("kernel", "noise", "stats", "degree", "state"),
     GridPosterior: ("kernel", "noise", "plan", "stats", "state"),

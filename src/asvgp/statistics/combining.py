@@ -40,6 +40,7 @@ def combined(stats: Statistics, other: Statistics, sign: int) -> Statistics:
             np.append(mine[0], theirs[0]), np.append(mine[1], sign * theirs[1])
         )
     if sign > 0:
+        sums["lowest"] = min(stats.lowest, other.lowest)
         sums["ending"] = stats.ending.joined(other.ending)
     # Without cells, the sum of two arrays of no dimension is a number, not an array.
     return replace(stats, **sums, moments=np.asarray(moments + sign * others))

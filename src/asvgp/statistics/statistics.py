@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import nan, prod
+from math import inf, nan, prod
 from typing import Any
 
 import numpy as np
@@ -104,6 +104,9 @@ class Statistics:
     constants : ndarray of shape (constants,)
         Of a likelihood that is not Gaussian, further sums over y that its densities need, and at
         last the number of rows, each as often as its weight says.
+    lowest : float
+        The smallest y, if none is below zero, else one that is. Data that are subtracted leave it.
+        Minus infinity where it is not known, as for y that were transformed.
 
     Examples
     --------
@@ -156,6 +159,7 @@ class Statistics:
     ending: Ending = Ending()  # noqa: RUF009 (it is immutable)
     log_jacobian: Array = field(default_factory=_no_numbers)
     constants: Array = field(default_factory=_no_numbers)
+    lowest: float = -inf
 
     def __post_init__(self) -> None:
         for name in ("centre", "log_jacobian"):

@@ -199,6 +199,9 @@ class FitData:
     scaled: bool = False  # True where noise variances that were given are known up to a factor
     # False where a likelihood that is not Gaussian reads the rows again: sums are of its start only
     summed: bool = True
+    code: str = ""  # what looks like a code for missing values among the targets, in words
+    # Some points of Gaussian data, of which no target is below zero; model files do not hold them
+    looked_at: Points | None = None
 
     @property
     def layout(self) -> Layout:

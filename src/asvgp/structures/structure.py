@@ -116,6 +116,19 @@ class Points:
         main = [x[i] for x, i in zip(self.main, places, strict=True)]
         return replace(self, main=main, shape=None)
 
+    def spread_out(self, most: int) -> Points:
+        """Return so many of the points at most, from the first to the last, written out."""
+        return self.some(np.linspace(0, self.count - 1, min(self.count, most)).astype(int))
+
+    def with_points(self, other: Points) -> Points:
+        """Return these points and those of another, neither of which are those of a grid."""
+
+        def part(mine: Sequence[Array], theirs: Sequence[Array]) -> list[Array]:
+            return [np.concatenate(pair) for pair in zip(mine, theirs, strict=True)]
+
+        effects = part(self.effects, other.effects)
+        return Points(part(self.main, other.main), part(self.smooths, other.smooths), effects)
+
     def sampled(self, y: Array) -> tuple[Sequence[Array], Array, Sequence[Array]]:
         """Return columns of the main block, y and effects; of a large grid at random points."""
         if self.shape is None:

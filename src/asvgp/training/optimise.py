@@ -84,7 +84,8 @@ class Report:
     notes : list of str
         Notes for the user about the result.
     findings : list of str
-        What a summary says about the likelihood.
+        What a summary says about the likelihood; of models from files, also about bands that
+        reach below zero.
     missing_code : str
         What looks like a code for missing values among the targets, in words; empty if nothing.
     trace : list of float
