@@ -1,5 +1,7 @@
 """Chains of cells against dense matrices, and the two paths against each other."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from asvgp import SHO, Matern12, Matern32, Matern52, Matern72
 from asvgp.basis import Grid, log_jacobian
 from asvgp.linalg.chain import square_root
+from asvgp.model import elimination as module
 from asvgp.model.elimination import eliminate, information
 from asvgp.model.prior import ChainPrior, Prior
 from asvgp.policies import LINE
@@ -202,6 +205,40 @@ def test_means_that_plain_elimination_loses_are_noticed(kernel):
     assert error > 1e-6 * 300
     np.testing.assert_allclose(plain.explained_error(noise), error, rtol=0.01)
     assert eliminate(model, stats, noise).path == "square-root"
+
+
+def scattered_twins(seed, jitter):
+    """Five rows nearly at one place, with values far apart beside the noise."""
+    rng = np.random.default_rng(seed)
+    x = np.repeat(rng.uniform(0.05, 0.95, 60), 5) + jitter * rng.standard_normal(300)
+    model = ChainPrior(Matern52(0.3, 1e3) + Matern32(0.1, 1.0), Grid(0.0, 1.0, 100), 3)
+    y = np.cumsum(rng.standard_normal(300)) * 300.0
+    return model, Statistics.from_data(x, y, model.grid, 3), 1e-4
+
+
+@pytest.mark.parametrize("jitter", [1e-9, 1e-7, 1e-6])
+@pytest.mark.parametrize("seed", range(3))
+def test_square_roots_explain_what_the_sums_hold(seed, jitter):
+    """Roots of the data leave out how twins differ, and of y what goes with it."""
+    model, stats, noise = scattered_twins(seed, jitter)
+    plain, sure = (eliminate(model, stats, noise, path) for path in ("plain", "square-root"))
+    np.testing.assert_allclose(sure.explained, plain.explained, rtol=1e-13)
+    assert sure.log_det == pytest.approx(plain.log_det, abs=1e-8)
+
+
+def test_the_better_of_two_means_is_kept(monkeypatch):
+    """Where plain elimination loses digits, square roots may lose more."""
+    nothing = replace(LINE, accepted_error=0.0, rounding=0.0)
+    monkeypatch.setattr(module, "LINE", nothing)  # which no path can do
+    paths = set()
+    for seed in range(6):
+        model, stats, noise = scattered_twins(seed, 1e-6)
+        pair = [eliminate(model, stats, noise, path) for path in ("plain", "square-root")]
+        chosen = eliminate(model, stats, noise)
+        reached = [chain.reached(noise)[0] for chain in pair]
+        assert chosen.explained[0] == pytest.approx(max(reached), rel=2e-15)
+        paths.add(chosen.path)
+    assert "plain" in paths
 
 
 def test_a_strong_smooth_trend_needs_no_square_root():
