@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asvgp import SHO, Constant, GPRegressor, Linear, Matern32, Matern52
+from asvgp import SHO, Constant, GPRegressor, Linear, Matern32, Matern52, Matern72
 from asvgp.basis import Grid
 from asvgp.data.columns import Table, match
 from asvgp.kernels import Kernel
@@ -23,7 +23,7 @@ from asvgp.posterior.samples import sample
 from asvgp.statistics import Statistics
 from tests.dense import design as splines
 from tests.dense import gram
-from tests.engines import both_bounds, lower_bound, upper_bound
+from tests.engines import both_bounds, factored, lower_bound, upper_bound
 
 NOISE = 0.05
 KERNEL = (
@@ -463,3 +463,59 @@ def test_a_slope_far_above_the_noise_is_said_to_cost_digits():
     np.testing.assert_allclose(line, 1e6 * (x / 99.0 - 0.5), atol=1e-3)
     with pytest.warns(UserWarning, match=r"2\.9e\+07 times .* about 0\.\d+ nats per datum"):
         model(1e8)
+
+
+def twins(seed, jitter, trend=0.0):
+    """A model of five rows per instant and a covariate far above the noise; y without its slope.
+
+    The slope of the covariate is 2. Its values wander, and with a ``trend`` follow the input too.
+    """
+    rng = np.random.default_rng(seed)
+    x = np.sort(np.repeat(rng.uniform(0.05, 0.95, 60), 5) + jitter * rng.standard_normal(300))
+    z = np.cumsum(rng.standard_normal(300)) * 10.0 ** rng.uniform(0.0, 3.0)
+    rest = np.sin(5.0 * x) + 0.01 * rng.standard_normal(300) + trend * np.cos(3.0 * x)
+    long = (Matern32, Matern52, Matern72)[seed % 3](
+        10.0 ** rng.uniform(-1.0, 1.0), 10.0 ** rng.uniform(0.0, 4.0)
+    )
+    kernel = long + Matern32(10.0 ** rng.uniform(-2.0, 0.0), 1.0)
+    kernel = kernel + Constant(variance=100.0) + Linear(1, variance=9.0)
+    grid = Grid(0.0, 1.0, int(rng.choice([50, 200])))
+    return kernel, 10.0 ** rng.uniform(-5.0, -3.0), grid, x, z + 0.5 * trend * x, rest
+
+
+@pytest.mark.parametrize("trend", [0.0, 300.0])
+@pytest.mark.parametrize("path", [None, "plain", "square-root"])
+@pytest.mark.parametrize("jitter", [1e-9, 1e-6])
+def test_the_slope_of_a_steep_covariate_costs_its_prior_alone(jitter, path, trend):
+    """By how much bounds of y and of y - 2 z differ follows from the coefficient's posterior.
+
+    z'A^-1 c is m / v, and z'A^-1 z is (v - s) / v^2, with A the covariance of y, v and s the prior
+    and posterior variances of the coefficient, and m its posterior mean for c = y - 2 z.
+    """
+    for seed in range(12):
+        kernel, noise, grid, x, z, rest = twins(seed, jitter, trend)
+        degree = max(part.order for part in kernel.components) + 1
+        steep, flat = (
+            Statistics.from_data(x, y, grid, degree, covariates=z) for y in (rest + 2.0 * z, rest)
+        )
+        bounds = [
+            lower_bound(kernel, noise, sums, degree, path=path).elbo for sums in (steep, flat)
+        ]
+        effects = ChainPosterior(kernel, noise, flat, degree).effects
+        assert effects is not None
+        (_, (mean,)), (_, (_, variance)) = effects.given
+        expected = -0.5 * (4.0 * mean / 9.0 + 4.0 * (9.0 - variance) / 81.0)
+        rounding = 1e-15 * (steep.squares[0] + flat.squares[0]) / noise
+        assert bounds[0] - bounds[1] == pytest.approx(expected, abs=1e-5 + 5.0 * rounding)
+
+
+def test_a_steep_covariate_needs_no_square_root():
+    """What counts is what the splines explain of the rest of y."""
+    for seed in range(12):
+        kernel, noise, grid, x, z, rest = twins(seed, 1e-9)
+        degree = max(part.order for part in kernel.components) + 1
+        paths = set()
+        for y in (rest, rest + 2.0 * z):
+            stats = Statistics.from_data(x, y, grid, degree, covariates=z)
+            paths.add(factored(kernel, noise, stats, degree).chain.path)
+        assert len(paths) == 1

@@ -89,7 +89,7 @@ class ChainFactored:
         self.explained = chain.explained[: engine.outputs]
         if effects is not None:
             self.gained += effects.log_det
-            self.explained = self.explained + effects.explained
+            self.explained = effects.explained
 
     def missed(self, derivatives: bool = True) -> tuple[Array, Array]:
         """Return the variance that the splines miss at the data per component, and derivatives.

@@ -9,6 +9,11 @@ Z that the splines leave, the posterior of beta has precision S and mean beta:
 and w given beta has the mean alpha - a beta. Both are sums of squares, or nearly so, rather
 than the differences they equal: splines can imitate an intercept to many digits, and
 nothing cancels here.
+
+The errors of alpha and of a must not matter to first order: where a covariate varies by 1e5
+standard deviations of the noise, what the splines explain of y is 1e10 nats per datum. They do not
+in S and in beta, nor in what alpha explains, computed as 2 alpha'b - alpha'P alpha rather than as
+alpha'b. And y is replaced by what a regression on Z alone leaves of it, which changes beta only.
 """
 
 from __future__ import annotations
@@ -89,8 +94,8 @@ class Design:
 
     @cached_property
     def augmented(self) -> Statistics:
-        """The statistics with the columns as further right-hand sides."""
-        targets = np.concatenate([self.stats.targets, self.targets])
+        """The statistics of `residual` with the columns as further right-hand sides."""
+        targets = np.concatenate([self.residual.targets, self.targets])
         return replace(self.stats, targets=targets)
 
     @cached_property
@@ -122,15 +127,31 @@ class Design:
         return products + _flat(first) @ _flat(sums).T + rest
 
     @cached_property
-    def residual(self) -> Statistics:
-        """The statistics of y less the part that the columns alone explain, by regression."""
+    def regression(self) -> tuple[Array, Array, Array]:
+        """Regression of y on the columns alone.
+
+        Coefficients of the centred columns, (effects, outputs), what they explain of the squares
+        of y, and the squares that are left.
+        """
         stats, outputs = self.stats, len(self.stats.squares)
         taylor, targets = self.at_data(self.taylor), self.at_data(stats.targets)
         nothing = np.zeros((outputs, *taylor.shape[1:]))
         with_y = self.inner(taylor, nothing, targets, self.with_y)
-        beta, squares = ridge(self.gram, with_y, stats.squares)
-        targets = stats.targets - np.einsum("po,pcj->ocj", beta, self.targets)
-        return replace(stats, targets=targets, squares=squares)
+        return ridge(self.gram, with_y, stats.squares)
+
+    @cached_property
+    def residual(self) -> Statistics:
+        """The statistics of y less the part that the columns alone explain, by regression."""
+        beta, _, squares = self.regression
+        targets = self.stats.targets - np.einsum("po,pcj->ocj", beta, self.targets)
+        return replace(self.stats, targets=targets, squares=squares)
+
+    @cached_property
+    def with_residual(self) -> Array:
+        """Products of the covariates with `residual`, as `with_y` are those with y."""
+        nothing = np.zeros_like(self.at_data(self.taylor))
+        columns = self.at_data(self.taylor), self.at_data(self.sums), self.products
+        return self.with_y - self.inner(nothing, *columns) @ self.regression[0]
 
 
 def input_power(kernel: Kernel, effect: Effect) -> int | None:
@@ -149,7 +170,7 @@ class Estimate:
     root: Array  # root @ root.T is the covariance of beta, the same for every output
     design: Design
     coefficients: Array  # mean of w given that of beta, and ``a``, (outputs + effects, cells, .)
-    explained: Array  # reduction of the misfit by the effects, beta' S beta, (outputs,)
+    explained: Array  # reduction of the misfit by splines and effects, (outputs,)
     log_det: float  # log|S| - log|T|
     freedom: float  # tr(S^-1 r'Wr) / noise: the effects' share of the degrees of freedom
     shrunk: float  # beta' T beta, summed over outputs
@@ -195,10 +216,11 @@ def estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
     start = coef[:, 0, : prior.num_states] @ prior.boundary_root.T
     energy = rows @ rows.T + start @ start.T
     residual = design.at_data(design.taylor) - taylor[outputs:]
-    sums, targets = design.at_data(design.sums), design.at_data(design.stats.targets)
+    sums, targets = design.at_data(design.sums), design.at_data(design.residual.targets)
     rest = design.inner(residual, residual, sums, design.products) / noise
-    misfit = design.inner(residual, -taylor[:outputs], targets, design.with_y)
-    matrix, pull, constant = design.centring.prior(design.precision)
+    first, explained, _ = design.regression
+    misfit = design.inner(residual, -taylor[:outputs], targets, design.with_residual)
+    matrix, pull, constant = design.centring.prior(design.precision, first)
     precision = matrix + energy[outputs:, outputs:] + rest
     right = energy[outputs:, :outputs] + misfit / noise - pull
     scale = np.diag(precision) ** -0.5
@@ -206,13 +228,18 @@ def estimate(design: Design, chain: Elimination, noise: float) -> Estimate:
     root = scale[:, None] * np.linalg.inv(factor).T
     half = root.T @ right
     beta = root @ half
+    alpha, moments = taylor[:outputs], design.stats.moments[design.occupied]
+    both = 2.0 * targets - weighted(alpha, design.stats.pair, moments)
+    explained = (explained + np.sum(alpha * both, axis=(1, 2))) / noise
+    explained += np.sum(half**2, axis=0) - np.diag(energy)[:outputs] - constant
     coef[:outputs] -= np.einsum("po,pci->oci", beta, coef[outputs:])
+    beta = beta + first
     return Estimate(
         beta + design.centring.offset,
         root,
         design,
         coef,
-        np.sum(half**2, axis=0) - constant,
+        explained,
         float(-2.0 * np.log(np.diag(root)).sum() - np.log(design.precision).sum()),
         float(np.sum(root * (rest @ root))),
         design.centring.energy(design.precision, beta),

@@ -48,11 +48,15 @@ class Centring:
             out[self.intercept] = self.centre
         return out
 
-    def prior(self, precision: Array) -> tuple[Array, Array, Array]:
-        """Return the prior of beta: ``J'TJ``, ``J'T offset``, and ``offset'T offset`` by output."""
-        weighted = precision[:, None] * self.offset
+    def prior(self, precision: Array, first: Array | float = 0.0) -> tuple[Array, Array, Array]:
+        """Return the prior of beta: ``J'TJ``, ``J'T offset``, and ``offset'T offset`` by output.
+
+        With ``first``, coefficients of the centred columns, it is the prior of beta less these.
+        """
+        offset = self.offset + self.to_given @ (first + np.zeros_like(self.offset))
+        weighted = precision[:, None] * offset
         matrix = self.to_given.T @ (precision[:, None] * self.to_given)
-        return matrix, self.to_given.T @ weighted, np.sum(self.offset * weighted, axis=0)
+        return matrix, self.to_given.T @ weighted, np.sum(offset * weighted, axis=0)
 
     def energy(self, precision: Array, beta: Array) -> float:
         """Return ``beta' T beta`` of the coefficients as given, summed over outputs."""
@@ -139,11 +143,14 @@ def column_precisions(kernel: Kernel, stats: Statistics) -> Array:
     return prior_precisions(kernel, mean_square(stats), means, squares, centres)
 
 
-def ridge(gram: Array, with_y: Array, squares: Array) -> tuple[Array, Array]:
-    """Regress y on columns alone; return coefficients, (effects, outputs), and squares left."""
+def ridge(gram: Array, with_y: Array, squares: Array) -> tuple[Array, Array, Array]:
+    """Regress y on columns alone.
+
+    Return coefficients, (effects, outputs), and the squares that these explain and leave.
+    """
     diagonal = np.diag(gram)
     scale = np.where(diagonal > 0.0, np.maximum(diagonal, 1e-300) ** -0.5, 0.0)
     system = gram * np.outer(scale, scale) + 1e-9 * np.eye(len(scale))
     beta = scale[:, None] * np.linalg.solve(system, scale[:, None] * with_y)
     explained = np.sum(beta * (2.0 * with_y - gram @ beta), axis=0)
-    return beta, np.maximum(squares - explained, 1e-15 * squares)
+    return beta, explained, np.maximum(squares - explained, 1e-15 * squares)

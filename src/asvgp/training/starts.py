@@ -105,7 +105,7 @@ def without_effects(kernel: Kernel, stats: Statistics) -> Statistics:
         return stats if design is None else design.residual
     gram = stats.column_gram[-count:, -count:]
     with_y = stats.column_targets[:, -count:].T
-    beta, squares = ridge(gram, with_y, stats.squares)
+    beta, _, squares = ridge(gram, with_y, stats.squares)
     targets = stats.targets
     if len(stats.grids):
         targets = targets - np.moveaxis(stats.cross[..., -count:] @ beta, -1, 0)
