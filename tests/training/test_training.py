@@ -1,5 +1,6 @@
 """Training: starting values, L-BFGS, limits, interrupts, resolution."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from asvgp.basis import Grid
 from asvgp.kernels import Kernel
 from asvgp.kernels.algebra import Sum
 from asvgp.likelihoods import Gaussian
+from asvgp.model import elimination
 from asvgp.model.chain import ChainEngine
 from asvgp.policies import DATA, LINE
 from asvgp.statistics import Statistics
@@ -278,11 +280,56 @@ def test_cells_are_not_doubled_where_training_would_take_too_long(monkeypatch):
         monkeypatch.setattr(
             schedule_line, "LINE", replace(LINE, most_work=work, work_per_row=250.0)
         )
-        with pytest.warns(UserWarning, match="give a larger num_basis"):
-            fits.append(GPRegressor(Matern12(), objective="elbo").fit(x, np.round(x)))
-    whole, short = fits
+        with pytest.warns(UserWarning, match="although the last doubling gained") as caught:
+            fits.append((GPRegressor(Matern12(), objective="elbo").fit(x, np.round(x)), caught))
+    (whole, finest), (short, costly) = fits
     assert whole.num_basis_ == LINE.fewest_finest_cells + 1
+    assert "give a larger num_basis for a finer fit" in str(finest[0].message)
     assert short.num_basis_ == LINE.fewest_finest_cells // 2 + 1
+    reason = f"a finer grid would take too long: num_basis={whole.num_basis_} asks for one"
+    assert reason in str(costly[0].message)
+
+
+def stopped_by_cost(kernel, x, y, **changes):
+    """Return the number of basis functions, and whether a note says that time was the reason."""
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        patch.setattr(schedule_line, "LINE", replace(LINE, **changes))
+        gp = GPRegressor(kernel, objective="elbo").fit(x, y)
+    notes = [str(note.message) for note in caught]
+    assert len(notes) <= 1
+    return gp.num_basis_, any("finer grid would take too long" in note for note in notes)
+
+
+def test_a_resolution_that_ends_by_its_cost_says_so():
+    """Even where the last doubling gained little, or where there was none yet."""
+    x = np.linspace(0.0, 10.0, 300)
+    y = np.sin(x) + 0.1 * np.random.default_rng(0).standard_normal(300)
+    settled, noted = stopped_by_cost(Matern32(), x, y)
+    assert not noted
+    for work in (0.0, 1e3, 1e4):
+        size, noted = stopped_by_cost(Matern32(), x, y, most_work=work, work_per_row=0.0)
+        assert noted == (size < settled)
+    assert stopped_by_cost(Matern32(), x, y, most_work=0.0, work_per_row=0.0)[1]
+
+
+def test_square_roots_count_as_more_work(monkeypatch):
+    """Where P is factored by them, the same budget ends at coarser grids; elsewhere it does not."""
+    x = np.linspace(0.0, 10.0, 300)
+    y = np.sin(x) + 0.1 * np.random.default_rng(0).standard_normal(300)
+
+    def reached():
+        times = [stopped_by_cost(Matern32(), x, y, work_of_roots=t) for t in (1.0, 1e9)]
+        return times[0], times[1]
+
+    plain, dear = reached()
+    assert plain == dear
+    never = replace(LINE, certain_information=0.0, hopeless_information=0.0)
+    monkeypatch.setattr(elimination, "LINE", never)
+    cheap, dear = reached()
+    assert not cheap[1]
+    assert dear[1]
+    assert dear[0] < cheap[0]
 
 
 def test_what_splines_miss_of_a_rough_field_is_not_taken_for_noise():

@@ -45,7 +45,7 @@ class LineSchedule:
         self._lost: list[float] = []  # by what the splines miss, in nats per datum
         self._finer: list[Statistics] = []  # still to come, the finest first
         self._scatters: list[tuple[float, float]] = []  # on these and the present one
-        self._work = 0.0  # functions times bounds of the last climb
+        self._work = 0.0  # functions times bounds of the last climb, if ``auto``
 
     def begin(self, state: State | None, trained: bool) -> tuple[ChainEngine, State | None, Report]:
         """Return the engine of the coarsest grid."""
@@ -90,8 +90,9 @@ class LineSchedule:
         best, report = climb(
             objective, starts, settings, attempts, report, state, second_look=second_look
         )
-        times = 1.0 if engine.factor(*best).chain.path == "plain" else LINE.work_of_roots
-        self._work = times * objective.evaluations * engine.size
+        if self.auto:
+            times = 1.0 if engine.factor(*best).chain.path == "plain" else LINE.work_of_roots
+            self._work = times * objective.evaluations * engine.size
         return engine, best, report, objective.bound(best)
 
     def record(self, engine: ChainEngine, state: State, bound: Bound) -> None:
@@ -130,18 +131,24 @@ class LineSchedule:
             return True
         last = (reached[-1] - reached[-2]) / data if len(reached) > 1 else 0.0
         costly = 2.0 * self._work > LINE.most_work + LINE.work_per_row * stats.count
-        ends = costly or not self._finer
-        if ends and last > LINE.unsettled_gain:
+        stopped = f"the automatic resolution stopped at {self.levels[-1].num_basis} basis functions"
+        gaining = last > LINE.unsettled_gain
+        if gaining:
+            stopped += f", although the last doubling gained {last:.3g} nats per datum"
+        if self._finer and costly:
+            finer = self._finer[-1].grid.cells + stats.degree
             report.notes.append(
-                f"the automatic resolution stopped at {self.levels[-1].num_basis} basis "
-                f"functions, although the last doubling gained {last:.3g} nats per datum: "
-                + (
-                    "more knots would lie inside the intervals that y is averaged over"
-                    if stats.averaged and not self._finer
-                    else "give a larger num_basis for a finer fit"
-                )
+                f"{stopped}, because a finer grid would take too long: "
+                f"num_basis={finer} asks for one"
             )
-        return ends
+        elif not self._finer and gaining:
+            advice = (
+                "more knots would lie inside the intervals that y is averaged over"
+                if stats.averaged
+                else "give a larger num_basis for a finer fit"
+            )
+            report.notes.append(f"{stopped}: {advice}")
+        return costly or not self._finer
 
     def _pinned(self, stats: Statistics, kernel: Kernel, report: Report) -> list[str]:
         """Return the names of lengths that ended at the least that the evidence allows."""
