@@ -23,6 +23,7 @@ from asvgp.training.sample_evidence import (
     Rows,
     Sample,
     SampleEvidence,
+    Trained,
     sample_of,
     train,
     trend,
@@ -195,6 +196,18 @@ def test_cells_suit_a_given_objective_and_the_number_of_rows(objective, rows):
     assert functions(best, sample, cells[None]) <= few
 
 
+def test_cells_of_long_lengths_are_no_narrower_than_the_places():
+    places = 6, 20, 5  # along every input
+    x = np.stack(np.meshgrid(*map(np.arange, map(float, places)), indexing="ij"), -1).reshape(-1, 3)
+    sample = sampled(x, draw(np.ones((len(x),) * 2), 0.1))
+    assert sample.judged is not sample.learnt
+    theta = np.log([2.0, 2.0, 2.0, 1.0, 0.1])
+    best = Trained(Model((tuple(Factor((d,), 1.5) for d in range(3)),)), theta, 0.0, 0.0)
+    _, cells, _ = cells_for(best, sample, len(x), "evidence")
+    apart = 1.0 / (np.array(places) - 1.0)
+    np.testing.assert_allclose(cells, np.maximum(apart, SAMPLE.widest_of_evidence))
+
+
 def test_the_lower_bound_gets_narrower_cells_than_the_evidence():
     y = draw(between(JOINT[1]), 0.01)
     elbo, evidence = (chosen(y, objective=each).spacing for each in ("elbo", "evidence"))
@@ -292,6 +305,15 @@ def test_nine_days_get_a_cell_each_under_the_evidence():
     y += 0.2 * RNG(0).standard_normal(y.shape)
     gp = GPRegressor(objective="evidence").fit((days, a, b), y)
     assert gp.posterior_.engine.plan.grids[0].cells >= 8
+
+
+def test_cells_that_a_part_of_the_rows_chose_are_kept():
+    # Lengths along the first input, to which it says little, would do with a quarter of them.
+    a = np.arange(20.0)
+    y = np.sin(0.02 * a[:, None]) * np.sin(0.8 * a) + 0.2 * RNG(0).standard_normal((20, 20))
+    gp = GPRegressor(objective="evidence").fit((a, a), y)
+    assert gp.kernel_.components[0].lengthscale[0] > 10.0
+    assert gp.posterior_.engine.plan.grids == gp.stats_.grids
 
 
 @pytest.mark.parametrize(

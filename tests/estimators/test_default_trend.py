@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from asvgp import SHO, Constant, GPRegressor, Linear, Matern32
 from asvgp.data.columns import Table
 from asvgp.estimators.default_kernel import default_kernel
 from asvgp.estimators.default_trend import Trend, _Level, trend_of
+from asvgp.policies import DEFAULT
 
 T = np.arange(1200.0)
 U = T / T[-1]
@@ -57,6 +60,14 @@ def test_trends_are_told_apart(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_slope_that_changes_once_does_not_grow_on(seed):
     assert found(12.0 * np.maximum(U - 0.6, 0.0) + noise(seed)).bend == "wander"
+
+
+@pytest.mark.parametrize(("simpler", "bend"), [(5.0, "growth"), (-5.0, "wander")])
+def test_growth_is_simpler_by_as_much_as_the_policy_says(simpler, bend, monkeypatch):
+    policy = replace(DEFAULT, simpler_growth=simpler)
+    monkeypatch.setattr("asvgp.estimators.default_trend.DEFAULT", policy)
+    for begin in (0.2, 0.4):  # of a slope that is steeper then: either tells it nearly as well
+        assert found(12.0 * np.maximum(U - begin, 0.0) ** 1.5 + noise(0)).bend == bend
 
 
 def test_a_level_that_returns_is_no_trend():
