@@ -11,7 +11,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from asvgp import GPRegressor, Matern32, StudentT
-from asvgp.runtime.interrupts import patient_interrupts, plain_interrupts
+from asvgp.runtime.interrupts import TimeIsUp, patient_interrupts, plain_interrupts
+from asvgp.sites import train
+from asvgp.training import optimise
 
 CHAIN = "asvgp.posterior.chain.ChainPosterior"
 
@@ -144,6 +146,34 @@ def test_ctrl_c_ends_the_fits_of_a_family_that_would_follow(monkeypatch):
     assert len(climbs) == 1  # none with other degrees of freedom
     assert gp.optimization_.interrupted
     assert np.all(np.isfinite(gp.predict(x)))
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_what_ends_a_further_fit_of_a_family_is_told(late, monkeypatch):
+    first, settled_on = [], train._settled_on
+
+    def noted(*given, **settings):
+        first.append(settled_on(*given, **settings))
+        return first[-1]
+
+    def striking(climb):
+        def until_the_first_is_there(*given):
+            if first:
+                raise TimeIsUp("max_time=7 was up") if late else KeyboardInterrupt
+            return climb(*given)
+
+        return until_the_first_is_there
+
+    monkeypatch.setattr(train, "_settled_on", noted)
+    for name in ("_limited", "_whole"):
+        monkeypatch.setattr(optimise, name, striking(getattr(optimise, name)))
+    x = np.linspace(0.0, 10.0, 60)
+    y = np.sin(x) + 0.1 * np.random.default_rng(0).standard_t(3, len(x))
+    why = "max_time=7 was up" if late else "interrupted"
+    with pytest.warns(ConvergenceWarning, match=f"{why}; the best state so far is kept"):
+        gp = GPRegressor(Matern32(), num_basis=20, likelihood=StudentT()).fit(x, y)
+    assert gp.optimization_.interrupted
+    assert gp.optimization_.out_of_time == late
 
 
 def test_ctrl_c_in_the_first_climb_of_a_field_ends_it(monkeypatch):

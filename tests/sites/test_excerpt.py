@@ -1,13 +1,16 @@
 """Boxes of a large field, side by side, to train a likelihood on first."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from asvgp import Bernoulli, Constant, GPRegressor, Linear, Matern32
 from asvgp.basis import Grid
 from asvgp.policies import SITES
+from asvgp.sites import train
 from asvgp.sites.excerpt import excerpt, side_by_side
 from asvgp.statistics import Statistics
 
@@ -60,6 +63,41 @@ def test_boxes_tell_nearly_the_same_as_the_whole_field(coast, monkeypatch):
     assert quick.elbo_ == pytest.approx(whole.elbo_, abs=1e-3 * len(y))
     difference = quick.predict(X[:500]) - whole.predict(X[:500])
     assert np.sqrt(np.mean(difference**2)) < 0.02
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_sites_of_a_whole_field_come_most_of_the_way_on_wider_cells(
+    coast, interrupted, monkeypatch
+):
+    """After Ctrl-C, too: sites have as far to go, and all of the way would take longer."""
+    small = replace(SITES, boxes=2, box_sides=(0, 0, 16, 8, 4))
+    monkeypatch.setattr("asvgp.sites.excerpt.SITES", small)
+    settled, settle, climbs = [], train.settle, []
+
+    def noted(reading, family, before, *given, **settings):
+        found = settle(reading, family, before, *given, **settings)
+        settled.append((before.engine.size, found.steps))
+        return found
+
+    def struck(*_):
+        climbs.append(1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train, "settle", noted)
+    if interrupted:
+        monkeypatch.setattr("asvgp.training.optimise._limited", struck)
+    fixed = {"fixed": ("lengthscale",)}
+    kernel = Matern32(1.0, dim=0, **fixed) * Matern32(1.0, dim=1, **fixed) + Constant()
+    gp = GPRegressor(kernel, num_basis=44, likelihood=Bernoulli())
+    with pytest.warns(ConvergenceWarning, match="interrupted") if interrupted else nullcontext():
+        gp.fit(*(rows[:2000] for rows in coast))
+    assert gp.optimization_.interrupted == interrupted
+    assert len(climbs) == interrupted  # that on boxes
+    whole = gp.posterior_.engine.size
+    place = [size for size, _ in settled].index(whole)
+    (functions, before), (_, there) = settled[place - 1 : place + 1]
+    assert whole / 5 < functions < whole / 3
+    assert there < before
 
 
 def test_small_fields_and_effects_of_columns_have_no_boxes(coast, monkeypatch):
