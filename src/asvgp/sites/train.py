@@ -234,7 +234,9 @@ def _from_sample(
 
     Without a posterior they are known from boxes of a large field: sites then have far to go, most
     of the way on cells twice as wide, and there is one more round of training, as each takes long
-    and boxes tell nearly the same.
+    and boxes tell nearly the same. After Ctrl-C sites go the same way, without that round: all of
+    it on the cells themselves takes longer. Measured: 160 x 160 cells, 20,000 classes or counts:
+    2.5 and 2.0 CPU seconds with wider cells, 2.9 and 2.3 without.
     """
     begin, family, given = time.perf_counter(), cast(Family, known.likelihood), problem.kernel
     pace, boxes = Pace(by_cells=not family.parameters), known.posterior is None
