@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from asvgp import Bernoulli, Constant, Gamma, GPRegressor, Matern32, Poisson
+from asvgp.estimators import families
 from asvgp.policies import SITES
 from asvgp.sites.readings import NodeReading, RowReading
 
@@ -63,10 +65,41 @@ def test_rows_are_looked_at_once_where_sums_will_do():
 
 def test_finer_sums_are_taken_where_there_are_such(monkeypatch):
     x, y = rows(Poisson())
-    monkeypatch.setattr("asvgp.estimators.families.SITES", replace(SITES, most_cells=64))
+    monkeypatch.setattr("asvgp.sites.cells.SITES", replace(SITES, most_cells=64))
+    readings, fit_reading = [], families.fit_reading
+
+    def noted(settings, structure, family, stats, reading, *beside):
+        readings.append(reading)
+        return fit_reading(settings, structure, family, stats, reading, *beside)
+
+    monkeypatch.setattr(families, "fit_reading", noted)
     gp = GPRegressor(KERNEL, likelihood=Poisson(), optimizer=None).fit(x, y)
+    first, second = (reading.stats.grid.cells for reading in readings)
+    assert first == 64
+    assert second > 2 * first
     assert gp.optimization_.reads == 1
     assert gp.optimization_.rule_error < 0.01
+
+
+@pytest.mark.parametrize("instead", ["rows", "finer sums"])
+def test_no_training_follows_ctrl_c_where_sums_are_too_coarse(instead, monkeypatch):
+    climbs = []
+
+    def struck(*_):
+        climbs.append(1)
+        raise KeyboardInterrupt
+
+    for name in ("_limited", "_whole"):
+        monkeypatch.setattr(f"asvgp.training.optimise.{name}", struck)
+    monkeypatch.setattr("asvgp.sites.cells.SITES", replace(SITES, most_cells=64))
+    x, y = rows(Poisson())
+    settings = {"num_basis": 40 if instead == "rows" else "auto", "likelihood": Poisson()}
+    with pytest.warns(ConvergenceWarning, match="interrupted; the best state so far is kept"):
+        gp = GPRegressor(KERNEL, **settings).fit(x, y)
+    assert len(climbs) == 1
+    assert gp.optimization_.interrupted
+    assert (gp.optimization_.reads > 1) == (instead == "rows")
+    assert gp.optimization_.rule_error < 0.01  # mended all the same
 
 
 def test_a_note_says_so_where_rows_are_gone():

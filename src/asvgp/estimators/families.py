@@ -144,7 +144,8 @@ def _without_rule_error(
     if data.stats.grids != used.stats.grids:
         finer = NodeReading(structure, data.stats, per_cell=None)
         if finer.error(family, fitted.posterior) <= SITES.most_rule_error:
-            return fit_reading(*given, finer, warm, *beside)
+            known = fitted if report.interrupted else None  # which is not to be trained further
+            return fit_reading(*given, finer, None if known else warm, *beside, known)
     if not _all_there(rows, data):
         if report.rule_error > SITES.noted_rule_error:
             report.notes.append(
@@ -160,7 +161,7 @@ def _without_rule_error(
     report.reads += len(reads)
     if report.rule_error <= SITES.most_rule_error:
         return fitted
-    known = fitted if settings.trained and not report.interrupted else None
+    known = fitted if settings.trained else None
     fitted = fit_reading(*given, by_rows, None if known else warm, *beside, known)
     again = cast(SiteReport, fitted.report)
     again.rule_error, again.reads = 0.0, report.reads + len(reads) - 1
