@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -213,6 +214,16 @@ def test_workspaces_are_copied_without_their_memory():
     assert (copied._taken, copied._scratch) == ([], [])
     with copied.lend(3) as part:
         assert part.size == 3
+
+
+def test_a_workspace_lets_go_of_what_nobody_uses():
+    space, living, dead = Workspace(), Workspace(), Workspace()  # any object owns
+    kept, left = space.take(7, living), ref(space.take(7, dead))
+    del dead
+    gc.collect()
+    space.clear()
+    assert left() is None
+    assert space.take(7, space) is not kept
 
 
 def test_borrowers_in_turn_share_what_the_largest_takes():

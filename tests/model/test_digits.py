@@ -171,3 +171,13 @@ def test_derivatives_vary_no_more_than_the_prior_does_and_lost_digits_are_told(c
     prior = 1.24 * 3.76 / kernel.variance
     prior *= weights @ matrix @ weights / (step if order == 1 else 4.0 * step**2) ** 2
     assert np.all(std**2 <= 1.01 * prior)
+
+
+def test_variances_that_differ_from_zero_by_rounding_alone_are_not_told():
+    """Long processes without noise leave next to no variance; warnings are errors here."""
+    X = np.random.default_rng(0).uniform(size=(300, 2))
+    kernel = Matern72(30.0, dim=0) * Matern72(30.0, dim=1)
+    options = {"noise_variance": 1e-9, "optimizer": None, "domain": [(0.0, 1.0)] * 2}
+    gp = GPRegressor(kernel, num_basis=26, **options).fit(X, np.sin(5.0 * X[:, 0]))
+    new = np.random.default_rng(1).uniform(-0.02, 1.02, (2000, 2))
+    assert np.max(gp.predict(new, return_std=True)[1]) < 0.01

@@ -185,6 +185,14 @@ def test_regular_inputs_need_not_lie_on_cells():
     np.testing.assert_allclose(lags.matrix(lags.values), np.abs(x[:, None] - x), atol=1e-12)
 
 
+@pytest.mark.parametrize("gap", 0.5 ** np.arange(1.0, 12.0))
+def test_there_are_no_more_steps_than_pairs(gap):
+    x = np.array([0.0, 1.0, 1.0 + gap, 2.0, 3.0])
+    lags = Lags(x, 0.25)
+    assert len(lags.values) <= len(x) ** 2
+    np.testing.assert_allclose(lags.matrix(lags.values), np.abs(x[:, None] - x), atol=1e-15)
+
+
 @pytest.mark.parametrize("gap", [1e-9, 5e-16])
 def test_inputs_that_nearly_coincide_are_not_regular(gap):
     x = np.array([0.0, 1.0, 1.0 + gap, 2.0, 3.0])

@@ -18,6 +18,8 @@ import asvgp.sources.blocks
 import asvgp.sources.dask
 from asvgp import Constant, GPRegressor, Linear, Matern32, scan
 from asvgp.cli import checkpoint
+from asvgp.data.settings import Settings
+from asvgp.sources.source import source_for
 from tests.cli.command_line import call, refused
 
 N = 1500
@@ -269,3 +271,21 @@ def test_rows_of_predictions_are_counted_from_the_first(tmp_path, monkeypatch):
     known = ("--include-noise", "--noise-variance", "v")
     said = refused(tmp_path, "predict", model, tmp_path / "b.parquet", *known, *output)
     assert "row 678 is 'silent'" in said
+
+
+def test_the_line_of_a_default_kernel_bends_where_all_rows_are_seen(short_blocks):
+    """How it bends depends on how long the series is, which the first block does not say."""
+    x = np.arange(600.0)
+    y = 20.0 * (x / 512.0) ** 2 + np.random.default_rng(1).standard_normal(600)
+    settings = Settings.parse(None)
+
+    def bends(rows, growing=False):
+        blocks = [(x[:rows][part], y[:rows][part]) for part in (slice(300), slice(300, None))]
+        source = source_for(lambda: iter(blocks))
+        kernel = asvgp.estimators.ingest.absorb(settings, source, growing=growing).data.layout.given
+        assert Linear() in kernel.effects
+        return any({"period", "lengthscale"} & {*part.fixed} for part in kernel.components)
+
+    assert bends(512)
+    assert not bends(600)
+    assert not bends(512, growing=True)
