@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import kernels as exact
 
-from asvgp import GPRegressor, Matern32, Matern52, Matern72
+from asvgp import GPRegressor, Matern, Matern32, Matern52, Matern72
 from asvgp.basis import Grid
 from asvgp.likelihoods import Gaussian
 from asvgp.model.axis import Axis
@@ -107,16 +107,37 @@ def test_gradients_are_those_of_the_bound_on_many_cells(long_product):
         assert bound.gradient[place] == pytest.approx(slope, rel=2e-3, abs=1e-2)
 
 
-@pytest.mark.parametrize("num_basis", [34, 42, 50])
-def test_bounds_of_smooth_products_stay_below_the_evidence_on_many_cells(num_basis):
+def bound_and_evidence(kernel, num_basis: int, rows: int) -> tuple[float, float]:
+    """Return the bound of noisy rows of a smooth field, and their dense evidence."""
     rng = np.random.default_rng(5)
-    X = rng.uniform(size=(200, 2))
-    y = np.sin(5.0 * X[:, 0]) * np.cos(3.0 * X[:, 1]) + 0.1 * rng.standard_normal(200)
-    kernel = Matern52(1.25, dim=0) * Matern52(1.59, dim=1)
+    X = rng.uniform(size=(rows, 2))
+    y = np.sin(5.0 * X[:, 0]) * np.cos(3.0 * X[:, 1]) + 0.1 * rng.standard_normal(rows)
     options = {"noise_variance": 0.01, "optimizer": None, "domain": [(0.0, 1.0)] * 2}
     gp = GPRegressor(kernel, num_basis=num_basis, **options).fit(X, y)
-    evidence = multivariate_normal(cov=kernel(X) + 0.01 * np.eye(200)).logpdf(y)
-    assert evidence - 0.01 < gp.elbo_ < evidence
+    return gp.elbo_, multivariate_normal(cov=kernel(X) + 0.01 * np.eye(rows)).logpdf(y)
+
+
+@pytest.mark.parametrize("num_basis", [34, 42, 50])
+def test_bounds_of_smooth_products_stay_below_the_evidence_on_many_cells(num_basis):
+    kernel = Matern52(1.25, dim=0) * Matern52(1.59, dim=1)
+    bound, evidence = bound_and_evidence(kernel, num_basis, 200)
+    assert evidence - 0.01 < bound < evidence
+
+
+@pytest.mark.parametrize("num_basis", [20, 24, 34])
+def test_bounds_of_sums_of_smooth_products_stay_below_the_evidence(num_basis):
+    kernel = Matern52(1.39, dim=0) * Matern52(1.81, dim=1)
+    kernel = kernel + Matern52(1.56, 0.3, dim=0) * Matern52(1.56, 1.0, dim=1)
+    bound, evidence = bound_and_evidence(kernel, num_basis, 200)
+    assert evidence - 0.01 < bound < evidence
+
+
+@pytest.mark.parametrize("num_basis", [20, 28, 34])
+@pytest.mark.parametrize(("nu", "lengthscale"), [(2, 1.5), (2, 3.0), (3, 1.0), (3, 1.5)])
+def test_bounds_of_joint_kernels_stay_below_the_evidence(nu, lengthscale, num_basis):
+    kernel = Matern(nu, lengthscale, dim=(0, 1))
+    bound, evidence = bound_and_evidence(kernel, num_basis, 150)
+    assert evidence - 0.05 < bound < evidence
 
 
 def long_field(splines: int):
