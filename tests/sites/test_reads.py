@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from asvgp import Binomial, Constant, GPRegressor, Matern32, NegativeBinomial, StudentT
+from asvgp import Binomial, Constant, GPRegressor, Matern32, NegativeBinomial, Poisson, StudentT
 from asvgp.basis import Grid
 from asvgp.policies import SITES
-from asvgp.sites.readings import Boxes
+from asvgp.sites.readings import Boxes, NodeReading
 from asvgp.structures.observed import Observed
 from asvgp.structures.structure import Points
 
@@ -82,3 +82,14 @@ def test_boxes_begin_at_weighted_means(family):
     # a weight of two is a row that is there twice
     twice = boxes.levels(family, [observed(np.repeat(np.arange(n), weight.astype(int)))])
     np.testing.assert_allclose(found, twice)
+
+
+@pytest.mark.parametrize("count", [3.0, 40.0])
+def test_sums_begin_where_a_box_and_its_cells_say_the_same(count):
+    x = np.linspace(0.0, 8.0, 400)
+    settings = {"num_basis": 300, "likelihood": Poisson(), "optimizer": None}
+    gp = GPRegressor(Matern32() + Constant(), **settings).fit(x, np.full(400, count))
+    data = gp._fit_data()
+    sites = NodeReading(data.structure, data.stats).begin(Poisson(), data.stats)
+    assert sites.weight == pytest.approx(400.0 * count, rel=1e-4)  # exp(f) of every row
+    assert sites.sums[0] / sites.weight == pytest.approx(np.log(count), rel=1e-4)
