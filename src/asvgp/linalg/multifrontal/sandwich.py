@@ -28,14 +28,15 @@ from asvgp.linalg.blas import gemm, symm, trsm
 from asvgp.linalg.denormals import flush_denormals, restore
 from asvgp.linalg.inner import block, copy, inner, segment
 from asvgp.linalg.multifrontal.fronts import SMALL, back_substitute, mirror
-from asvgp.linalg.multifrontal.plan import RUNS, P, Q
+from asvgp.linalg.multifrontal.plan import P, Q
 from asvgp.linalg.multifrontal.sweeps import (
     give_element,
+    highest,
     merge,
     panel_of,
     slot,
+    take_boundary,
     take_element,
-    take_rows,
 )
 
 _STRIP = 32  # rows of an update that are changed together
@@ -111,10 +112,7 @@ def invert_both(
     """
     word = flush_denormals()
     for each in range(start, stop):
-        highest = level
-        while highest < limit and (each >> (highest - level)) % 2 == 0:
-            highest += 1
-        for here in range(highest, level - 1, -1):
+        for here in range(highest(each, level, limit), level - 1, -1):
             box = each >> (here - level)
             front = fronts.level_start[here] + box
             panel, c = panel_of(fronts, front, panels), panel_of(fronts, front, carried)
@@ -122,14 +120,8 @@ def invert_both(
             z = block(slot(slots, here, box, own[0], shared[0]), 0, m, m)
             n = block(slot(slots, here, box, own[1], shared[1]), 0, m, m)
             if m > p:
-                parent = fronts.level_start[here + 1] + box // 2
-                size = fronts.table[parent, P] + fronts.table[parent, Q]
-                begin = fronts.table[front, RUNS]
-                runs = block(fronts.runs, 3 * begin, fronts.table[front + 1, RUNS] - begin, 3)
-                above = slot(slots, here + 1, box // 2, own[0], shared[0])
-                take_rows(runs, block(above, 0, size, size), z, p)
-                above = slot(slots, here + 1, box // 2, own[1], shared[1])
-                take_rows(runs, block(above, 0, size, size), n, p)
+                take_boundary(fronts, slots, here, box, own[0], shared[0], z)
+                take_boundary(fronts, slots, here, box, own[1], shared[1], n)
             _invert_front(panel, c, z, n, work)
             if here == 0:
                 give_element(fronts, box, z, out_z[box - start])

@@ -53,6 +53,15 @@ def panel_of(fronts, front, panels):
     return block(panels, fronts.table[front, PANEL], p, p + fronts.table[front, Q])
 
 
+@inner(error_model="numpy")
+def highest(box, level, limit):
+    """Return the level of the highest box, up to ``limit``, below which a box is the first."""
+    above = level
+    while above < limit and (box >> (above - level)) % 2 == 0:
+        above += 1
+    return above
+
+
 # --- factor ----------------------------------------------------------------------------
 
 
@@ -175,22 +184,14 @@ def selected_inverse(fronts, slots, level, start, stop, limit, leaves, panels, o
     """
     word = flush_denormals()
     for each in range(start, stop):
-        highest = level
-        while highest < limit and (each >> (highest - level)) % 2 == 0:
-            highest += 1
-        for here in range(highest, level - 1, -1):
+        for here in range(highest(each, level, limit), level - 1, -1):
             box = each >> (here - level)
             front = fronts.level_start[here] + box
             panel = panel_of(fronts, front, panels)
             p, m = panel.shape
             z = block(slot(slots, here, box, own, shared), 0, m, m)
             if m > p:
-                parent = fronts.level_start[here + 1] + box // 2
-                n = fronts.table[parent, P] + fronts.table[parent, Q]
-                above = block(slot(slots, here + 1, box // 2, own, shared), 0, n, n)
-                begin = fronts.table[front, RUNS]
-                runs = block(fronts.runs, 3 * begin, fronts.table[front + 1, RUNS] - begin, 3)
-                take_rows(runs, above, z, p)
+                take_boundary(fronts, slots, here, box, own, shared, z)
             invert(panel, z, work)
             if here == 0:
                 give_element(fronts, box, z, leaves[box - start])
@@ -198,16 +199,21 @@ def selected_inverse(fronts, slots, level, start, stop, limit, leaves, panels, o
 
 
 @inner(error_model="numpy")
-def take_rows(runs, above, z, p):
-    """Copy the boundary's block from the parent's: the inverse of extend-add's map."""
-    n, m = above.shape[1], z.shape[1]
+def take_boundary(fronts, slots, here, box, own, shared, z):
+    """Copy the boundary's block of a front from the parent's: the inverse of extend-add's map."""
+    front, parent = fronts.level_start[here] + box, fronts.level_start[here + 1] + box // 2
+    p, m = fronts.table[front, P], z.shape[1]
+    n = fronts.table[parent, P] + fronts.table[parent, Q]
+    above = slot(slots, here + 1, box // 2, own, shared)
+    begin = fronts.table[front, RUNS]
+    runs = block(fronts.runs, 3 * begin, fronts.table[front + 1, RUNS] - begin, 3)
     for a in range(runs.shape[0]):
         for i in range(runs[a, 0], runs[a, 0] + runs[a, 2]):
             source, target = (runs[a, 1] + i - runs[a, 0]) * n, (p + i) * m + p
             for b in range(a, runs.shape[0]):
-                begin, end = i if i > runs[b, 0] else runs[b, 0], runs[b, 0] + runs[b, 2]
+                first, end = i if i > runs[b, 0] else runs[b, 0], runs[b, 0] + runs[b, 2]
                 shift = runs[b, 1] - runs[b, 0]
-                copy(above, source + begin + shift, z, target + begin, end - begin)
+                copy(above, source + first + shift, z, target + first, end - first)
 
 
 @inner(error_model="numpy")
@@ -265,10 +271,7 @@ def backward(fronts, slots, level, start, stop, limit, y, panels, own, shared):
     """Replace y by L^-T y, rows in the order of elimination; boxes as in `selected_inverse`."""
     word, width = flush_denormals(), y.shape[1]
     for each in range(start, stop):
-        highest = level
-        while highest < limit and (each >> (highest - level)) % 2 == 0:
-            highest += 1
-        for here in range(highest, level - 1, -1):
+        for here in range(highest(each, level, limit), level - 1, -1):
             box = each >> (here - level)
             front = fronts.level_start[here] + box
             panel = panel_of(fronts, front, panels)
