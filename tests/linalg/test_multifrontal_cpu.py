@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from asvgp.linalg.multifrontal import Space, symbolic
 from asvgp.linalg.multifrontal import plan as plans
-from asvgp.linalg.multifrontal.cpu import CpuFactor, NotPositiveDefinite, Workspace
+from asvgp.linalg.multifrontal.cpu import CpuFactor, Workspace
+from asvgp.linalg.multifrontal.errors import NotPositiveDefinite
 from asvgp.linalg.multifrontal.fronts import SMALL
 from tests.linalg.test_multifrontal_symbolic import FLAT, LONG, assemble, each_example, trees
 
