@@ -273,6 +273,8 @@ def test_parts_that_contradict_each_other(path, keys, value, match):
         (Matern32(0.5), 2, ("effects",), 10**12, "other effects"),
         (SEASON, 1, (*PART, 1, "Part", "along", "Along", "level"), 10**7, "level is 10000000"),
         (SEASON, 1, (*PART, 0, "Part", "around", "Around", "count"), 10**9, "phases is 10000000"),
+        (SEASON, 1, (*PART, 0, "Part", "around", "Around", "width"), 10**9, "width is 10000000"),
+        (SEASON, 1, (*PART, 0, "Part", "around", "Around", "width"), 3, "a season of"),
         (SEASON, 1, (*PART, 0, "Part", "around", "Around", "degree"), 10**7, "power is"),
     ],
 )

@@ -105,6 +105,9 @@ class SavingPolicy:
     largest_number: float = 1e200  # [any unit] Greater ones in a file are no sums or coefficients.
     most_outer_cells: int = 1 << 16  # [cells] Beyond the data: more were never written.
     most_phases: int = 1 << 15  # [functions] Around a circle: all couple, more fit into no memory.
+    # [finest cells] A period may be longer than the data, but tables of its cells have to be small,
+    most_turn: int = 1 << 20
+    most_turn_of_domain: int = 16  # [domains] or a period of so many, if these are more cells.
 
 
 DATA = DataPolicy()

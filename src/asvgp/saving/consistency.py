@@ -21,7 +21,7 @@ from asvgp.data.columns import Layout
 from asvgp.data.extremes import check_extremes
 from asvgp.data.response import Response
 from asvgp.data.settings import Settings
-from asvgp.kernels import Kernel
+from asvgp.kernels import Kernel, Periodic
 from asvgp.likelihoods import Gaussian, Heteroscedastic
 from asvgp.likelihoods.family import Family
 from asvgp.model.chain_effects import Estimate
@@ -282,11 +282,20 @@ def _series_plan(plan: SeriesPlan, stats: Statistics, kernel: Kernel) -> None:
         raise ValueError("the posterior is on other cells than its statistics")
     if (len(plan.parts), plan.effects) != (len(kernel.components), len(kernel.effects)):
         raise ValueError("the plan is of another kernel")
-    for part in plan.parts:
+    for part, component in zip(plan.parts, kernel.components, strict=True):
         if part.along is not None:
             _whole("level", part.along.level, 0, 62)
         if part.around is not None:
             _whole("phases", part.around.count, 1, SAVING.most_phases)
+            most = max(SAVING.most_turn_of_domain * plan.grid.cells, SAVING.most_turn)
+            _whole("width", part.around.width, 1, most // part.around.count)
+            turn = part.around.count * part.around.width
+            if turn not in [
+                round(factor.period / plan.grid.spacing)
+                for factor in component.factors
+                if isinstance(factor, Periodic)
+            ]:
+                raise ValueError(f"the plan has a season of {turn} cells, the kernel has not")
         _whole("power", part.power, 1, plan.powers)
 
 
