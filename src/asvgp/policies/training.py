@@ -240,6 +240,9 @@ class FieldPolicy:
     blocked_slope: float = 1e-4
     worthwhile_gain: float = 1e-5  # [nats per datum] Wider cells of a term must gain this.
     warm_step: float = 0.2  # [log-hyperparameter] First step from a good state if bounds are dear.
+    # [log-hyperparameter] The same where a sample tells the curvature; 1.5 times as much is the
+    # most. Measured: heights, 102,000 rows: 27 s, with 0.2 43 s, with 1.0 33 s
+    informed_step: float = 0.5
 
     # The grids that training goes through
 

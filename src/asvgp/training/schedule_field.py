@@ -456,7 +456,8 @@ class FieldSchedule:
         """Train on the sum of the bounds of engines, the field's or those of its parts."""
         problem, size = self.problem, sum(engine.size for engine in engines)
         dear = size >= FIELD.dear_functions or len(engines) > 1
-        step = FIELD.warm_step if dear and state is not None else 1.0
+        warm = FIELD.warm_step if self._curvature is None else FIELD.informed_step
+        step = warm if dear and state is not None else 1.0
         objective, ranking = self._objective(engines, step), None
         objective.shown_size = size
         count = sum(engine.statistics.observations for engine in engines)
