@@ -2,7 +2,8 @@
 
 A series gets a Matérn, a constant, a season for every period that the data show, a drift of the
 shortest of them, and a lasting level and a trend, where there are any. Times are tried with the
-day, the week and the year; numbers with the periods of the peaks of their periodogram. Without a
+day, the week and the year; numbers with the periods of the peaks of their periodogram, and with
+seven times one that has as many steps as a day has hours, or a multiple of these. Without a
 season there is a trend all the same, where the data show one. Several inputs get one Matérn kernel
 over all of them, and a constant.
 
@@ -106,6 +107,7 @@ def periods(x: Array, y: Array, candidates: Sequence[float] | None = None) -> li
     if candidates is None:  # what is too short to show may be an image of something else
         clear = [peak for peak in _peaks(x, y, gap, span) if peak[0] >= shortest]
         candidates = _in_proportion(clear)
+        candidates += [week for week in _weeks(candidates, gap) if not _near(week, candidates)]
     found: list[float] = []
     for period in sorted(candidates):
         if shortest <= period <= longest:
@@ -301,6 +303,20 @@ def _multiples(period: float, others: Sequence[float]) -> list[float]:
     """Return whole multiples of a period, for those of the others that are nearly one."""
     times = [other / period for other in others if other > 1.5 * period]
     return [period * round(n) for n in times if abs(n - round(n)) < DEFAULT.harmonic * n]
+
+
+def _weeks(found: Sequence[float], gap: float) -> list[float]:
+    """Return seven times every period that may be a day: of 24 steps, or of a multiple of 24.
+
+    A week shows as seven or more small peaks beside those of the day, none of which may be clear.
+    """
+    days = [p for p in found if p > 23.0 * gap and _near(p / gap, [24.0 * round(p / gap / 24.0)])]
+    return [7.0 * day for day in days]
+
+
+def _near(period: float, others: Sequence[float]) -> bool:
+    """Return True if a period is one of the others, up to what a peak tells."""
+    return any(abs(period - other) < DEFAULT.harmonic * other for other in others)
 
 
 def _vertex(spectrum: Array, place: int) -> float:

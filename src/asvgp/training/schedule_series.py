@@ -397,12 +397,7 @@ class SeriesSchedule:
             for f in p.factors
         )
         qualities = (None, SERIES.start_quality) if waves else (None,)
-        periods = [
-            f.period
-            for p in problem.kernel.components
-            for f in p.factors
-            if isinstance(f, Periodic)
-        ]
+        periods = _periods(problem.kernel)
         sharp = (None, SERIES.sharp_phase * min(periods)) if periods else (None,)
         kernels = [
             _started(problem.kernel, length, share, span, peaks, quality, phase)
@@ -444,21 +439,31 @@ def _has_twins(kernel: Kernel) -> bool:
 
 
 def _demanding(state: State, sites: bool) -> State:
-    """Return a state whose functions suit other states, too: its oscillators live long.
+    """Return a state whose functions suit other states, too.
 
-    Of ``sites``, its seasons are sharp as well. First sites may say so little that they ask for
-    cells too wide for sharp seasons, which would then be lost to a process of short range.
+    Its oscillators live long, and its seasons may change within a part of the shortest period, as
+    a working day does in a week: on cells too wide for that, training would lose such a season to
+    a process of short range. Of ``sites``, seasons that drift are sharp as well, because first
+    sites may say so little that they ask for wide cells.
     """
     changes = {}
+    shortest = min(_periods(state.kernel), default=0.0)
     for prefix, part in state.kernel.labelled:
         for factor in part.factors:
             if isinstance(factor, SHO):
                 name = prefix + part.name_of(factor, "quality")
                 changes[name] = max(factor.quality, SERIES.start_quality)
-            elif isinstance(factor, Periodic) and sites:
+            elif isinstance(factor, Periodic) and (sites or len(part.factors) == 1):
                 name = prefix + part.name_of(factor, "lengthscale")
-                changes[name] = min(factor.lengthscale, SERIES.sharp_phase * factor.period)
+                period = factor.period if len(part.factors) > 1 else shortest
+                changes[name] = min(factor.lengthscale, SERIES.sharp_phase * period)
     return State(state.kernel.replace_free(changes), state.likelihood)
+
+
+def _periods(kernel: Kernel) -> list[float]:
+    """Return the periods of all seasons."""
+    factors = [factor for part in kernel.components for factor in part.factors]
+    return [factor.period for factor in factors if isinstance(factor, Periodic)]
 
 
 def other_qualities(objective: Objective, gain: float) -> list[State]:
