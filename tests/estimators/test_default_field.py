@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import asvgp
 from asvgp import GPRegressor, Linear, Matern
+from asvgp.estimators import default_field
 from asvgp.estimators.default_cells import Side, cells_for, functions, work
 from asvgp.estimators.default_field import FieldChoice, choose_field, plain_field
 from asvgp.kernels.joint import JointMatern
@@ -242,6 +244,22 @@ def test_few_rows_over_three_inputs_take_few_functions():
     new = RNG(2).standard_normal((200, 3))
     mean, std = gp.predict(new, return_std=True)
     assert np.mean(np.abs(mean - np.sin(3.0 * new[:, 0]) * new[:, 1]) < 1.96 * std) > 0.9
+
+
+def test_a_model_that_is_not_the_likeliest_says_why(monkeypatch):
+    x = RNG(0).uniform(size=(400, 3))
+    distance = np.hypot(x[:, 0] - 0.5, x[:, 1] - 0.5)
+    y = (np.sin(9.0 * distance) + x[:, 2] + 0.1 * RNG(1).standard_normal(400))[:, None]
+    free = choose_field(x, y)
+    assert free is not None
+    product = default_field._plain_model(3)
+    monkeypatch.setattr(default_field, "affordable", lambda each, *_: each.model == product)
+    monkeypatch.setattr(default_field, "SAMPLE", replace(SAMPLE, tolerated_judgement=10.0))
+    bound = choose_field(x, y)
+    assert bound is not None
+    assert bound.kernel == plain_field(3)
+    assert bound.note.endswith("would need more basis functions than a quick fit can have")
+    assert "would need" not in free.note
 
 
 # ------------------------------------------------------------ the estimator

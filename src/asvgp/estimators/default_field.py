@@ -296,9 +296,12 @@ def _note(best: Trained, tried: Sequence[Trained], sample: Sample, names: Sequen
     listed = ", ".join(
         f"{_name(each.model, names)} {(each.judged - best.judged) / count:.2g}" for each in others
     )
+    higher = ""
+    if others[0].judged > best.judged:
+        higher = "; those above zero would need more basis functions than a quick fit can have"
     return (
         f"chosen by the evidence of a sample of {count:,} values: {_name(best.model, names)}; "
-        f"others, in nats per datum: {listed}"
+        f"others, in nats per datum: {listed}{higher}"
     )
 
 
