@@ -1,5 +1,7 @@
 """Digits of fields: factors by square roots, refined means, and what defects measure."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
@@ -138,6 +140,77 @@ def test_bounds_of_joint_kernels_stay_below_the_evidence(nu, lengthscale, num_ba
     kernel = Matern(nu, lengthscale, dim=(0, 1))
     bound, evidence = bound_and_evidence(kernel, num_basis, 150)
     assert evidence - 0.05 < bound < evidence
+
+
+@pytest.fixture(scope="module", params=[(3, 2.0, 42), (3, 3.0, 34), (3, 3.0, 42), (2, 6.0, 42)])
+def long_joint(request):
+    """A fit of a joint kernel on very many cells, and its exact covariances and evidence."""
+    nu, lengthscale, splines = request.param
+    rng = np.random.default_rng(5)
+    X = rng.uniform(size=(150, 2))
+    y = np.sin(5.0 * X[:, 0]) * np.cos(3.0 * X[:, 1]) + 0.1 * rng.standard_normal(150)
+    kernel = Matern(nu, lengthscale, dim=(0, 1))
+    options = {"noise_variance": 0.01, "optimizer": None, "domain": [(0.0, 1.0)] * 2}
+    gp = GPRegressor(kernel, num_basis=splines, **options)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Rounding: the bound is good to", UserWarning)
+        gp.fit(X, y)
+    noisy = kernel(X) + 0.01 * np.eye(150)
+
+    def covariance(new):
+        cross = kernel(new, X)
+        return kernel(new) - cross @ np.linalg.solve(noisy, cross.T)
+
+    return gp, covariance, multivariate_normal(cov=noisy).logpdf(y)
+
+
+def test_deviations_of_joint_kernels_on_very_many_cells(long_joint):
+    gp, covariance, _ = long_joint
+    inside = np.random.default_rng(1).uniform(size=(200, 2))
+    around = np.random.default_rng(2).uniform(-0.3, 1.3, (60, 2))
+    for new in (inside, around):
+        _, std = gp.predict(new, return_std=True)
+        np.testing.assert_allclose(std, np.diag(covariance(new)) ** 0.5, rtol=5e-3)
+    expected, got = covariance(inside[:20]), gp.predict(inside[:20], return_cov=True)[1]
+    np.testing.assert_allclose(got, expected, atol=5e-3 * np.diag(expected).max())
+
+
+def test_deviations_of_slopes_of_joint_kernels_on_very_many_cells(long_joint):
+    gp, covariance, _ = long_joint
+    new, step = np.random.default_rng(3).uniform(-0.1, 1.1, (40, 2)), np.array([0.01, 0.0])
+    both = covariance(np.concatenate([new + step, new - step]))
+    variances = np.diag(both)[:40] + np.diag(both)[40:] - 2.0 * np.diag(both[:40, 40:])
+    _, std = gp.predict(new, return_std=True, derivative={0: 1})
+    np.testing.assert_allclose(std, variances**0.5 / 0.02, rtol=5e-3)
+
+
+def test_bounds_of_joint_kernels_hold_the_evidence_on_very_many_cells(long_joint):
+    gp, _, evidence = long_joint
+    assert evidence - 0.01 < gp.elbo_ < evidence < gp.evidence_upper_bound_
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Matern(2, (1.0, 0.4), dim=(0, 1)),
+        Matern(3, 0.7, dim=(0, 1)),
+        Matern(2, (1.0, 0.4), dim=(0, 1), rotation=0.6),
+        Matern(1.5, (0.5, 0.9, 0.7), dim=(0, 1, 2)),
+    ],
+)
+def test_a_joint_norm_by_derivatives_is_that_by_tables(kernel):
+    inputs = len(kernel.dim)
+    X = np.random.default_rng(0).uniform(size=(20, inputs))
+    options = {"num_basis": 24 // inputs - 2, "optimizer": None, "noise_variance": 0.1}
+    gp = GPRegressor(kernel, **options).fit(X, X[:, 0])
+    (unit,) = gp.posterior_.prior.terms[0].units
+    right = np.random.default_rng(1).standard_normal((unit.count, 2))
+    shape = *(axis.count for axis in unit.axes), 2
+    expected = unit.apply(right.reshape(shape), range(inputs)).reshape(right.shape)
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(unit._applied(right), expected, atol=1e-11 * scale)
+    rows = [axis.rows(X[:, d]) for d, axis in enumerate(unit.axes)]
+    np.testing.assert_allclose(unit._captured_by_solutions(rows), unit.captured(rows), rtol=1e-9)
 
 
 def long_field(splines: int):

@@ -95,7 +95,9 @@ def upper_bound(factored: Factored) -> float:
     with suppress(np.linalg.LinAlgError):
         wider = engine.factor(factored.kernel, likelihood, remember=False)
         misfit = _squares(engine.statistics) / wide - float(wider.explained.sum())
-    return 0.5 * (_constant(factored) - max(misfit, 0.0))
+    # What rounding may have added to log|P|, as far as it is known, is to be on the safe side.
+    unsafe = engine.outputs * factored.defect
+    return 0.5 * (_constant(factored) - max(misfit, 0.0) + unsafe)
 
 
 def _squares(stats: Statistics) -> float:

@@ -26,10 +26,14 @@ from asvgp.model.elements import Leaves, outer
 from asvgp.model.joint_axis import JointAxis, own_tree
 from asvgp.model.joint_share import missed_shares
 from asvgp.model.poles import poles_of
+from asvgp.policies import FIELD
 from asvgp.runtime.lazy import cached_property
 from asvgp.runtime.parallel import one_blas_thread
 
 Consumer = Callable[[int, int, DeviceArray], None]  # of the blocks of some leaves
+
+_REFINEMENTS = 2  # of solutions, where K is stiff
+_AT_A_TIME = 32  # right-hand sides
 
 
 class JointTables:
@@ -213,6 +217,17 @@ class JointPrior:
     @cached_property
     def _squares(self) -> DeviceArray:
         """``phi' K^-1 phi`` on the splines' cells of the data, interleaved powers."""
+        out = self._selected_squares
+        if self.missed_at_most is None:
+            return out
+        constant = np.zeros(tuple(out.shape))
+        powers = (slice(None, None, 2 * axis.degree + 1) for axis in self.tables.own)
+        constant[tuple(powers)] = 1.0 - self.missed_at_most
+        return self.tables.device.move(constant)
+
+    @cached_property
+    def _selected_squares(self) -> DeviceArray:
+        """The same by a selected inverse, good to the digits that it has."""
         leaves, device, own = self.tables.leaves, self.tables.device, self.tables.own
         powers = [2 * axis.degree + 1 for axis in own]
         cells = zip(own, powers, strict=True)
@@ -280,6 +295,8 @@ class JointPrior:
             float((self._squares * own).sum()),
             -self.combined(self._forms(partial(self._in_chunks, between))),
         )
+        if self.missed_at_most is not None:  # whatever is missed is next to nothing
+            slopes = np.zeros_like(slopes)
         if self.poles:
             slopes = slopes + float((device.move(self.poles.squares(derivative=True)) * own).sum())
         return value, slopes
@@ -322,16 +339,124 @@ class JointPrior:
         return device.back(out)
 
     def solve(self, right: Array) -> Array:
-        """Return ``K^-1`` times right-hand sides, (count, n)."""
-        device = self.tables.device
-        solved = device.back(self.factor.solve(device.move(np.ascontiguousarray(right))))
+        """Return ``K^-1`` times right-hand sides, (count, n), refined where K is stiff."""
+        solved = self._solved(right)
+        for _ in range(_REFINEMENTS if self.stiff else 0):
+            solved = solved + self._solved(right - self._applied(solved))
         return solved + self.poles.solve(right) if self.poles else solved
 
-    def captured(self, rows: Sequence[tuple[np.ndarray, Array]]) -> Array:
+    def _solved(self, right: Array) -> Array:
+        """Return ``K^-1`` times right-hand sides by the factor alone."""
+        device = self.tables.device
+        return device.back(self.factor.solve(device.move(np.ascontiguousarray(right))))
+
+    # ------------------------------------------------------------ where rounding decides
+
+    @cached_property
+    def stiff(self) -> bool:
+        """True if the factor may have lost digits that the missed variance would take.
+
+        The highest derivatives are stiffer than values by about the ratio of their coefficients.
+        On the Earth, where these are of other tables, cells are hardly ever so small.
+        """
+        if isinstance(self.process, EarthMatern):
+            return False
+        ratio = float(np.abs(self.coefficients).max() / self.coefficients.flat[0])
+        return ratio * float(np.finfo(float).eps) > FIELD.joint_stiff
+
+    def _applied(self, values: Array) -> Array:
+        """Multiply values, (count, n), by K, whose functions are differentiated first."""
+        shape = *(axis.count for axis in self.axes), values.shape[1]
+        out = np.zeros(shape)
+        for powers, value in self._differentiated(values.reshape(shape)):
+            out += self.coefficients[powers] * value
+        return out.reshape(values.shape)
+
+    def _differentiated(
+        self, tensor: Array, powers: tuple[int, ...] = ()
+    ) -> Iterator[tuple[tuple[int, ...], Array]]:
+        """Yield what `products` does, by derivatives in place of tables."""
+        done = len(powers)
+        if done == len(self.axes):
+            yield powers, tensor
+            return
+        derivatives, turned = self.axes[done].derivatives, self.process.rotation is not None
+        for number in range(self.coefficients.shape[done]):
+            if not self.coefficients[(*powers, number)].any():
+                continue
+            power = number if turned else 2 * number
+            high, low = derivatives[(power + 1) // 2], derivatives[power // 2]
+            value = apply_along(high.T, apply_along(low, tensor, done), done)
+            if power % 2:
+                value = 0.5 * (value - apply_along(low.T, apply_along(high, tensor, done), done))
+            yield from self._differentiated(value, (*powers, number))
+
+    def _captured_by_solutions(self, rows: Sequence[tuple[np.ndarray, Array]]) -> Array:
+        """Return `captured` of rows by a solution each: never too much, and too little by squares.
+
+        That is, by squares of the errors of refined solutions u: ``2 phi' u - u' K u`` is largest
+        where u is the solution.
+        """
+        parts = [
+            (axis.numbers[first], weights)
+            for axis, (first, weights) in zip(self.axes, rows, strict=True)
+        ]
+        index, weights = outer(parts, [axis.count for axis in self.axes])
+        out = np.empty(len(index))
+        for start in range(0, len(out), _AT_A_TIME):
+            chunk = slice(start, start + _AT_A_TIME)
+            right = np.zeros((self.count, len(index[chunk])))
+            right[index[chunk], np.arange(right.shape[1])[:, None]] = weights[chunk]
+            solved = self.solve(right)
+            out[chunk] = np.sum(solved * (2.0 * right - self._applied(solved)), axis=0)
+        return np.maximum(out, 0.0)
+
+    @cached_property
+    def missed_at_most(self) -> float | None:
+        """The largest share of the variance that is missed at some points of the domain.
+
+        None, but where K is so stiff that the selected inverse does not tell what is missed: there
+        it is next to nothing anywhere in the domain.
+        """
+        if not self.stiff:
+            return None
+        inputs = len(self.axes)
+        corners = np.indices((2,) * inputs).reshape(inputs, -1).T
+        inner = np.random.default_rng(0).uniform(size=(FIELD.stiff_points, inputs))
+        grids = [axis.grid for axis in self.axes]
+        low, high = (np.array([getattr(g, end) for g in grids]) for end in ("lower", "upper"))
+        x = low + (high - low) * np.concatenate([corners, inner])
+        missed = 1.0 - self._captured_by_solutions(
+            [axis.rows(x[:, d]) for d, axis in enumerate(self.axes)]
+        )
+        selected = self._evaluated(self.tables.device.back(self._selected_squares), x)
+        most, error = float(missed.max()), float(np.abs(1.0 - selected - missed).max())
+        return float(np.clip(most, 0.0, 1.0)) if error > FIELD.known_share * most else None
+
+    def _evaluated(self, squares: Array, x: Array) -> Array:
+        """Return polynomials on the splines' cells, interleaved powers, at points, (n,)."""
+        degrees = [2 * axis.degree for axis in self.tables.own]
+        cells, s = zip(*(a.grid.locate(x[:, d]) for d, a in enumerate(self.axes)), strict=True)
+        parts = [
+            (cell[:, None] * (p + 1) + np.arange(p + 1), place[:, None] ** np.arange(p + 1))
+            for cell, place, p in zip(cells, s, degrees, strict=True)
+        ]
+        index, weights = outer(parts, squares.shape)
+        return np.sum(squares.ravel()[index] * weights, axis=1)
+
+    def captured(
+        self, rows: Sequence[tuple[np.ndarray, Array]], amid: np.ndarray | None = None
+    ) -> Array:
         """Return ``phi' K^-1 phi`` of products of rows, (n,).
 
         Along every input a row is a cell of the splines, and weights on the functions there.
+        Where rounding decides, a row takes a solution; none if it is a value ``amid`` the domain.
         """
+        if self.missed_at_most is not None:
+            out = np.full(len(rows[0][0]), 1.0 - self.missed_at_most)
+            rest = np.full(len(out), True) if amid is None else ~amid
+            out[rest] = self._captured_by_solutions([(a[rest], w[rest]) for a, w in rows])
+            return out
         tree, shapes = self.tables.tree, self.tables.leaves.shapes[0]
         parts, intervals = [], []
         for d, (first, factors) in enumerate(rows):

@@ -18,6 +18,7 @@ from asvgp.basis import (
     Array,
     Grid,
     operator_gram,
+    operator_nodes,
     rescaling,
     spline_pieces,
 )
@@ -128,6 +129,31 @@ class JointAxis(Axis):
     def matrices(self) -> list[sparse.csr_array]:
         """The tables as sparse matrices."""
         return [self.assembled(block) for block in self.elements]
+
+    @cached_property
+    def derivatives(self) -> list[sparse.csr_array]:
+        """Derivatives of orders 0 to alpha at Gauss nodes, (n, count) each, by roots of weights.
+
+        Products of two are the tables. Functions that are differentiated first keep digits where
+        tables, of which smooth functions have next to nothing, lose them.
+        """
+        k, width, cells = self.degree, np.diff(self.knots), len(self._polynomials)
+        nodes = operator_nodes(self.process.alpha, k)
+        numbers = np.arange(cells)[:, None, None] + np.arange(-k, 1)
+        rows = np.arange(cells * (k + 1)).reshape(cells, k + 1, 1)
+        there = np.broadcast_to((numbers >= 0) & (numbers < self.count), (cells, k + 1, k + 1))
+        rows, numbers = (np.broadcast_to(each, there.shape)[there] for each in (rows, numbers))
+        out = []
+        for order in range(self.process.alpha + 1):
+            values = np.einsum("qp,crp->cqr", nodes[:, order], self._polynomials)
+            values *= (width ** (0.5 - order))[:, None, None]
+            shape = cells * (k + 1), self.count
+            matrix = sparse.coo_array((values[there], (rows, numbers)), shape=shape).tocsr()
+            if not self.process.turned:  # fewer rows do: a triangle as narrow as the tables
+                triangle = np.linalg.qr(matrix.toarray(), mode="r")
+                matrix = sparse.csr_array(np.tril(triangle, k))
+            out.append(matrix)
+        return out
 
     def assembled(self, block: Array) -> sparse.csr_array:
         """Return the sum of blocks of all cells, (cells, k + 1, k + 1), as a sparse matrix."""

@@ -140,6 +140,13 @@ class FieldPolicy:
     # Measured: as above, with 60, 80, 100, 120 and 150 cells 5e-6, 5e-4, 0.02, 0.2 and 9 in all;
     # slopes along both lengthscales differ by 0.003 and 0.04 between the last and 100
     accepted_gradient: float = 1.0
+    # [prior variance] Rounding predicted of K^-1 of a joint kernel from which on it is measured, at
+    # so many points beside the corners, and believed up to this share of what the splines miss.
+    # Measured: nu = 2 and 3, 27 to 230 cells per lengthscale: predicted 5e-8 to 4e-3, found 0.1 to
+    # 1.5 times as much; with 27 cells and nu = 3, 2.5e-8 found and 1.3e-6 missed
+    joint_stiff: float = 1e-7
+    stiff_points: int = 16
+    known_share: float = 0.1
     # [domain] If a lengthscale is longer, the advice is to shorten it.
     almost_polynomial: float = 4.0
     # [width of the cell before] Widths of cells beyond the data, where joint kernels have splines

@@ -7,7 +7,7 @@ single smooth nothing but its own k + 1 columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from scipy import sparse
@@ -139,7 +139,8 @@ class Functionals:
             for unit, places in zip(term.units, term.places, strict=True):
                 own = [rows[d] for d in places]
                 if isinstance(unit, JointPrior):
-                    captured *= unit.captured([(row.first, row.weights) for row in own])
+                    pairs = [(row.first, row.weights) for row in own]
+                    captured *= unit.captured(pairs, self._values_inside(own, places))
                     whole *= unit.process.derivative_variance([row.order for row in own])
                 else:
                     captured *= own[0].captured
@@ -152,6 +153,13 @@ class Functionals:
             held += variance * captured
         held[self._with_effects] = np.inf
         return missed, held
+
+    def _values_inside(self, rows: Sequence[Rows], places: Sequence[int]) -> np.ndarray:
+        """Return which rows over some inputs are values, not derivatives, inside the domain."""
+        inside = np.full(len(self.points), all(row.order == 0 for row in rows))
+        for d in places:
+            inside &= self.engine.plan.grids[d].holds(self.points.main[:, d])
+        return inside
 
     @property
     def columns(self) -> sparse.csr_array:
