@@ -16,7 +16,7 @@ from threading import Lock
 import numpy as np
 from scipy import sparse
 
-from asvgp.basis import Array, rescaling
+from asvgp.basis import Array, Grid, rescaling
 from asvgp.kernels import EarthMatern, JointMatern
 from asvgp.linalg.cells.polynomial import bilinear
 from asvgp.linalg.multifrontal import Tree
@@ -340,10 +340,15 @@ class JointPrior:
 
     def solve(self, right: Array) -> Array:
         """Return ``K^-1`` times right-hand sides, (count, n), refined where K is stiff."""
-        solved = self._solved(right)
-        for _ in range(_REFINEMENTS if self.stiff else 0):
-            solved = solved + self._solved(right - self._applied(solved))
+        solved = self._refined(right, _REFINEMENTS if self.stiff else 0)
         return solved + self.poles.solve(right) if self.poles else solved
+
+    def _refined(self, right: Array, times: int) -> Array:
+        """Return ``K^-1`` times right-hand sides, refined some times."""
+        solved = self._solved(right)
+        for _ in range(times):
+            solved = solved + self._solved(right - self._applied(solved))
+        return solved
 
     def _solved(self, right: Array) -> Array:
         """Return ``K^-1`` times right-hand sides by the factor alone."""
@@ -407,7 +412,7 @@ class JointPrior:
             chunk = slice(start, start + _AT_A_TIME)
             right = np.zeros((self.count, len(index[chunk])))
             right[index[chunk], np.arange(right.shape[1])[:, None]] = weights[chunk]
-            solved = self.solve(right)
+            solved = self._refined(right, 1)  # the rest is done by squares
             out[chunk] = np.sum(solved * (2.0 * right - self._applied(solved)), axis=0)
         return np.maximum(out, 0.0)
 
@@ -420,12 +425,7 @@ class JointPrior:
         """
         if not self.stiff:
             return None
-        inputs = len(self.axes)
-        corners = np.indices((2,) * inputs).reshape(inputs, -1).T
-        inner = np.random.default_rng(0).uniform(size=(FIELD.stiff_points, inputs))
-        grids = [axis.grid for axis in self.axes]
-        low, high = (np.array([getattr(g, end) for g in grids]) for end in ("lower", "upper"))
-        x = low + (high - low) * np.concatenate([corners, inner])
+        x = points_of_domain([axis.grid for axis in self.axes], FIELD.measuring_points)
         missed = 1.0 - self._captured_by_solutions(
             [axis.rows(x[:, d]) for d, axis in enumerate(self.axes)]
         )
@@ -472,6 +472,15 @@ class JointPrior:
     @cached_property
     def _host_inverse(self) -> Array:
         return np.ascontiguousarray(self.tables.device.back(self._inverse))
+
+
+def points_of_domain(grids: Sequence[Grid], count: int) -> Array:
+    """Return the corners of a domain and so many points inside it, the same ones every time."""
+    inputs = len(grids)
+    corners = np.indices((2,) * inputs).reshape(inputs, -1).T
+    inner = np.random.default_rng(0).uniform(size=(count, inputs))
+    low, high = (np.array(ends) for ends in zip(*((g.lower, g.upper) for g in grids), strict=True))
+    return low + (high - low) * np.concatenate([corners, inner])
 
 
 def apply_along(matrix: DeviceArray, tensor: DeviceArray, axis: int) -> DeviceArray:

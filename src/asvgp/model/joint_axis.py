@@ -200,6 +200,9 @@ class JointAxis(Axis):
         cell = np.searchsorted(self.knots, place, "right") - 1
         inside = (place >= self.knots[0]) & (place <= self.knots[-1])
         cell = np.clip(cell, 0, len(self.knots) - 2)
+        of_data = self.fine.holds(x)  # ends of the domain, which rounding may move out of its cells
+        begin = k + self.outer
+        cell[of_data] = np.clip(cell[of_data], begin, begin + self.grid.cells - 1)
         width = np.diff(self.knots)[cell]
         s = np.where(inside, (place - self.knots[cell]) / width, 0.0)
         powers = np.arange(k + 1)

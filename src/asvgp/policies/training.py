@@ -145,8 +145,13 @@ class FieldPolicy:
     # Measured: nu = 2 and 3, 27 to 230 cells per lengthscale: predicted 5e-8 to 4e-3, found 0.1 to
     # 1.5 times as much; with 27 cells and nu = 3, 2.5e-8 found and 1.3e-6 missed
     joint_stiff: float = 1e-7
-    stiff_points: int = 16
+    measuring_points: int = 16
     known_share: float = 0.1
+    # [predictive variance] Rounding of P^-1 on leaves, measured at as many points, beyond which a
+    # variance takes a solution of its own. Measured: products of two Matern72, 30 splines along
+    # each input: of lengthscales 0.3 domains variances are good to 2e-11, of 3 to 7e-4 amid the
+    # data and to no digit a domain beyond; by solutions they equal the dense ones everywhere
+    known_variance: float = 0.01
     # [domain] If a lengthscale is longer, the advice is to shorten it.
     almost_polynomial: float = 4.0
     # [width of the cell before] Widths of cells beyond the data, where joint kernels have splines

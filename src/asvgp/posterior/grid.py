@@ -26,8 +26,9 @@ from asvgp.model.devices import Cpu, Device, device_for
 from asvgp.model.elements import outer
 from asvgp.model.grid import GridEngine, GridFactored
 from asvgp.model.grid_inverse import CellInverse
-from asvgp.model.joint import JointPrior
+from asvgp.model.joint import JointPrior, points_of_domain
 from asvgp.model.memory import joint_step
+from asvgp.policies import FIELD
 from asvgp.posterior.boxes import BoxAverages
 from asvgp.posterior.grid_rows import Functionals, Rows, covariance
 from asvgp.posterior.posterior import FittedValues, GridPoints, Posterior, lift_diagonal
@@ -402,20 +403,59 @@ class GridPosterior(Posterior[GridPoints]):
 
     def _quadratic(self, rows: Functionals) -> Array:
         """Return ``phi' P^-1 phi`` of rows."""
-        out = np.zeros(len(rows.points))
-        if rows.main:
-            leaf, index, weights = self._on_leaves(rows)
-            if (leaf < 0).any():
-                return self._quadratic_by_parts(rows, leaf < 0)
-            main = index, weights
-            out += _bilinear(self._leaf_inverse, leaf, *main, *main)
-            if rows.index.shape[1]:
-                behind = rows.index + self._leaf_inverse.shape[1]
-                part = _bilinear(self._leaf_inverse, leaf, *main, behind, rows.weights)
-                out += 2.0 * part
-        if rows.index.shape[1]:
-            out += self._of_columns(rows)
+        own = self._of_columns(rows) if rows.index.shape[1] else np.zeros(len(rows.points))
+        if not rows.main:
+            return own
+        leaf, index, weights = self._on_leaves(rows)
+        if (leaf < 0).any():
+            return self._quadratic_by_parts(rows, leaf < 0)
+        out = own + self._by_leaves(rows, leaf, index, weights)
+        error = self._selected_error * self._spread(leaf, index, weights)
+        unknown = np.flatnonzero(error > FIELD.known_variance * np.maximum(out, 0.0))
+        if len(unknown):
+            out[unknown] = self._by_solutions(rows, unknown)
         return out
+
+    def _by_leaves(
+        self, rows: Functionals, leaf: np.ndarray, index: np.ndarray, weights: Array
+    ) -> Array:
+        """Return `_quadratic` of rows, but for the columns alone, by P^-1 of leaves."""
+        main = index, weights
+        out = _bilinear(self._leaf_inverse, leaf, *main, *main)
+        if rows.index.shape[1]:
+            behind = rows.index + self._leaf_inverse.shape[1]
+            out += 2.0 * _bilinear(self._leaf_inverse, leaf, *main, behind, rows.weights)
+        return out
+
+    def _spread(self, leaf: np.ndarray, index: np.ndarray, weights: Array) -> Array:
+        """Return what terms of ``phi' P^-1 phi`` are at most in all, whatever their signs.
+
+        Weights of derivatives and beyond the data are large and of both signs, so that digits of
+        P^-1 cancel there.
+        """
+        deviations = self._leaf_deviations[leaf[:, None], index]
+        return np.einsum("nm,nm->n", np.abs(weights), deviations) ** 2
+
+    @cached_property
+    def _leaf_deviations(self) -> Array:
+        """Standard deviations of the functions of every leaf under P^-1, (leaves, s)."""
+        diagonal = np.diagonal(self._leaf_inverse, axis1=1, axis2=2)  # negative by rounding only
+        return np.sqrt(np.maximum(np.abs(diagonal), np.finfo(float).tiny))
+
+    @cached_property
+    def _selected_error(self) -> float:
+        """The relative error of P^-1 of the leaves, measured by solutions at some points."""
+        x = points_of_domain(self.plan.grids, FIELD.measuring_points)
+        smooths = np.array([grid.lower for grid in self.plan.smooth_grids])
+        beside = smooths, np.zeros(self.plan.effects)
+        points = GridPoints(x, *(np.tile(values, (len(x), 1)) for values in beside))
+        rows = Functionals(self.engine, self.prior, points)
+        leaf, index, weights = self._on_leaves(rows)
+        found = self._by_leaves(rows, leaf, index, weights)
+        if rows.index.shape[1]:
+            found += self._of_columns(rows)
+        error = np.abs(found - self._by_solutions(rows, np.arange(len(x))))
+        return float(np.max(error / self._spread(leaf, index, weights)))
 
     def _quadratic_by_parts(self, rows: Functionals, scattered: np.ndarray) -> Array:
         """Return ``phi' P^-1 phi`` of rows, some of whose functions are on no leaf together.
@@ -425,15 +465,19 @@ class GridPosterior(Posterior[GridPoints]):
         """
         out, every = np.empty(len(scattered)), np.arange(len(scattered))
         out[~scattered] = self._quadratic(rows.take(every[~scattered]))
-        matrix = rows.matrix[every[scattered]]
+        out[scattered] = self._by_solutions(rows, every[scattered])
+        return out
+
+    def _by_solutions(self, rows: Functionals, numbers: np.ndarray) -> Array:
+        """Return ``phi' P^-1 phi`` of some rows by a solution each."""
+        matrix = rows.matrix[numbers]
         step = joint_step(matrix.shape[0], self.engine.size)
         parts = []
         for start in range(0, matrix.shape[0], step):
             chunk = matrix[start : start + step]
             solved = self.factored.solve(chunk.T.toarray(order="C"))
             parts.append(chunk.multiply(solved.T).sum(axis=1))
-        out[scattered] = np.concatenate(parts)
-        return out
+        return np.concatenate(parts)
 
     def _of_columns(self, rows: Functionals, absolute: bool = False) -> Array:
         """Return the columns' part of ``phi' P^-1 phi``, or the sums of its absolute terms."""
