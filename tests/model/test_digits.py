@@ -15,6 +15,7 @@ from asvgp.model.bound import lower_bound
 from asvgp.model.grid import GridEngine
 from asvgp.model.grid_roots import root_factor
 from asvgp.model.plan import Plan
+from asvgp.posterior.grid import GridPosterior
 from asvgp.statistics import Statistics
 from tests.dense import design
 from tests.model.test_field import CASES, NOISE
@@ -249,6 +250,14 @@ def test_variances_beyond_the_data_of_long_processes():
     weights = np.linalg.solve(covariance(X, X) + 0.2 * np.eye(3), cross.T)
     expected = np.diag(covariance(new, new) - cross @ weights) ** 0.5
     np.testing.assert_allclose(gp.predict(new, return_std=True)[1], expected, rtol=1e-3)
+
+
+def test_variances_that_rounding_makes_negative_are_told(monkeypatch):
+    """No variance takes a solution here, as if no error were measured."""
+    monkeypatch.setattr(GridPosterior, "_selected_error", 0.0)
+    gp, *_ = long_field(30)
+    with pytest.warns(RuntimeWarning, match="variance at 1 of 2 points: term 1.*Use a lengthscale"):
+        gp.predict([[0.5, 0.7], [2.5, 3.0]], return_std=True)
 
 
 @pytest.mark.parametrize("column", [0, 1])

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from asvgp import Matern, Matern12, Matern32
+from asvgp import GPRegressor, Matern, Matern12, Matern32
 from asvgp.basis import Grid
 from asvgp.kernels import JointMatern, Kernel
 from asvgp.likelihoods import Gaussian
@@ -361,3 +361,14 @@ def test_a_note_says_where_there_is_too_little_room():
     longer = case.kernel.replace(lengthscale=6.0)
     (note,) = little_room(engine.prior(longer))
     assert "too little room beyond the data" in note
+
+
+def test_the_ends_of_a_domain_are_on_its_own_cells():
+    """Rounding may move an end beyond the last cell, whose functions are those of its leaf."""
+    ends = 0.1, 0.1 + 0.7
+    X = np.random.default_rng(0).uniform(*ends, (20, 2))
+    gp = GPRegressor(Matern(1, 0.5, dim=(0, 1)), num_basis=9, optimizer=None, noise_variance=0.1)
+    (unit,) = gp.set_params(domain=[ends] * 2).fit(X, X[:, 0]).posterior_.prior.terms[0].units
+    for axis in unit.axes:
+        first, _ = axis.rows(np.array([*ends, axis.fine.upper + 0.01]))
+        assert first.tolist() == [axis.outer + n for n in (0, axis.grid.cells - 1, axis.grid.cells)]
