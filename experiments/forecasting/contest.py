@@ -18,7 +18,7 @@ from experiments.forecasting.series import (
     load,
     splits,
 )
-from experiments.harness import process
+from experiments.harness import process, results
 from experiments.harness.datasets import Missing
 from experiments.harness.process import Method
 from experiments.harness.results import Results, Row
@@ -51,7 +51,11 @@ def methods(series: Series) -> list[Method]:
 
 
 def run(found: Results, names: Sequence[str] = NAMES) -> None:
-    """Every method on every series, by rolling origins and on the last tenth."""
+    """Every method on every series, by rolling origins and on the last tenth.
+
+    Where only some are to run again, the rows of all others are those of the run before.
+    """
+    before = earlier(found)
     for name in names:
         try:
             series = load(name)
@@ -63,7 +67,20 @@ def run(found: Results, names: Sequence[str] = NAMES) -> None:
             parts = splits(series, design)
             for method in methods(series):
                 limit = FULL_LIMIT if found.full else LIMIT
-                found.add(one(method, series, design, parts, limit))
+                row = before.get((method.label, series.name, design.name))
+                found.add(row or one(method, series, design, parts, limit))
+
+
+def earlier(found: Results) -> dict[tuple[str, str, str], Row]:
+    """Rows of the run before, of the methods that are not to run again; none where all are."""
+    again, old = found.record.get("again"), results.read(found.name, found.full)
+    if not again or old is None:
+        return {}
+    return {
+        (row["method"], row["dataset"], row.get("design", "")): row
+        for row in old.rows
+        if not any(name.lower() in row["method"].lower() for name in again)
+    }
 
 
 def about(series: Series) -> dict[str, Any]:

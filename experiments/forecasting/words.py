@@ -64,7 +64,18 @@ def summary(found: Results, designs: Sequence[str]) -> str:
         head += [f"{design}: MASE", "CRPS", "inside 80 / 95 %", "s", "series"]
     return (
         "### All series\n\nGeometric means of MASE and CRPS over the series, means of the rest; "
-        "seconds of a fit and its forecast.\n\n" + results.table(head, lines)
+        f"seconds of a fit and its forecast.{_again(found)}\n\n" + results.table(head, lines)
+    )
+
+
+def _again(found: Results) -> str:
+    """Say which rows are of the last run, where only some methods have been run again."""
+    if not (again := found.record.get("again")):
+        return ""
+    return (
+        f" The rows of {', '.join(again)} are from a later run (`python -m experiments "
+        f"{found.name} --methods {' '.join(again)}`) than all others, on the same kind of machine, "
+        "which other programs used as well in both runs."
     )
 
 

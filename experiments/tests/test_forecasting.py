@@ -263,3 +263,19 @@ def test_a_series_that_is_missing_is_said(monkeypatch, tmp_path):
     contest.run(found, ["bike sharing"])
     assert "bike_sharing.npz is missing" in found.rows[0]["reason"]
     assert "bike_sharing.npz" in contest.table(found)
+
+
+def test_only_methods_that_are_named_are_run_again(monkeypatch):
+    """A method without a package of its own takes the place of peers that are not installed."""
+    rows = [
+        {"method": name, "dataset": "a", "n": 9, "design": "last tenth", "mase": 1.0}
+        for name in (words.DEFAULT, "Prophet", "MSTL")
+    ]
+    old = Results("forecasts", "", rows=rows)
+    monkeypatch.setattr(results, "read", lambda name, full: old)
+    found = Results("forecasts", "", record={"again": ["ASVGP", "mstl"]})
+    assert contest.earlier(found) == {("Prophet", "a", "last tenth"): rows[1]}
+    assert "asvgp" in words._again(Results("forecasts", "", record={"again": ["asvgp"]}))
+    everything = Results("forecasts", "")
+    assert contest.earlier(everything) == {}
+    assert words._again(everything) == ""
