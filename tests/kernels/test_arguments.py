@@ -1,10 +1,12 @@
 """Kernels and estimators show their arguments, and say which one is wrong."""
 
+import pickle
 from abc import ABC
-from inspect import signature
+from inspect import getdoc, signature
 
+import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import RegressorMixin, clone
 
 from asvgp import (
     SHO,
@@ -72,3 +74,63 @@ def test_errors_of_a_subclass_with_arguments_of_its_own_are_left_alone():
     assert Own(num_basis=7).num_basis == 7
     with pytest.raises(TypeError, match="unexpected keyword argument 'n_basis'"):
         Own(n_basis=7)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "method", "wrong", "meant"),
+    [
+        (GPRegressor, "fit", "weights", "sample_weight"),
+        (GPRegressor, "fit", "noise_varianc", "noise_variance"),
+        (GPRegressor, "partial_fit", "sample_weights", "sample_weight"),
+        (GPRegressor, "predict", "std", "return_std"),
+        (GPRegressor, "forecast", "levels", "level"),
+        (GPRegressor, "sample_y", "samples", "n_samples"),
+        (GPRegressor, "integrate", "std", "return_std"),
+        (GPRegressor, "predict_quantiles", "quantile", "quantiles"),
+        (GPRegressor, "save", "Full", "full"),
+        (GPClassifier, "fit", "weights", "sample_weight"),
+        (GPClassifier, "predict_proba", "offsets", "offset"),
+        (GPClassifier, "score", "weight", "sample_weight"),
+        (CoxProcess, "intensity", "std", "return_std"),
+        (CoxProcess, "expected_count", "noise", "include_noise"),
+    ],
+)
+def test_methods_name_wrong_arguments(estimator, method, wrong, meant):
+    called = getattr(estimator(), method)
+    begins = rf"{estimator.__name__}\.{method} has no argument '{wrong}'; it has "
+    with pytest.raises(TypeError, match=rf"{begins}.*Did you mean '{meant}'\?"):
+        called(**{wrong: 1})
+
+
+def test_methods_name_arguments_that_are_missing_or_too_many():
+    with pytest.raises(TypeError, match=r"^GPRegressor\.predict: missing a required argument: 'X'"):
+        GPRegressor().predict()  # pyright: ignore[reportCallIssue]
+    with pytest.raises(
+        TypeError, match=r"^CoxProcess\.summary: too many positional arguments; it h"
+    ):
+        CoxProcess().summary(1)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError, match=r"^GPClassifier\.predict: too many .* Only X may be given"):
+        GPClassifier().predict([0.0], [0.0])  # pyright: ignore[reportCallIssue]
+
+
+def test_other_errors_of_type_are_left_alone_and_methods_look_as_they_are_written():
+    with pytest.raises(TypeError, match="X holds durations"):
+        GPRegressor().fit(np.arange(3).astype("m8[s]"), np.zeros(3))
+    parameters = [*signature(GPRegressor.fit).parameters]
+    assert parameters[:4] == ["self", "X", "y", "sample_weight"]
+    assert GPRegressor.predict.__name__ == "predict"
+    assert str(getdoc(GPRegressor.predict)).startswith("Predict")
+    assert signature(GPRegressor.score).parameters.keys() > {"X", "y"}
+    assert GPRegressor.score is not RegressorMixin.score
+    assert pickle.loads(pickle.dumps(GPRegressor().fit))  # a method of an estimator
+
+
+def test_methods_of_a_subclass_with_arguments_of_their_own_are_left_alone():
+    class Own(GPRegressor, ABC):
+        def fit(self, X, y=None, **others):  # pyright: ignore[reportIncompatibleMethodOverride]
+            return super().fit(X, y, **others)
+
+    with pytest.raises(TypeError, match=r"^Own\.fit has no argument 'weights'"):
+        Own().fit([0.0, 1.0], [0.0, 1.0], weights=1)
+    assert [*signature(Own.fit).parameters] == ["self", "X", "y", "others"]
+    assert Own.predict is GPRegressor.predict

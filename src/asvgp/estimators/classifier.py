@@ -17,13 +17,13 @@ from asvgp.diagnostics.summary import Summary
 from asvgp.estimators.regressor import GPRegressor
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Bernoulli
-from asvgp.runtime.arguments import NamingClass
+from asvgp.runtime.arguments import NamingEstimator
 from asvgp.runtime.warn import warn
 from asvgp.sources.source import is_source
 from asvgp.training.optimise import LBFGS
 
 
-class GPClassifier(ClassifierMixin, BaseEstimator, metaclass=NamingClass):
+class GPClassifier(ClassifierMixin, BaseEstimator, metaclass=NamingEstimator):
     """Gaussian process classification with sparse B-splines, for any number of observations.
 
     The probability of a class is a function of a Gaussian process f, such as 1 / (1 + exp(-f)).

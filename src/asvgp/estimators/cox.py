@@ -23,7 +23,7 @@ from asvgp.estimators.regressor import GPRegressor
 from asvgp.kernels import EarthMatern, Kernel
 from asvgp.likelihoods import Poisson
 from asvgp.policies import EVENTS
-from asvgp.runtime.arguments import NamingClass
+from asvgp.runtime.arguments import NamingEstimator
 from asvgp.runtime.parallel import one_blas_thread
 from asvgp.runtime.progress import Progress
 from asvgp.sites.cells import workable
@@ -34,7 +34,7 @@ from asvgp.times import as_duration
 from asvgp.training.optimise import LBFGS
 
 
-class CoxProcess(BaseEstimator, metaclass=NamingClass):
+class CoxProcess(BaseEstimator, metaclass=NamingEstimator):
     """Model of events at certain times or places (a log-Gaussian Cox process).
 
     The model estimates the intensity, which is the number of events per unit of time or area. Its

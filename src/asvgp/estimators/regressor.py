@@ -18,7 +18,7 @@ from asvgp.estimators.trained import trained
 from asvgp.kernels import Kernel
 from asvgp.likelihoods import Gaussian
 from asvgp.likelihoods.family import Family
-from asvgp.runtime.arguments import NamingClass
+from asvgp.runtime.arguments import NamingEstimator
 from asvgp.runtime.interrupts import plain_interrupts
 from asvgp.runtime.progress import Progress
 from asvgp.runtime.warn import warn
@@ -49,7 +49,7 @@ class _Setting:
 
 
 class GPRegressor(
-    ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=NamingClass
+    ForecastMixin, MultiOutputMixin, RegressorMixin, BaseEstimator, metaclass=NamingEstimator
 ):
     """Gaussian process regression with sparse B-splines, for any number of observations.
 
