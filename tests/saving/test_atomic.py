@@ -188,3 +188,12 @@ def test_files_of_other_names_stay(tmp_path):
     before = aged(tmp_path)
     write(target)
     assert sorted(os.listdir(tmp_path)) == sorted([*before, "fi.le"])
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path):
+    folder = tmp_path / "nowhere" / "deep"
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*deep\. Make it") as caught:
+        fitted(line)[0].save(folder / "g.asvgp")
+    assert caught.value.filename == str(folder / "g.asvgp")
+    assert ".tmp" not in str(caught.value)
+    assert not list(tmp_path.iterdir())

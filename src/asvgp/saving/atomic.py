@@ -65,6 +65,9 @@ def replacing(
         if isinstance(error, OSError) and error.errno in _FULL:
             message = _full(path, what, size, error.errno == errno.EFBIG)
             raise OSError(error.errno, message, str(path)) from error
+        if isinstance(error, FileNotFoundError) and not path.parent.is_dir():
+            message = f"The {what} was not written: there is no folder {path.parent}. Make it first"
+            raise FileNotFoundError(errno.ENOENT, message, str(path)) from None
         raise
     finally:
         if lock is not None:
