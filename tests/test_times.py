@@ -520,3 +520,17 @@ def test_text_is_read_where_times_are_expected():
         axis.to_seconds(["2024-01-02", "soon"])
     with pytest.raises(ValueError, match="fitted to times without"):
         axis.to_seconds(["2024-01-02T00:00+01:00"])
+
+
+@pytest.mark.parametrize("frequency", ["M", "Q", "D", "W"])
+def test_periods_of_pandas_stand_for_their_start(frequency):
+    periods = pd.period_range("2020-01-01", periods=6, freq=frequency)
+    starts = periods.to_timestamp()
+    axis = TimeAxis.from_values(periods)
+    listed = [*periods]
+    objects, frame = np.array(listed, dtype=object), periods.to_frame(name="t")
+    for given_as in (periods, pd.Series(periods), frame, listed, objects):
+        assert is_time(given_as)
+        np.testing.assert_array_equal(axis.to_seconds(given_as), axis.to_seconds(starts))
+    with pytest.raises(ValueError, match=r"NaT in 1 of 2 rows \(1\)"):
+        axis.to_seconds(pd.PeriodIndex(["2020-01", None], freq="M"))

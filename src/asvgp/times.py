@@ -109,6 +109,8 @@ def as_duration(value) -> Duration | None:
 def is_time(values) -> bool:
     """Return True if an array, list, series or one-column data frame holds times.
 
+    Periods of pandas are times: they stand for their start, as in ``to_timestamp``.
+
     Examples
     --------
     >>> import numpy as np
@@ -121,8 +123,14 @@ def is_time(values) -> bool:
         if isinstance(item, list | tuple | np.ndarray):
             return is_time(item)
         if not _is_absent(item):
-            return isinstance(item, date | np.datetime64)
+            return isinstance(_start(item), date | np.datetime64)
     return kind == "M"
+
+
+def _start(item: Any) -> Any:
+    """Return the start of a Period of pandas, which it stands for; other items as they are."""
+    period = hasattr(item, "to_timestamp") and hasattr(item, "ordinal")
+    return item.to_timestamp() if period else item
 
 
 class Zoned:
@@ -339,6 +347,8 @@ def _look(values) -> tuple[Any, str, str | None, str]:
     polars = type(values).__module__.partition(".")[0] == "polars"
     if (polars or hasattr(values, "iloc")) and getattr(values, "shape", ())[1:] == (1,):
         values = values.to_series(0) if polars else values.iloc[:, 0]
+    if not polars and str(getattr(values, "dtype", "")).startswith("period["):  # of pandas
+        values = getattr(values, "dt", values).to_timestamp()
     dtype: Any = getattr(values, "dtype", None)
     kind = "O" if isinstance(values, list | tuple) else getattr(dtype, "kind", "")
     if polars:
@@ -370,6 +380,7 @@ def _from_objects(items, name: str) -> tuple[Array, str | None]:
         if item is None or (isinstance(item, float | date | np.datetime64) and item != item):
             instants.append(np.datetime64("NaT", "s"))
             continue
+        item = _start(item)
         if not isinstance(item, date | np.datetime64):
             raise TypeError(f"{name} must hold times, but row {row} is {item!r}.")
         zone = None

@@ -65,6 +65,8 @@ def _plain(column, name: str) -> Any:
     if hasattr(column, "to_arrow"):  # polars, cudf
         return _from_arrow(column.to_arrow(), name)
     dtype = getattr(column, "dtype", None)
+    if library(column) == "pandas" and str(dtype).startswith("period["):
+        return instants(column, f"column {name!r}")[0]
     if library(column) == "pandas" and not (isinstance(dtype, np.dtype) and dtype.kind in "fiubM"):
         return _from_arrow(arrow().Array.from_pandas(column), name)
     values = np.ma.asarray(column) if np.ma.isMaskedArray(column) else np.asarray(column)
