@@ -472,9 +472,12 @@ class Features:
         """
         if table.width != self.count:
             shape = "Reshape your data to (n, columns): " if len(table.shape) == 1 else ""
+            names, which = _names(table), ""
+            if names is not None and self.names is not None:
+                which = "\n" + _difference(self.names, names).rstrip("\n")
             raise ValueError(
                 f"{shape}X has {table.width} features, but {self.owner} is expecting {self.count} "
-                "features as input."
+                f"features as input.{which}"
             )
         names = _names(table)
         if names is not None and self.names is not None:
