@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import asvgp
-from asvgp import LBFGS, SHO, GPRegressor, Matern12, Matern32, Matern52
+from asvgp import LBFGS, SHO, Constant, GPRegressor, Linear, Matern12, Matern32, Matern52
 from asvgp.policies import LINE
 from asvgp.training import objective
 from tests.dense import KERNELS, ExactGP, kernel_id, sample
@@ -421,3 +421,45 @@ def test_the_package_imports_lazily():
         assert name in dir(asvgp)
     with pytest.raises(AttributeError, match="no attribute 'GPGuesser'"):
         _ = asvgp.GPGuesser
+
+
+def test_periods_are_read_as_times_in_arrays_and_in_tables():
+    months = pd.period_range("2020-01", periods=48, freq="M")
+    y = np.sin(np.arange(48.0) / 4.0)
+    fixed = {"num_basis": 20, "optimizer": None}
+    known = GPRegressor(Matern32("90 days"), **fixed).fit(months.to_timestamp(), y)
+    expected = known.predict(months.to_timestamp())
+    gp = GPRegressor(Matern32("90 days"), **fixed).fit(months, y)
+    np.testing.assert_array_equal(gp.predict(months), expected)
+    table = pd.DataFrame({"month": months, "y": y})
+    gp = GPRegressor(Matern32("90 days"), **fixed).fit(table, "y")
+    answers = gp.predict(table)["mean"]
+    np.testing.assert_allclose(answers, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_columns_that_are_missing_or_unknown_are_named():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(size=(50, 2)), columns=["lon", "lat"])
+    gp = GPRegressor(Matern32(), num_basis=4, optimizer=None).fit(X, X["lon"])
+    with pytest.raises(ValueError, match="has 3 features, but GPRegressor is exp") as error:
+        gp.predict(X.assign(height=1.0))
+    assert str(error.value).endswith("Feature names unseen at fit time:\n- height")
+    with pytest.raises(ValueError, match="has 1 features, but GPRegressor is exp") as error:
+        gp.predict(X[["lon"]])
+    assert str(error.value).endswith("seen at fit time, yet now missing:\n- lat")
+    with pytest.raises(ValueError, match="must be in the same order"):
+        gp.predict(X[["lat", "lon"]])
+    with pytest.raises(ValueError, match=r"expecting 2 features as input\.$"):
+        gp.predict(np.ones((5, 3)))
+
+
+def test_a_line_without_noise_is_said_to_have_none():
+    x = np.arange(100.0)
+    with pytest.warns(UserWarning, match="no noise that could be told from rounding") as told:
+        gp = GPRegressor(Matern32() + Constant() + Linear()).fit(x, x)
+    assert "Predictions are not affected" in str(told[0].message)
+    assert "nats" not in str(told[0].message)
+    np.testing.assert_allclose(gp.predict([-50.0, 50.5, 200.0]), [-50.0, 50.5, 200.0], rtol=1e-9)
+    known = GPRegressor(Matern32() + Constant() + Linear(), num_basis=20, optimizer=None)
+    with pytest.warns(UserWarning, match="is uncertain by about"):  # of noise that was given
+        known.set_params(noise_variance=1e-20).fit(x, x)

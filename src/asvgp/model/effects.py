@@ -91,11 +91,12 @@ def mean_square(stats: Statistics) -> float:
     return max(power, float(np.max(means**2))) or 1.0
 
 
-def lost_digits(kernel: Kernel, stats: Statistics, noise: float) -> str:
+def lost_digits(kernel: Kernel, stats: Statistics, noise: float, estimated: bool = False) -> str:
     """Say how much of the bound is rounding beside linear effects; nothing if that is little.
 
     The sum of squares of y holds what the effects explain, which is subtracted again: its rounding
-    is divided by the noise.
+    is divided by the noise. Noise that was ``estimated`` and is less than that rounding is none: y
+    is reproduced exactly.
     """
     slopes = [effect.name for effect in kernel.effects if isinstance(effect, Linear)]
     rows = max(1.0, float(stats.observations * len(stats.squares)))
@@ -103,6 +104,14 @@ def lost_digits(kernel: Kernel, stats: Statistics, noise: float) -> str:
     nats = float(np.finfo(float).eps) * square
     if not slopes or nats < DATA.lost_bound:
         return ""
+    if estimated and nats >= DATA.unseen_noise:
+        return (
+            "y has no noise that could be told from rounding: the model reproduces y to "
+            f"{square**-0.5:.1g} of its variation. Predictions are not affected, but the bound has "
+            "no meaning here for comparing models. If y does have noise as small as that, subtract "
+            f"the linear trend ({', '.join(slopes)}) from y before the fit, and add it to the "
+            "predictions"
+        )
     weight = stats.weight / max(stats.observations, 1.0)  # of one observation, on average
     return (
         f"y varies by {square**0.5:.2g} times the standard deviation of the noise "

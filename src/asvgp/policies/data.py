@@ -26,6 +26,9 @@ class DataPolicy:
     # [nats per datum] A warning if rounding beside linear effects costs more. Measured: 400 rows, a
     # slope of 1e6 standard deviations of the noise: 6e-5 of the bound are wrong; 1e8: 0.6
     lost_bound: float = 1e-3
+    # [nats per datum] Beyond it the variance of the noise is less than the rounding of the mean
+    # square of y: noise that was estimated is then none that could be seen.
+    unseen_noise: float = 1.0
     distant_mean: float = 1e4  # [variances of y] Squared mean beyond which a warning is given.
 
 

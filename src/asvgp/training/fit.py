@@ -147,7 +147,8 @@ def fit(
     if posterior is None:  # interrupted, but what is left is short
         posterior = schedule.posterior(engine, state)
     schedule.finish(posterior, bound, report, trained)
-    lost = lost_digits(state.kernel, schedule.stats, posterior.noise)
+    estimated = trained and not schedule.problem.fixed_likelihood
+    lost = lost_digits(state.kernel, schedule.stats, posterior.noise, estimated)
     if lost and not schedule.problem.sites:
         report.notes.append(lost)
     timings = {"training": middle - begin, "posterior": time.perf_counter() - middle}
