@@ -4,8 +4,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy.stats import kstest
+from sklearn.exceptions import NotFittedError
 
-from asvgp import Constant, GPClassifier, Matern32, plot
+from asvgp import Constant, CoxProcess, GPClassifier, Matern32, plot
 from asvgp.diagnostics.calibration import calibration
 from asvgp.estimators.scores import normal_scores
 from asvgp.likelihoods import Poisson
@@ -141,8 +142,10 @@ def test_pictures_of_classifiers_are_those_of_the_second_class():
     labels = np.where(np.hypot(*(X - 0.5).T) < 0.3, "sea", "land")
     kernel = Matern32(0.5, dim=0) * Matern32(0.5, dim=1) + Constant()
     model = GPClassifier(kernel, num_basis=8, optimizer=None).fit(X, labels)
-    observed, chance, _ = plot.map(model, X, labels)
+    observed, chance, spread = plot.map(model, X, labels)
     assert chance.get_title(loc="left") == "probability"
+    labels_of_bars = [bar.get_ylabel() for ax in (chance, spread) for bar in ax.child_axes]
+    assert labels_of_bars == ["probability of sea", "std of probability of sea"]
     shown = observed.collections[0].get_array()
     np.testing.assert_array_equal(np.unique(shown), [0.0, 1.0])
     middle = np.asarray(chance.images[0].get_array())
@@ -153,3 +156,26 @@ def test_pictures_of_classifiers_are_those_of_the_second_class():
     )
     with pytest.raises(AttributeError, match="3 classes, each with a model of its own"):
         plot.map(three)
+
+
+def test_pictures_of_cox_processes_show_the_intensity():
+    rng = np.random.default_rng(0)
+    events = rng.uniform(0.0, 10.0, 200)
+    cox = CoxProcess(domain=(0.0, 10.0), num_basis=12).fit(events)
+    ax = plot.series(cox)
+    assert ax.get_ylabel() == "events per unit of X"
+    middle = named(ax, "posterior mean").get_ydata()
+    assert 10.0 < np.median(middle) < 30.0
+    assert len(plot.components(gp=cox)) == 1
+    with pytest.raises(ValueError, match="draws the intensity, and events have no y"):
+        plot.series(cox, events)
+    places = rng.uniform(0.0, 1.0, (200, 2))
+    kernel = Matern32(0.5, dim=0) * Matern32(0.5, dim=1) + Constant()
+    flat = CoxProcess(kernel, domain=((0.0, 1.0),) * 2, num_basis=6, optimizer=None).fit(places)
+    (bar,) = plot.map(flat, what="mean").child_axes
+    assert bar.get_ylabel() == "events per unit of area"
+    days = np.datetime64("2024-01-01", "h") + np.arange(0, 24 * 100, 5)
+    timed = CoxProcess(num_basis=12).fit(days)
+    assert plot.series(timed).get_ylabel() == "events per second"
+    with pytest.raises(NotFittedError):
+        plot.series(CoxProcess())

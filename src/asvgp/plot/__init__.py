@@ -1,10 +1,11 @@
 """Pictures of fitted models, by matplotlib: ``pip install 'asvgp[plot]'``.
 
 Every function takes a fitted `GPRegressor` first, or a `GPClassifier` with two classes, whose
-second's probability it draws. It draws into ``ax`` where that is given and into a new figure where
-not, and returns the axes. Two million observations draw in under a second, because they are reduced
-to what the pixels can show; zooming in a window evaluates the model again. Everyone can tell the
-colours apart, and they follow light and dark styles.
+second's probability it draws, or a `CoxProcess`, whose intensity it draws. It draws into ``ax``
+where that is given and into a new figure where not, and returns the axes. Two million observations
+draw in under a second, because they are reduced to what the pixels can show; zooming in a window
+evaluates the model again. Everyone can tell the colours apart, and they follow light and dark
+styles.
 
 matplotlib is imported when something is drawn, not before.
 

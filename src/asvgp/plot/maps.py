@@ -40,7 +40,7 @@ def map(
 
     Parameters
     ----------
-    gp : GPRegressor
+    gp : GPRegressor, GPClassifier or CoxProcess
         Fitted, of two inputs or more.
     X, y : array-like, optional
         Observations, for a panel in front: dots where they are few, averages where many, in the

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from math import ceil
 from typing import Generic, TypeVar
 
@@ -25,6 +27,18 @@ from asvgp.posterior.grid import GridPosterior
 from asvgp.structures.observed import NOTHING, Beside
 
 AnyPosterior = TypeVar("AnyPosterior", ChainPosterior, GridPosterior)
+
+_LABEL: ContextVar[str | None] = ContextVar("_LABEL", default=None)
+
+
+@contextmanager
+def labelled(label: str | None) -> Iterator[None]:
+    """Call y by another name in pictures made in this context; None for the name it has."""
+    token = _LABEL.set(label)
+    try:
+        yield
+    finally:
+        _LABEL.reset(token)
 
 
 class View(Generic[AnyPosterior]):
@@ -50,6 +64,7 @@ class View(Generic[AnyPosterior]):
         self.observations: int = self.posterior.stats.count * self.outputs
         self.output = self._chosen(output)
         self.inputs = self._inputs()
+        self.label = _LABEL.get()
 
     def _chosen(self, output) -> int:
         if output is None:
@@ -315,6 +330,8 @@ class View(Generic[AnyPosterior]):
 
     def target_label(self, y=None) -> str:
         """Return the name of y, where it has one."""
+        if self.label is not None:
+            return self.label
         name = getattr(y, "name", None)
         columns = getattr(y, "columns", None)
         if name is None and columns is not None and len(columns) > self.output:
@@ -388,7 +405,10 @@ class LineView(View[ChainPosterior]):
 def view_of(gp, output: int | None = None) -> View:
     """Return the view of one output of a fitted model."""
     if not hasattr(type(gp), "posterior_"):
-        raise TypeError(f"Pictures are of a fitted GPRegressor, got {gp!r:.80}.")
+        way_out = ""
+        if hasattr(type(gp), "regressor_") or hasattr(gp, "regressor_"):
+            way_out = " Draw its model of f, its attribute regressor_."
+        raise TypeError(f"Pictures are of a fitted GPRegressor, got {gp!r:.80}.{way_out}")
     return (LineView if gp._fit_data().layout.single else FieldView)(gp, output)
 
 
