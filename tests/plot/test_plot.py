@@ -152,6 +152,16 @@ class TestSeries:
         assert plot.series(gp, interval=(5.0, 30.0), forecast=4.0).get_xlim() == (5.0, 30.0)
         assert plot.series(gp, interval=(5.0, 12.0)).get_xlim() == (5.0, 12.0)
 
+    def test_the_legend_is_above_the_axes_of_a_figure_of_its_own(self, line):
+        gp, x, y = line
+        ax = plot.series(gp, x, y)
+        ax.figure.canvas.draw()
+        box = ax.get_legend().get_window_extent()
+        assert box.y0 >= ax.get_window_extent().y1 - 1.0
+        assert box.y1 <= ax.figure.bbox.y1 + 1.0
+        ax.set_xlim(2.0, 3.0)  # which writes it again
+        assert ax.get_legend().get_window_extent().y0 >= ax.get_window_extent().y1 - 1.0
+
     def test_the_legend_counts_what_is_in_view(self, line):
         gp, x, y = line
         ax = plot.series(gp, x, y, interval=(5.0, 10.0))

@@ -11,7 +11,7 @@ from asvgp.data.response import NewResponse
 from asvgp.likelihoods import Bernoulli
 from asvgp.likelihoods.gaussian import band_factor, probability
 from asvgp.plot.classes import of_classes_too
-from asvgp.plot.style import legend, palette, panels, percent, titled
+from asvgp.plot.style import legend, legend_above, palette, panels, percent, titled
 from asvgp.plot.traces import Cloud, Curve, follow
 from asvgp.plot.view import drawn, term_name
 from asvgp.structures.observed import Beside
@@ -53,7 +53,7 @@ def series(
 
     Parameters
     ----------
-    gp : GPRegressor
+    gp : GPRegressor, GPClassifier or CoxProcess
         Fitted.
     X, y : array-like, optional
         Observations to draw, as in `GPRegressor.fit`.
@@ -128,6 +128,7 @@ def series(
             return mean, view.with_noise_process(process, here, std, factor)
         return mean, np.sqrt(std**2 + noise) if component is None else std
 
+    placed = legend if ax is not None or held else legend_above  # beside titles, where it is free
     with panels(ax, 1, 1, (9.0, 3.6)) as axes:
         ax = axes[0, 0]
         colours = palette(ax)
@@ -161,5 +162,5 @@ def series(
         label = view.target_label(y)
         label = f"{label} per unit of exposure" if exposure is not None else label
         ax.set_ylabel(f"share of {label}" if trials is not None else label)
-        legend(ax)
+        placed(ax)
     return ax
