@@ -17,6 +17,9 @@ def test_demo_prints_true_numbers_and_draws(tmp_path, capsys):
     assert demo.NOISE < numbers["held-out RMSE"] < 1.3 * demo.NOISE
     assert numbers["ELBO per datum"] < numbers["upper bound per datum"]
     assert all(name.strip() in shown for name in numbers)
+    inside = numbers["forecast coverage of the 95 % band"]
+    number = "all 500" if inside == 1.0 else f"{round(500 * inside)}"
+    assert f"{100.0 * inside:.1f} % ({number} of 500 points)" in shown
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 

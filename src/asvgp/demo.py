@@ -104,7 +104,13 @@ def run(n: int = 2_000_000, picture: str | None = "demo.png", seed: int = 0) -> 
         "forecast RMSE, three days": float(np.sqrt(np.mean(missed**2))),
         "forecast coverage of the 95 % band": float(np.mean(np.abs(missed) < 1.96 * spread)),
     }
+    points = {"held-out coverage": len(test_t), "forecast coverage": len(LATER)}
     for name, value in numbers.items():
+        if (count := points.get(name.partition(" of ")[0])) is not None:
+            inside = round(value * count)
+            number = f"all {inside:,}" if inside == count else f"{inside:,}"
+            print(f"{name:<40}{100.0 * value:>12.1f} % ({number} of {count:,} points)")
+            continue
         whole = value == int(value) and abs(value) >= 100
         print(f"{name:<40}{value:>14,.0f}" if whole else f"{name:<40}{value:>14.4f}")
     print(f"{'kernel':<40}{gp.kernel_!r}\n{'training':<40}{gp.optimization_}")
