@@ -167,7 +167,7 @@ def test_pictures_of_cox_processes_show_the_intensity():
     middle = named(ax, "posterior mean").get_ydata()
     assert 10.0 < np.median(middle) < 30.0
     assert len(plot.components(gp=cox)) == 1
-    with pytest.raises(ValueError, match="draws the intensity, and events have no y"):
+    with pytest.raises(ValueError, match="Events have no y: pictures of a CoxProcess show"):
         plot.series(cox, events)
     places = rng.uniform(0.0, 1.0, (200, 2))
     kernel = Matern32(0.5, dim=0) * Matern32(0.5, dim=1) + Constant()

@@ -31,8 +31,8 @@ def of_classes_too(draw: Callable[Given, Drawn]) -> Callable[Given, Drawn]:
             given = parameters.bind_partial(*args, **options)
             if any(given.arguments.get(name) is not None for name in ("X", "y")):
                 raise ValueError(
-                    f"plot.{draw.__name__} of a CoxProcess draws the intensity, and events have no "
-                    "y to be drawn: leave out X and y."
+                    "Events have no y: pictures of a CoxProcess show its intensity and take no X "
+                    "and y, such as plot.series(cox), plot.map(cox) and plot.components(cox)."
                 )
             given.arguments["gp"] = gp._model()
             args, options, label = given.args, given.kwargs, f"events per {_unit(gp)}"
