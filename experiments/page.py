@@ -88,7 +88,8 @@ def _made(found: Sequence[Found]) -> str:
             f"`make experiment-{name}`",
             str(len(known.rows)),
             _seeds(known),
-            results.seconds(known.record.get("total_seconds")),
+            results.seconds(known.record.get("total_seconds"))
+            + (", of some methods" if known.record.get("again") else ""),
         ]
         for name, _, known in found
     ]
