@@ -15,7 +15,7 @@ from asvgp.statistics.ending import Ending
 from asvgp.times import TimeAxis
 
 _SHORTEST, _LONGEST = 27.9, 31.1  # days of a month
-_MOST = 6  # months of a step: those of years are even enough
+_YEAR = _MOST = 12  # months of a step
 _LOOK = 12  # steps back that are looked at
 _FEWEST = 3  # of them with data
 
@@ -62,9 +62,11 @@ def months_of(stats: Statistics, end: Ending, axis: TimeAxis | None) -> Months |
     The last time must be the first or the last day of a month, and there must be no recent data but
     whole steps before it, as far as the cells of the statistics tell. Some may be missing.
     """
-    if axis is None or end.regular or end.last is None or end.step is None:
+    if axis is None or end.last is None or end.step is None:
         return None
     each = max(1, round(end.step / 86_400.0 / 30.44))
+    if end.regular and each != _YEAR:  # leap years hardly differ from others
+        return None
     if not _SHORTEST < end.step / 86_400.0 / each < _LONGEST or each > _MOST:
         return None
     last = axis.to_times(np.array([end.last]))[0].astype("M8[us]").item()

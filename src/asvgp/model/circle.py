@@ -7,7 +7,6 @@ every cell.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import comb, exp
 
 import numpy as np
@@ -16,6 +15,7 @@ from asvgp.basis import Array, Grid, bspline_coefficients, operator_gram, operat
 from asvgp.kernels import Periodic
 from asvgp.model.moments import CellMoments
 from asvgp.runtime.lazy import cached_property
+from asvgp.runtime.tables import cached_tables
 
 
 class CircleAxis:
@@ -192,7 +192,7 @@ class CircleAxis:
         return float(own @ self.square), np.array([own @ slope])
 
 
-@lru_cache
+@cached_tables
 def shifts(power: int, width: int, dtype: type = np.float64) -> Array:
     """Return powers of ``(s + offset) / width`` in powers of s, (width, powers, powers)."""
     offset = np.arange(width, dtype=dtype) / width
@@ -203,7 +203,7 @@ def shifts(power: int, width: int, dtype: type = np.float64) -> Array:
     return out
 
 
-@lru_cache
+@cached_tables
 def parts_of_cells(degree: int, width: int) -> Array:
     """Return B-splines in powers of s of the parts of a cell, (width, degree + 1, degree + 1)."""
     return bspline_coefficients(degree) @ shifts(degree, width)

@@ -89,6 +89,7 @@ class MemoryPolicy:
     batched_overhead: float = 2.2
     dense_copies: float = 6.2  # [columns**2] Peak of an additive model. Measured: commit 7cc7c03
     right_hand_sides: int = 1 << 23  # [doubles] Sides of a joint covariance solved at a time.
+    tables: int = 1 << 24  # [bytes] Of tables of cells that a function keeps for further models.
     most_joint_draws: int = 2000  # [points] Draws factor the covariance of all: more take too long.
 
 

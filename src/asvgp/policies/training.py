@@ -140,13 +140,12 @@ class FieldPolicy:
     # Measured: as above, with 60, 80, 100, 120 and 150 cells 5e-6, 5e-4, 0.02, 0.2 and 9 in all;
     # slopes along both lengthscales differ by 0.003 and 0.04 between the last and 100
     accepted_gradient: float = 1.0
-    # [prior variance] Rounding predicted of K^-1 of a joint kernel from which on it is measured, at
-    # so many points beside the corners, and believed up to this share of what the splines miss.
-    # Measured: nu = 2 and 3, 27 to 230 cells per lengthscale: predicted 5e-8 to 4e-3, found 0.1 to
-    # 1.5 times as much; with 27 cells and nu = 3, 2.5e-8 found and 1.3e-6 missed
+    # [prior variance] Where the rounding predicted of K^-1 of a joint kernel is larger, it is
+    # measured. Measured: nu = 2 and 3, 27 to 230 cells per lengthscale: predicted 5e-8 to 4e-3,
+    # found 0.1 to 1.5 times as much; with 27 cells and nu = 3, 2.5e-8 found and 1.3e-6 missed
     joint_stiff: float = 1e-7
-    measuring_points: int = 16
-    known_share: float = 0.1
+    measuring_points: int = 16  # [points] Where it is measured, beside the corners of the domain.
+    known_share: float = 0.1  # [variance that splines miss] K^-1 is believed up to this rounding.
     # [predictive variance] Rounding of P^-1 on leaves, measured at as many points, beyond which a
     # variance takes a solution of its own. Measured: products of two Matern72, 30 splines along
     # each input: of lengthscales 0.3 domains variances are good to 2e-11, of 3 to 7e-4 amid the

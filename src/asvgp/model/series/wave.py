@@ -20,6 +20,7 @@ from asvgp.linalg.chain.blocks import chain_of_blocks
 from asvgp.model.circle import shifts
 from asvgp.model.moments import CellMoments
 from asvgp.runtime.lazy import cached_property
+from asvgp.runtime.tables import cached_tables
 
 
 @lru_cache
@@ -248,14 +249,14 @@ class WaveAxis:
         return trace, d_trace
 
 
-@lru_cache
+@cached_tables
 def _pieces(order: int, degree: int, level: int) -> Array:
     functions = cell_functions(order, degree).astype(np.longdouble)
     moved = shifts(degree, 2**level, np.longdouble)
     return np.einsum("aj,wji->wai", functions, moved).astype(float)
 
 
-@lru_cache
+@cached_tables
 def _legendre_parts(degree: int, level: int) -> Array:
     """Return Legendre polynomials of a cell in powers of s of its parts.
 
