@@ -119,6 +119,19 @@ def map(
     return axes[0] if len(names) > 1 else axes[0, 0]
 
 
+def _dress(ax, across: Input, up: Input) -> None:
+    """Label both axes of a panel; panels are narrow, and places have many digits."""
+    from matplotlib.ticker import MaxNLocator, ScalarFormatter
+
+    for side, place in ((ax.xaxis, across), (ax.yaxis, up)):
+        place.dress(side)
+        formatter = side.get_major_formatter()
+        if isinstance(formatter, ScalarFormatter):
+            formatter.set_useOffset(False)
+    if isinstance(locator := ax.xaxis.get_major_locator(), MaxNLocator):
+        locator.set_params(nbins=4)
+
+
 class Surface(NamedTuple):
     """Mean and standard deviation on a grid of places, (vertical, horizontal)."""
 
@@ -161,8 +174,7 @@ def draw_surface(ax, surface: Surface, of_std: bool, limits) -> Any:
 
 def _image(ax, across: Input, up: Input, values: Array, limits, **options) -> Any:
     """Draw values over the domain of two inputs, and label both axes."""
-    across.dress(ax.xaxis)
-    up.dress(ax.yaxis)
+    _dress(ax, across, up)
     extent = [end for side in (across, up) for end in side.shown([side.lower, side.upper])]
     options |= {"vmin": limits[0], "vmax": limits[1], "interpolation": "nearest"}
     return ax.imshow(values, origin="lower", extent=extent, aspect="auto", **options)
@@ -243,8 +255,7 @@ def _observations(ax, across: Input, up: Input, columns, values, limits, grid) -
     if grid is None and len(values) <= _CROWD:
         size = float(np.clip(20_000.0 / max(len(values), 1), 2.0, 20.0))
         style = {"lw": 0, "vmin": limits[0], "vmax": limits[1], "rasterized": len(values) > 1000}
-        across.dress(ax.xaxis)
-        up.dress(ax.yaxis)
+        _dress(ax, across, up)
         return ax.scatter(across.shown(a), up.shown(b), size, values, **style)
     counts = [min(n, _MOST) for n in pixels(ax)]
     if grid is not None:  # no finer than the data, or there would be stripes
