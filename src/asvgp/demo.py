@@ -91,6 +91,10 @@ def run(n: int = 2_000_000, picture: str | None = "demo.png", seed: int = 0) -> 
     error = test_y - mean
     forecast, spread = gp.predict(LATER, return_std=True)
     missed = truth(LATER) - forecast
+    covered = {
+        "held-out coverage of the 95 % band": np.abs(error) < 1.96 * std,
+        "forecast coverage of the 95 % band": np.abs(missed) < 1.96 * spread,
+    }
     numbers |= {
         "observations": float(len(t)),
         "held out": float(len(test_t)),
@@ -100,19 +104,15 @@ def run(n: int = 2_000_000, picture: str | None = "demo.png", seed: int = 0) -> 
         "noise standard deviation (truth 0.25)": float(np.sqrt(gp.noise_variance_)),
         "held-out RMSE": float(np.sqrt(np.mean(error**2))),
         "held-out NLPD": float(-np.mean(gp.log_predictive_density(test_t, test_y))),
-        "held-out coverage of the 95 % band": float(np.mean(np.abs(error) < 1.96 * std)),
         "forecast RMSE, three days": float(np.sqrt(np.mean(missed**2))),
-        "forecast coverage of the 95 % band": float(np.mean(np.abs(missed) < 1.96 * spread)),
     }
-    points = {"held-out coverage": len(test_t), "forecast coverage": len(LATER)}
     for name, value in numbers.items():
-        if (count := points.get(name.partition(" of ")[0])) is not None:
-            inside = round(value * count)
-            number = f"all {inside:,}" if inside == count else f"{inside:,}"
-            print(f"{name:<40}{100.0 * value:>12.1f} % ({number} of {count:,} points)")
-            continue
         whole = value == int(value) and abs(value) >= 100
         print(f"{name:<40}{value:>14,.0f}" if whole else f"{name:<40}{value:>14.4f}")
+    for name, inside in covered.items():
+        numbers[name] = float(np.mean(inside))
+        number = f"{'all ' * bool(np.all(inside))}{np.count_nonzero(inside):,}"
+        print(f"{name:<40}{100.0 * numbers[name]:>12.1f} % ({number} of {len(inside):,} points)")
     print(f"{'kernel':<40}{gp.kernel_!r}\n{'training':<40}{gp.optimization_}")
     if picture:
         draw(gp, t, y, picture)
