@@ -14,6 +14,7 @@ from asvgp import GPRegressor, Matern32, StudentT
 from asvgp.runtime.interrupts import TimeIsUp, patient_interrupts, plain_interrupts
 from asvgp.sites import train
 from asvgp.training import optimise
+from tests.interrupted import interrupted_climbs
 
 CHAIN = "asvgp.posterior.chain.ChainPosterior"
 
@@ -131,14 +132,7 @@ def test_summaries_are_interrupted_plainly_and_fits_need_none(error, monkeypatch
 
 
 def test_ctrl_c_ends_the_fits_of_a_family_that_would_follow(monkeypatch):
-    climbs = []
-
-    def struck(*_):
-        climbs.append(1)
-        raise KeyboardInterrupt
-
-    for name in ("_limited", "_whole"):
-        monkeypatch.setattr(f"asvgp.training.optimise.{name}", struck)
+    climbs = interrupted_climbs(monkeypatch)
     x = np.linspace(0.0, 10.0, 60)
     y = np.sin(x) + 0.1 * np.random.default_rng(0).standard_t(3, len(x))
     with pytest.warns(ConvergenceWarning, match="interrupted; the best state so far is kept"):

@@ -10,6 +10,7 @@ from asvgp import Bernoulli, Constant, Gamma, GPRegressor, Matern32, Poisson
 from asvgp.estimators import families
 from asvgp.policies import SITES
 from asvgp.sites.readings import NodeReading, RowReading
+from tests.interrupted import interrupted_climbs
 
 KERNEL = Matern32(5.0, 1.0) + Constant()
 
@@ -83,14 +84,7 @@ def test_finer_sums_are_taken_where_there_are_such(monkeypatch):
 
 @pytest.mark.parametrize("instead", ["rows", "finer sums"])
 def test_no_training_follows_ctrl_c_where_sums_are_too_coarse(instead, monkeypatch):
-    climbs = []
-
-    def struck(*_):
-        climbs.append(1)
-        raise KeyboardInterrupt
-
-    for name in ("_limited", "_whole"):
-        monkeypatch.setattr(f"asvgp.training.optimise.{name}", struck)
+    climbs = interrupted_climbs(monkeypatch)
     monkeypatch.setattr("asvgp.sites.cells.SITES", replace(SITES, most_cells=64))
     x, y = rows(Poisson())
     settings = {"num_basis": 40 if instead == "rows" else "auto", "likelihood": Poisson()}
