@@ -113,8 +113,9 @@ class GridEngine:
         return GridFactored(self, prior, likelihood, solution)
 
     def release(self) -> None:
-        """Let go of the last factorisations of P and K; `factor` makes them again."""
+        """Let go of the last factorisations of P and K, and of G; `factor` makes them again."""
         self._last, self._prior = Remembered(), None
+        self.__dict__.pop("gram", None)
         self.tables.clear()
 
     def _solution(self, prior: GridPrior, noise: float) -> Solution:
