@@ -28,6 +28,7 @@ from asvgp.training.sample_evidence import (
     Trained,
     sample_of,
     train,
+    trained_further,
     trend,
 )
 
@@ -166,15 +167,50 @@ def test_many_rows_pay_for_a_trend_once(slope):
     sample = sampled(x, y)
     model = Model((tuple(Factor((d,), 1.5) for d in range(3)),))
     without = train(model, sample, [np.log([0.1, 0.1, 0.1, 1.0, 0.1])])
-    found = trend(without, sample)
+    level, found = trend(without, sample)
     (rows,) = sample.spread
     assert len(rows.x) == len(x)  # no more than may be had: all of them
     before, after = (
-        SampleEvidence(each.model, [rows], sample.units)(each.theta)[0] for each in (without, found)
+        SampleEvidence(each.model, [rows], sample.units)(each.theta)[0] for each in (level, found)
     )
     gain = after - before - SAMPLE.trend_gain
-    assert found.judged - without.judged == pytest.approx(gain)
-    assert (found.judged > without.judged) == (slope > 0.0)
+    assert level.judged >= without.judged
+    assert found.judged - level.judged == pytest.approx(gain)
+    assert (found.judged > level.judged) == (slope > 0.0)
+
+
+def uneven(count=1_500):
+    """Return places and a field that is calm in one half, with a second, short scale in both."""
+    x = RNG(7).uniform(0.0, 40.0, (count, 2))
+    waves = [RNG(seed).standard_normal((3, 60)) for seed in (8, 9)]
+    parts = [
+        np.cos(x @ (k[:2] / length) + 6.0 * k[2]).sum(axis=1) / 30**0.5
+        for k, length in zip(waves, (8.0, 0.7), strict=True)
+    ]
+    y = parts[0] + 0.3 * parts[1] * np.where(x[:, 0] < 20.0, 0.3, 1.0)
+    return x, y[:, None]
+
+
+def test_the_best_models_learn_from_all_sets_and_those_far_behind_do_not():
+    sample = sampled(*uneven())
+    assert len(sample.judged) > len(sample.learnt)
+    joint = Factor((0, 1), 2.0)
+    good = train(Model(((joint,),)), sample, [np.log([0.2, 0.2, 1.0, 0.1])])
+    long = np.log([SAMPLE.longest, SAMPLE.longest, 1e-4, 1.0])
+    poor = good._replace(theta=long, learnt=good.learnt - 1e3, judged=good.judged - 1e3)
+    better, same = trained_further([good, poor], sample)
+    assert same is poor
+    assert better.judged > good.judged
+    evidence = SampleEvidence(better.model, sample.judged, sample.units)
+    price = SAMPLE.prices[1] * np.log(sum(rows.y.size for rows in sample.judged))
+    assert better.judged == pytest.approx(evidence(better.theta)[0] - 4 * price)
+    assert np.abs(evidence(better.theta)[1]).max() < np.abs(evidence(good.theta)[1]).max()
+
+
+def test_all_rows_have_nothing_more_to_tell():
+    sample = sampled(PLACES, draw(between(JOINT[1])))
+    one = train(Model(((Factor((0, 1), 1.0),),)), sample, [np.log([0.05, 0.05, 1.0, 0.1])])
+    assert trained_further([one], sample) == [one]
 
 
 def test_scales_of_x_and_y_and_weights_do_not_matter():

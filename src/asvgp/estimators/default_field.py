@@ -31,6 +31,7 @@ from asvgp.training.sample_evidence import (
     Trained,
     sample_of,
     train,
+    trained_further,
     trend,
 )
 from asvgp.training.sample_information import information
@@ -105,7 +106,9 @@ def choose_field(
         if rows < SAMPLE.fewest_rows:
             tried = [_plain(sample)]
         else:
-            tried = list(_tried(sample, times, most_nu))
+            tried = trained_further(list(_tried(sample, times, most_nu)), sample)
+            best = max(tried, key=lambda each: each.judged)
+            tried = [each for each in tried if each is not best] + trend(best, sample)
         best = _affordable(tried, sample, rows, objective)
         wider = widening(best, sample)
         known = information(best, sample, rows)
@@ -133,7 +136,7 @@ def _plain(sample: Sample) -> Trained:
 
 
 def _tried(sample: Sample, times: frozenset[int], most_nu: float) -> Iterator[Trained]:
-    """Yield trained models: of one term, with one length for all inputs, of two, with a trend."""
+    """Yield trained models: of one term, with one length for all inputs, of two."""
     tried = []
 
     def best() -> Trained:
@@ -161,7 +164,6 @@ def _tried(sample: Sample, times: frozenset[int], most_nu: float) -> Iterator[Tr
         if one_length:
             parts = [_with_one_length(part, times) or part for part in parts]
         yield attempt(*_sum_of(*parts))
-    yield trend(best(), sample)
 
 
 def _kinds(inputs: int, times: frozenset[int], most_nu: float) -> list[Term]:

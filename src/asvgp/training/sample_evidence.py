@@ -73,10 +73,10 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Sample:
-    """Sets of rows to learn from, and sets drawn anew to judge by what was learnt."""
+    """Sets of rows to learn from, and more of them to learn further from and to judge by."""
 
     learnt: tuple[Rows, ...]
-    judged: tuple[Rows, ...]  # of few rows the same ones; of many, next to none are in both
+    judged: tuple[Rows, ...]  # those sets and, unless rows are few, others
     spread: tuple[Rows, ...]  # one set, of rows anywhere, to judge trends by
     units: Array  # range of every input
     gaps: Array  # typical distance of neighbours along every input, in units of its range
@@ -113,7 +113,9 @@ def sample_of(
         learnt = judged = spread = (whole,)
     else:
         learnt = tuple(_sets(whole, gaps, rng, SAMPLE.learnt_sets))
-        judged = tuple(_sets(whole, gaps, rng, SAMPLE.judged_sets))
+        twice = 2 * len(x) // (SAMPLE.set_rows * len(reaches(len(x)))) - SAMPLE.learnt_sets
+        further = int(np.clip(twice, 1, SAMPLE.further_sets))
+        judged = (*learnt, *_sets(whole, gaps, rng, further))
         anywhere = np.random.default_rng(1).permutation(len(x))[: SAMPLE.spread_rows]
         spread = (Rows(*(part[anywhere] for part in whole)),)
     around = _surroundings(whole, gaps, rng) if len(x) >= SAMPLE.fewest_around else ()
@@ -284,18 +286,50 @@ class Trained(NamedTuple):
 
     model: Model
     theta: Array
-    learnt: float  # evidence on the rows that it was trained on
-    judged: float  # the same on others, less a price for the number of hyperparameters
+    learnt: float  # evidence of the first sets, on which every model is trained
+    judged: float  # evidence of all sets, less a price for the number of hyperparameters
 
 
 def train(model: Model, sample: Sample, starts: Sequence[Array]) -> Trained:
-    """Return a model with hyperparameters of the highest evidence, from the best of the starts."""
+    """Return a model with the highest evidence of the first sets, from the best of the starts."""
     evidence = SampleEvidence(model, sample.learnt, sample.units)
     limits = _limits(model, sample)
     starts = [np.clip(start, *limits.T) for start in starts]
     values = [evidence(start, slopes=False)[0] for start in starts]
-    best = starts[int(np.argmax(values))]
     floor = min(value for value in [*values, 0.0] if np.isfinite(value))
+    theta = _climb(evidence, starts[int(np.argmax(values))], limits, SAMPLE.iterations, floor)
+    learnt = evidence(theta, slopes=False)[0]
+    if sample.judged is sample.learnt:
+        return _priced(model, theta, learnt, learnt, sample)
+    every = SampleEvidence(model, sample.judged, sample.units)
+    return _priced(model, theta, learnt, every(theta, slopes=False)[0], sample)
+
+
+def trained_further(tried: Sequence[Trained], sample: Sample) -> list[Trained]:
+    """Return models of which the best ones are trained on all sets.
+
+    Nine small sets know the lengths and the noise of a sum badly, and one that has learnt their
+    details would lose to a single term on other rows.
+    """
+    if sample.judged is sample.learnt:
+        return list(tried)
+    count = sum(rows.y.size for rows in sample.learnt)
+    least = max(each.learnt for each in tried) - SAMPLE.contending * count
+    return [_further(each, sample) if each.learnt >= least else each for each in tried]
+
+
+def _further(trained: Trained, sample: Sample) -> Trained:
+    """Return a model trained on all sets, from the hyperparameters that it has."""
+    model, theta, learnt, judged = trained
+    every = SampleEvidence(model, sample.judged, sample.units)
+    theta = _climb(every, theta, _limits(model, sample), SAMPLE.further_iterations, -abs(judged))
+    return _priced(model, theta, learnt, every(theta, slopes=False)[0], sample)
+
+
+def _climb(
+    evidence: SampleEvidence, start: Array, limits: Array, iterations: int, floor: float
+) -> Array:
+    """Return log-hyperparameters of higher evidence; ``floor`` is a low but usual value."""
 
     def downwards(theta: Array) -> tuple[float, Array]:
         value, slope = evidence(theta)
@@ -303,33 +337,35 @@ def train(model: Model, sample: Sample, starts: Sequence[Array]) -> Trained:
             return -2.0 * floor + abs(floor), np.zeros(len(theta))
         return -value, -slope
 
-    options = {"maxiter": SAMPLE.iterations, "ftol": SAMPLE.tolerance, "maxcor": 20}
+    options = {"maxiter": iterations, "ftol": SAMPLE.tolerance, "maxcor": 20}
     found = minimize(
-        downwards, best, jac=True, method="L-BFGS-B", bounds=limits.tolist(), options=options
+        downwards, start, jac=True, method="L-BFGS-B", bounds=limits.tolist(), options=options
     )
-    theta = np.asarray(found.x if -found.fun > max(values) else best)
-    learnt = evidence(theta, slopes=False)[0]
-    judged = learnt
-    if sample.judged is not sample.learnt:
-        fresh = SampleEvidence(model, sample.judged, sample.units)
-        judged = fresh(theta, slopes=False)[0]
+    return np.asarray(found.x if found.fun < downwards(start)[0] else start)
+
+
+def _priced(model: Model, theta: Array, learnt: float, judged: float, sample: Sample) -> Trained:
+    """Return a trained model, whose hyperparameters have their price."""
     price = SAMPLE.prices[len(sample.judged) > 1]
     price *= np.log(sum(rows.y.size for rows in sample.judged))
     return Trained(model, theta, learnt, judged - price * model.parameters)
 
 
-def trend(without: Trained, sample: Sample) -> Trained:
-    """Return a model with slopes, judged by what they gain on rows anywhere.
+def trend(without: Trained, sample: Sample) -> list[Trained]:
+    """Return a model trained further, without slopes and with them.
 
-    Sets are taken to be independent, so that each would pay for slopes of its own. One set pays
-    once, and its long distances show what is a trend; it has to gain something to speak of.
+    Slopes are judged by what they gain on rows anywhere. Sets are taken to be independent, so that
+    each would pay for slopes of its own. One set pays once, and its long distances show what is a
+    trend; it has to gain something to speak of.
     """
-    found = train(without.model._replace(linear=True), sample, [without.theta])
+    linear = without._replace(model=without.model._replace(linear=True))
+    found = [_further(each, sample) for each in (without, linear)]
     before, after = (
         SampleEvidence(each.model, sample.spread, sample.units)(each.theta, slopes=False)[0]
-        for each in (without, found)
+        for each in found
     )
-    return found._replace(judged=without.judged + after - before - SAMPLE.trend_gain)
+    judged = found[0].judged + after - before - SAMPLE.trend_gain
+    return [found[0], found[1]._replace(judged=judged)]
 
 
 def _limits(model: Model, sample: Sample) -> Array:
