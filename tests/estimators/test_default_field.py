@@ -12,8 +12,8 @@ import pytest
 
 import asvgp
 from asvgp import GPRegressor, Linear, Matern
-from asvgp.estimators import default_field
-from asvgp.estimators.default_cells import Side, cells_for, functions, work
+from asvgp.estimators import default_cells, default_field
+from asvgp.estimators.default_cells import OnCells, Side, cells_for, functions, on_cells, work
 from asvgp.estimators.default_field import FieldChoice, choose_field, plain_field
 from asvgp.kernels.joint import JointMatern
 from asvgp.kernels.product import Product
@@ -270,6 +270,45 @@ def test_the_work_of_a_bound_is_foreseen(cells, degrees):
         for each in degrees
     ]
     assert 0.5 < work(sides) / (cost.factor_flops + cost.inverse_flops) < 2.0
+
+
+@pytest.mark.parametrize("wide", [1.0, 4.0])
+def test_what_splines_miss_is_lost_as_noise(wide):
+    sample = sampled(PLACES, draw(between(JOINT[1])))
+    best = train(Model(((Factor((0, 1), 1.0),),)), sample, [np.log([0.05, 0.05, 1.0, 0.1])])
+    cells = wide * np.full(2, 0.05)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(default_cells, "cells_for", lambda *_: ("evidence", cells, 0.0))
+        missed, lost = on_cells(best, sample, 165)
+    lengths = np.exp(best.theta[:2])
+    variance, noise = np.exp(best.theta[2:])
+    share = np.minimum(SAMPLE.missed * np.sum((cells / lengths) ** 2), 1.0)
+    assert missed == pytest.approx(share * variance)
+    moved = np.log([*lengths, max(variance - missed, SAMPLE.variances[0]), noise + missed])
+    evidence = SampleEvidence(best.model, sample.judged, sample.units)
+    assert lost == pytest.approx(evidence(best.theta)[0] - evidence(moved)[0])
+    assert lost > 0.0
+    assert on_cells(best, sample, 165, "elbo").lost == 0.0
+
+
+def test_wide_cells_do_not_make_the_smoothest_model_the_best(monkeypatch):
+    x = RNG(0).uniform(size=(400, 3))
+    y = np.sin(9.0 * np.hypot(x[:, 0] - 0.5, x[:, 1] - 0.5))[:, None] + 0.1 * x[:, 2:]
+    sample, (rough, smooth) = sampled(x, y), default_field._kinds(3, frozenset(), 3.0)[:2]
+    tried = [Trained(Model((term,)), np.zeros(5), 0.0, 0.0) for term in (rough, smooth)]
+    count = sum(each.y.size for each in sample.judged)
+    tried[1] = tried[1]._replace(judged=-0.05 * count)
+    monkeypatch.setattr(default_field, "affordable", lambda *_: False)
+
+    def chosen_with(*found):
+        known = dict(zip((each.model for each in tried), found, strict=True))
+        monkeypatch.setattr(default_field, "on_cells", lambda each, *_: known[each.model])
+        return default_field._affordable(tried, sample, 400, "auto").model.terms[0]
+
+    assert chosen_with(OnCells(0.02, 0.05 * count), OnCells(0.01, 0.02 * count)) == rough
+    assert chosen_with(OnCells(0.02, 0.15 * count), OnCells(0.01, 0.02 * count)) == smooth
+    assert chosen_with(OnCells(0.3, 0.0), OnCells(0.2, 0.5 * count)) == smooth  # hardly a spline
+    assert chosen_with(OnCells(0.3, 0.5 * count), OnCells(0.5, 0.0)) == rough  # misses less
 
 
 def test_few_rows_over_three_inputs_take_few_functions():

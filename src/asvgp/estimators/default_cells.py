@@ -19,7 +19,7 @@ from asvgp.basis import Array
 from asvgp.model.room import cells_beyond
 from asvgp.policies import FIELD, SAMPLE
 from asvgp.training.correlation import correlation
-from asvgp.training.sample_evidence import Sample, Trained
+from asvgp.training.sample_evidence import Sample, SampleEvidence, Trained
 
 
 def cells_for(
@@ -86,6 +86,29 @@ def affordable(best: Trained, sample: Sample, rows: int) -> bool:
     """Return True if cells that suit the evidence take no more than may be had."""
     widths = _widths_of_evidence(best, sample, rows)
     return _excess(best, sample, widths, rows) <= 1.5  # somewhat wider cells lose little
+
+
+class OnCells(NamedTuple):
+    """What a model lacks on the cells that it can have."""
+
+    missed: float  # about the variance that its splines miss, in variances of y
+    lost: float  # evidence that it loses on the sample if that is noise
+
+
+def on_cells(best: Trained, sample: Sample, rows: int, objective: str = "auto") -> OnCells:
+    """Return what a model misses and loses on the cells that so many rows may have."""
+    chosen, cells, _ = cells_for(best, sample, rows, objective)
+    missed = _missed_of_terms(best, sample, cells)
+    if chosen == "elbo":
+        return OnCells(sum(missed), 0.0)
+    theta, place = best.theta.copy(), -1
+    for size, own in zip(best.model.sizes, missed, strict=True):
+        place += size
+        theta[place] = np.log(max(np.exp(theta[place]) - own, SAMPLE.variances[0]))
+    theta[-1] = np.log(np.exp(theta[-1]) + sum(missed))
+    evidence = SampleEvidence(best.model, sample.judged, sample.units)
+    before, after = (evidence(each, slopes=False)[0] for each in (best.theta, theta))
+    return OnCells(sum(missed), before - after)
 
 
 class Side(NamedTuple):
@@ -224,11 +247,16 @@ def _widths(best: Trained, sample: Sample, allowed: float) -> Array:
 
 def _missed(best: Trained, sample: Sample, cells: Array) -> float:
     """Return about the variance that splines on cells of these widths miss of all terms."""
-    total = 0.0
+    return sum(_missed_of_terms(best, sample, cells))
+
+
+def _missed_of_terms(best: Trained, sample: Sample, cells: Array) -> list[float]:
+    """Return about the variance that splines on cells of these widths miss of every term."""
+    missed = []
     for factors, variance in _by_term(best, sample):
         parts = [SAMPLE.missed * (cells[c] / length) ** (2.0 * nu) for c, nu, length, _ in factors]
-        total += variance * min(sum(parts), 1.0)
-    return total
+        missed.append(variance * min(sum(parts), 1.0))
+    return missed
 
 
 def _by_term(

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from asvgp.basis import Array
-from asvgp.estimators.default_cells import affordable, cells_for
+from asvgp.estimators.default_cells import affordable, cells_for, on_cells
 from asvgp.kernels import Constant, Kernel, Linear, Matern12, Matern32, Matern52
 from asvgp.kernels.base import Unset
 from asvgp.kernels.joint import JointMatern
@@ -249,7 +249,9 @@ def _affordable(tried: Sequence[Trained], sample: Sample, rows: int, objective: 
 
     Joint kernels over two of three inputs take several times as many as products, since their
     splines go on beyond the data along both. If all that are about as good take too many, it is the
-    one whose splines miss least on cells that can be had.
+    one that is best on the cells that can be had. Cells that are too wide lose what neighbours
+    tell, but not what is known in gaps: half of that loss counts. Where much of the variance is
+    missed, splines are not the kernel any more.
     """
     best = max(tried, key=lambda each: each.judged)
     if len(sample.units) < 3:
@@ -259,7 +261,11 @@ def _affordable(tried: Sequence[Trained], sample: Sample, rows: int, objective: 
     good = [each for each in tried if each.judged >= least]
     if few := [each for each in good if affordable(each, sample, rows)]:
         return max(few, key=lambda each: each.judged)
-    return min(good, key=lambda each: cells_for(each, sample, rows, objective)[-1])
+    found = [(each, on_cells(each, sample, rows, objective)) for each in good]
+    usable = [pair for pair in found if pair[1].missed <= SAMPLE.most_missed]
+    if not usable:
+        return min(found, key=lambda pair: pair[1].missed)[0]
+    return max(usable, key=lambda pair: pair[0].judged - 0.5 * pair[1].lost)[0]
 
 
 def _kernel_of(model: Model, sample: Sample | None, theta: Array | None = None) -> Kernel:

@@ -113,9 +113,7 @@ def sample_of(
         learnt = judged = spread = (whole,)
     else:
         learnt = tuple(_sets(whole, gaps, rng, SAMPLE.learnt_sets))
-        twice = 2 * len(x) // (SAMPLE.set_rows * len(reaches(len(x)))) - SAMPLE.learnt_sets
-        further = int(np.clip(twice, 1, SAMPLE.further_sets))
-        judged = (*learnt, *_sets(whole, gaps, rng, further))
+        judged = (*learnt, *_sets(whole, gaps, rng, SAMPLE.further_sets))
         anywhere = np.random.default_rng(1).permutation(len(x))[: SAMPLE.spread_rows]
         spread = (Rows(*(part[anywhere] for part in whole)),)
     around = _surroundings(whole, gaps, rng) if len(x) >= SAMPLE.fewest_around else ()
