@@ -11,7 +11,7 @@ import asvgp
 from asvgp import Constant, GPRegressor, Linear, Matern32
 from asvgp.data.columns import Table
 from asvgp.estimators.default_kernel import default_kernel, periods
-from asvgp.kernels import Periodic
+from asvgp.kernels import Matern, Periodic
 from asvgp.policies import DefaultPolicy
 from asvgp.times import Duration
 
@@ -364,3 +364,67 @@ def test_a_second_period_that_is_no_multiple_becomes_a_wave(period):
     later = np.arange(1000.0, 1100.0)
     assert np.sqrt(np.mean((gp.predict(later) - signal(later)) ** 2)) < 0.1
     assert "and a wave of period" in gp.summary().kernel_choice
+
+
+def relaxing(length: float, count: int, seed: int = 0) -> np.ndarray:
+    """Return a process of order 1/2 and variance one, at steps of one."""
+    keeps = np.exp(-1.0 / length)
+    steps = np.sqrt(1.0 - keeps**2) * RNG(seed).standard_normal(count + 2000)
+    return lfilter([1.0], [1.0, -keeps], steps)[2000:]
+
+
+def smoothed(length: float, count: int, seed: int = 1) -> np.ndarray:
+    """Return a process whose order is 3/2, about, of variance one."""
+    keeps = np.exp(-np.sqrt(3.0) / length)
+    rough = RNG(seed).standard_normal(count + 2000)
+    y = lfilter([1.0], [1.0, -2.0 * keeps, keeps**2], rough)[2000:]
+    return y / y.std()
+
+
+@pytest.mark.parametrize("season", [0.0, 3.0])
+def test_a_rough_process_is_found_where_there_is_one(season):
+    t = np.arange(6000.0)
+    noise = 0.1 * RNG(2).standard_normal(len(t))
+    common = season * wave(480.0, t) + noise
+
+    def orders(y) -> list[float]:
+        kernel = default_kernel(Table(t), y + common)
+        seasons = [part for part in kernel.components if isinstance(part, Periodic)]
+        assert len(seasons) == (season > 0.0)
+        alone = [part for part in kernel.components if isinstance(part, Matern)]
+        return [part.nu for part in alone]
+
+    assert orders(relaxing(20.0, len(t))) == [0.5, 1.5]
+    assert orders(smoothed(12.0, len(t))) == [1.5]
+    assert orders(np.zeros(len(t))) == [1.5]
+
+
+def test_starting_lengths_of_two_processes_go_by_the_units_of_the_input():
+    y = relaxing(20.0, 6000) + 0.1 * RNG(2).standard_normal(6000)
+    steps, seconds = (
+        default_kernel(Table(scale * np.arange(6000.0)), 5.0 + 2.0 * y) for scale in (1.0, 60.0)
+    )
+    for one, other in zip(steps.components, seconds.components, strict=True):
+        assert isinstance(one, Matern)
+        assert isinstance(other, Matern)
+        assert other.lengthscale == pytest.approx(60.0 * one.lengthscale, rel=1e-6)
+        assert not one.unset
+
+
+@pytest.mark.parametrize("shape", ["fixed", "growing", "changing"])
+def test_long_series_have_a_drift_if_their_season_drifts(shape):
+    t = np.arange(8000.0)
+    size = {"fixed": 1.0, "growing": t / len(t), "changing": 1.0 + relaxing(400.0, len(t), 3)}
+    level = relaxing(30.0, len(t), 4)
+    y = size[shape] * wave(24.0, t) + 0.2 * level + 0.3 * RNG(5).standard_normal(len(t))
+    kernel = default_kernel(Table(t), y)
+    assert any(len(part.factors) > 1 for part in kernel.components) == (shape != "fixed")
+    assert any(len(p.factors) > 1 for p in default_kernel(Table(t), y, bends=False).components)
+    few = default_kernel(Table(t[:4000]), y[:4000])
+    assert any(len(part.factors) > 1 for part in few.components)
+
+
+def test_the_summary_names_a_rough_process():
+    y = relaxing(20.0, 3000) + 0.1 * RNG(2).standard_normal(3000)
+    gp = GPRegressor().fit(np.arange(3000.0), y)
+    assert "; a rough process and a smooth one" in gp.summary().kernel_choice

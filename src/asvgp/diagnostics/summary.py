@@ -15,7 +15,7 @@ from asvgp.diagnostics.below_zero import found_below_zero
 from asvgp.diagnostics.curvature import StandardErrors, standard_errors
 from asvgp.diagnostics.facts import Facts
 from asvgp.diagnostics.verdict import BasisVerdict
-from asvgp.kernels import SHO, Effect, Linear, Periodic, period_in_words, season_names
+from asvgp.kernels import SHO, Effect, Linear, Matern12, Periodic, period_in_words, season_names
 from asvgp.likelihoods import Family
 from asvgp.policies import VERDICT
 from asvgp.times import Duration, in_short
@@ -379,8 +379,14 @@ def _kernel_choice(gp) -> str:
         found = f"chosen from the data: period{'s' * (len(seasons) > 1)} {periods}"
         waves = [p for p in gp.kernel_.components if isinstance(p, SHO) and not p.fixed]
         found += "".join(f", and a wave of period {worded(wave.period)}" for wave in waves)
-        return found + _trend(gp) + first
-    return "chosen from the data: no period found" + _trend(gp) + first
+        return found + _others(gp) + first
+    return "chosen from the data: no period found" + _others(gp) + first
+
+
+def _others(gp) -> str:
+    """Return what the default kernel has beside seasons, in words."""
+    rough = any(isinstance(part, Matern12) for part in gp.kernel_.components)
+    return "; a rough process and a smooth one" * rough + _trend(gp)
 
 
 def _trend(gp) -> str:

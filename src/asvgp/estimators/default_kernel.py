@@ -1,7 +1,8 @@
 """The kernel that is used where the user gives none.
 
 A series gets a Matérn, a constant, a season for every period that the data show, a drift of the
-shortest of them, and a lasting level and a trend, where there are any. Times are tried with the
+shortest of them, and a lasting level and a trend, where there are any. Where no level lasts, a
+rough Matérn is added if the data show one. Times are tried with the
 day, the week and the year; numbers with the periods of the peaks of their periodogram, and with
 seven times one that has as many steps as a day has hours, or a multiple of these. Without a
 season there is a trend all the same, where the data show one. Several inputs get one Matérn kernel
@@ -13,15 +14,16 @@ shows periods that are too short for the cells.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from asvgp.basis import Array
 from asvgp.data.columns import Table
+from asvgp.estimators.default_roughness import rough_and_smooth
 from asvgp.estimators.default_trend import trend_of
-from asvgp.kernels import SHO, Constant, Kernel, Matern32, Periodic
-from asvgp.policies import DEFAULT
+from asvgp.kernels import SHO, Constant, Kernel, Matern12, Matern32, Periodic
+from asvgp.policies import DEFAULT, SERIES
 from asvgp.times import Duration, TimeAxis, is_time
 
 _CALENDAR = {"1 day": 86400.0, "1 week": 604800.0, "1 year": 31557600.0}
@@ -53,24 +55,43 @@ def default_kernel(table: Table, y, bends: bool = True) -> Kernel:
     rows, (targets, scale) = x[order], _alike(targets[order])
     length = Duration if timed else float
     x, means = _thinned(rows, targets)
+    span = float(np.ptp(x)) if len(x) else 0.0
     found = periods(x, means, list(_CALENDAR.values()) if timed else None)
     if len(x) < len(rows):
         found = _with_short(found, rows, targets, x, timed)
-    targets = means
     if not found:
-        trend = trend_of(x, targets).scaled(scale, bends)._replace(level=0.0)  # that of the Matérn
-        return trend.added_to(PLAIN, float(np.ptp(x)), length) if trend.line else PLAIN
+        trend = trend_of(x, means).scaled(scale, bends)._replace(level=0.0)  # that of the Matérn
+        kernel = _irregular(rows, targets, [], length)
+        return trend.added_to(kernel, span, length) if trend.line else kernel
+    rest = _without_seasons(x, means, found)
+    trend = trend_of(x, rest, found[0]).scaled(scale, bends)
+    # a lasting level is the second process otherwise
+    kernel = PLAIN if trend.level else _irregular(rows, targets, found, length)
     seasons = [Periodic(period=length(period), centred=True) for period in found]
-    kernel: Kernel = PLAIN
     for season in seasons:
         kernel = kernel + season
-    kernel = kernel + seasons[0] * Matern32()
-    rest = _without_seasons(x, targets, found)
+    lasting = bends and len(rows) > SERIES.regular_inputs  # nothing is saved where there are fewer
+    if not lasting or _drifts(x, rest - _smooth(x, rest, span), found[0]):
+        kernel = kernel + seasons[0] * Matern32()
     wave = None if timed else _wave(x, rest, found)
     if wave is not None:
         kernel = kernel + SHO(period=wave, quality=DEFAULT.wave_quality)
-    trend = trend_of(x, rest, found[0]).scaled(scale, bends)
-    return trend.added_to(kernel, float(np.ptp(x)), length)
+    return trend.added_to(kernel, span, length)
+
+
+def _irregular(
+    x: Array, y: Array, found: Sequence[float], length: Callable[[float], float]
+) -> Kernel:
+    """Return a Matérn and a constant; two Matérns if y without seasons and trend shows both."""
+    # between more rows than there are cells, nothing rough is seen
+    if not DEFAULT.fewest_sampled <= len(x) <= SERIES.most_finest_cells or x[0] == x[-1]:
+        return PLAIN
+    rest = _without_seasons(x, y, found)
+    lengths = rough_and_smooth(x, rest - _smooth(x, rest, float(np.ptp(x))))
+    if lengths is None:
+        return PLAIN
+    rough, smooth = map(length, lengths)
+    return Matern12(lengthscale=rough) + Matern32(lengthscale=smooth) + Constant()
 
 
 def _alike(y: Array) -> tuple[Array, float]:
@@ -191,6 +212,30 @@ def _repeats(x: Array, y: Array, period: float, gap: float) -> bool:
         signal += float(np.sum(np.where(seen > 1, seen * shape**2, 0.0)))
         scatter += float(np.sum(np.where(seen > 1, about, 0.0)))
     return signal > DEFAULT.least_repeat * scatter
+
+
+def _drifts(x: Array, y: Array, period: float) -> bool:
+    """Return True if what a season leaves is more alike a period later than a part of one later.
+
+    That is how a shape which drifts shows in the autocorrelation. What is merely irregular becomes
+    ever less alike. Averages over a period are taken off, which any level moves.
+    """
+    bins = int(np.clip(round(period / _gap(x)), 4, DEFAULT.drift_phases))
+    place = np.floor((x - x[0]) / period * bins + 1e-6).astype(int)
+    count = np.bincount(place)
+    there = count > 0
+    wide = np.ones(bins + 1)
+    near = np.maximum(np.convolve(there, wide, "same")[: len(there)], 1.0)
+    aside = max(1, round(DEFAULT.drift_aside * bins))
+    alike, variance = np.zeros(3), 0.0
+    for column in y.T:
+        means = np.bincount(place, column) / np.maximum(count, 1)
+        means = np.where(there, means - np.convolve(means, wide, "same")[: len(there)] / near, 0.0)
+        variance += float(np.mean(means[there] ** 2))
+        for number, lag in enumerate((bins - aside, bins, bins + aside)):
+            both = there[lag:] & there[:-lag]
+            alike[number] += np.sum(means[lag:] * means[:-lag]) / max(both.sum(), 1)
+    return bool(alike[1] - 0.5 * (alike[0] + alike[2]) > DEFAULT.least_drift * variance)
 
 
 def _smooth(x: Array, y: Array, span: float) -> Array:

@@ -246,7 +246,12 @@ class SeriesSchedule:
             attempts = max(self.attempts, SERIES.cheap_attempts * cheap) + settings.restarts
             if self._explored is not None:
                 known = _factors(engine, self._explored)
-                starts = [self._explored] if known else [self._explored, *starts]
+                # a stretch may mislead
+                again = not isinstance(engine, ExactEngine) and (
+                    engine.flops <= SERIES.second_start_flops
+                )
+                starts = [self._explored, *starts] if again or not known else [self._explored]
+                attempts = max(attempts, 1 + again)
         before = report.evaluations
         loose = replace(settings, tolerance=max(settings.tolerance, self._tolerance(engine)))
         agreement = SERIES.agreement * self.stats.observations * (not settings.restarts)
