@@ -133,6 +133,14 @@ def _start(item: Any) -> Any:
     return item.to_timestamp() if period else item
 
 
+def _frequency(values: Any) -> str | None:
+    """Return the frequency of a column of periods of pandas; None of other columns."""
+    if getattr(values, "shape", ())[1:] == (1,) and hasattr(values, "iloc"):
+        values = values.iloc[:, 0]
+    name = str(getattr(values, "dtype", ""))
+    return name[len("period[") : -1] if name.startswith("period[") else None
+
+
 class Zoned:
     """Instants in UTC that came in a time zone, as one column.
 
@@ -182,6 +190,7 @@ class TimeAxis:
 
     origin: np.datetime64  # in UTC, to the nanosecond
     tz: str | None = None  # None for times without a zone, which are taken as they are
+    frequency: str | None = None  # of periods of pandas, as it writes that; None for times
 
     @classmethod
     def from_values(cls, values, *, name: str = "X") -> TimeAxis:
@@ -192,7 +201,8 @@ class TimeAxis:
         if np.isnat(earliest := times.min()):
             raise _missing(times, name)
         whole, nano = (int(part) for part in _split(earliest))
-        return cls(np.datetime64(max(min(whole * 10**9 + nano, _LAST), -_LAST), "ns"), tz)
+        origin = np.datetime64(max(min(whole * 10**9 + nano, _LAST), -_LAST), "ns")
+        return cls(origin, tz, _frequency(values))
 
     def to_seconds(self, values, *, name: str = "X") -> Array:
         """Return the seconds since the origin, one float64 per row; text is read as times.

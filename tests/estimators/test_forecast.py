@@ -461,3 +461,29 @@ def test_all_seasons_are_named_where_one_has_several_parts():
     table = gp.forecast(5, components=True)
     assert list(table)[6:] == ["season of 12", "season of 30"]
     assert_allclose(table.iloc[:, 6:].sum(axis=1), table["mean"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("frequency", ["M", "W-SUN", "Q-NOV", "D", "h"])
+@pytest.mark.parametrize("framed", [False, True])
+def test_periods_go_on_as_periods(tmp_path, frequency, framed):
+    every = pd.period_range("2015-01-01", periods=46, freq=frequency)
+    known = pd.DataFrame({"when": every[:40]}) if framed else every[:40]
+    span = every[39].to_timestamp() - every[0].to_timestamp()
+    gp = GPRegressor(Matern32(0.2 * span) + Constant(), optimizer=None, noise_variance=0.1)
+    gp.fit(known, np.sin(0.3 * np.arange(40.0)))
+    found = gp.forecast(6)
+    pd.testing.assert_index_equal(found.index, every[40:], check_names=False)
+    assert found.index.name == ("when" if framed else None)
+    assert_allclose(
+        found["mean"], gp.predict(every[40:].to_frame(name="when") if framed else every[40:])
+    )
+    gp.save(tmp_path / "model")
+    loaded = asvgp.load(tmp_path / "model").forecast(6)
+    pd.testing.assert_index_equal(loaded.index, found.index)
+    start = every[40:].to_timestamp()
+    pd.testing.assert_index_equal(
+        gp.forecast(X=pd.DataFrame({"when": start}) if framed else start).index, found.index
+    )
+    between = start[:1] + 0.5 * (start[1:2] - start[:1])  # a time that no period begins with
+    other = gp.forecast(X=pd.DataFrame({"when": between}) if framed else between)
+    assert isinstance(other.index, pd.DatetimeIndex)

@@ -53,6 +53,10 @@ class Forecast:
         inputs = pd.Index(np.asarray(self.inputs), name=self.name)
         if self.axis is not None and self.axis.tz is not None:
             inputs = pd.DatetimeIndex(inputs).tz_localize("UTC").tz_convert(self.axis.tz)
+        if self.axis is not None and self.axis.frequency is not None:
+            periods = pd.DatetimeIndex(inputs).to_period(self.axis.frequency)
+            if (periods.to_timestamp() == inputs).all():  # else X has other times
+                inputs = periods
         frame = pd.DataFrame(columns, index=inputs)
         frame.attrs["components"] = f"on the scale of {self.transform}"
         return frame
@@ -122,9 +126,10 @@ class ForecastMixin(HeldOutMixin):
         Returns
         -------
         pandas.DataFrame, or dict of them by output if there are several
-            The index holds the inputs. The columns are ``mean`` and ``std``; ``lower_80``,
-            ``upper_80`` and so on for every level; the components, named by their kind
-            (``matern32``, ``periodic``, ``constant``); and the samples, ``sample_0`` and so on.
+            The index holds the inputs, as periods if the data were periods of pandas. The columns
+            are ``mean`` and ``std``; ``lower_80``, ``upper_80`` and so on for every level; the
+            components, named by their kind (``matern32``, ``periodic``, ``constant``); and the
+            samples, ``sample_0`` and so on.
             Without pandas, the result is a dict of arrays, including the inputs.
 
         See Also
