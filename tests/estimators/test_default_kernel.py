@@ -370,14 +370,14 @@ def relaxing(length: float, count: int, seed: int = 0) -> np.ndarray:
     """Return a process of order 1/2 and variance one, at steps of one."""
     keeps = np.exp(-1.0 / length)
     steps = np.sqrt(1.0 - keeps**2) * RNG(seed).standard_normal(count + 2000)
-    return lfilter([1.0], [1.0, -keeps], steps)[2000:]
+    return np.asarray(lfilter([1.0], [1.0, -keeps], steps))[2000:]
 
 
 def smoothed(length: float, count: int, seed: int = 1) -> np.ndarray:
     """Return a process whose order is 3/2, about, of variance one."""
     keeps = np.exp(-np.sqrt(3.0) / length)
     rough = RNG(seed).standard_normal(count + 2000)
-    y = lfilter([1.0], [1.0, -2.0 * keeps, keeps**2], rough)[2000:]
+    y = np.asarray(lfilter([1.0], [1.0, -2.0 * keeps, keeps**2], rough))[2000:]
     return y / y.std()
 
 
