@@ -96,6 +96,9 @@ class Posterior(Protocol[Places]):
         """Return the posterior of other statistics on the same grids, at another state."""
         ...
 
+    def release(self) -> None:
+        """Let go of large matrices that can be made again. Most posteriors have none."""
+
     def upper_bound(self) -> float:
         """Compute an upper bound on the log evidence, from one more factorisation."""
         ...

@@ -78,6 +78,11 @@ class SeriesPosterior(Posterior[GridPoints]):
         """Return the posterior of other statistics on the same grids, at another state."""
         return SeriesPosterior(kernel, likelihood, self.engine.with_statistics(stats))
 
+    def release(self) -> None:
+        """Let go of the matrices of P, which are made again where they are needed."""
+        vars(self).pop("factored", None)
+        self.engine.release()
+
     @property
     def parts(self) -> tuple[Any, ...]:
         """Arguments of `restored`."""

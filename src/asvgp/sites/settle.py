@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,13 @@ from asvgp.statistics.combining import SUMS
 UNIT = Gaussian(1.0)  # the weights of sites are inverse variances
 
 
+class Asked(NamedTuple):
+    """Sites and what the data say there, without the matrices of a posterior."""
+
+    sites: Statistics
+    found: Found
+
+
 @dataclass(frozen=True, eq=False)
 class Settled:
     """Sites, their posterior, and the bound that they reach."""
@@ -37,6 +44,11 @@ class Settled:
     bound: float  # on the log evidence
     steps: int = 0
     converged: bool = False
+
+    @property
+    def asked(self) -> Asked:
+        """What later steps need to know, of this one."""
+        return Asked(self.sites, self.found)
 
     def gradient(self) -> Array:
         """Return the gradient by the logarithms of the kernel's and the family's parameters.
@@ -79,7 +91,7 @@ def settled_in_training(reading: Reading, first: bool = False) -> float:
     return SITES.settled_in_training + each * reading.count
 
 
-def _wanted(one: Settled, sizes: dict[str, float]) -> Array:
+def _wanted(one: Asked, sizes: dict[str, float]) -> Array:
     """Return the whole step that the data ask for, in units of the sizes of sums."""
     parts = (getattr(one.found.sites, n) - getattr(one.sites, n) for n in sizes)
     return np.concatenate([p.ravel() / size for p, size in zip(parts, sizes.values(), strict=True)])
@@ -91,14 +103,14 @@ def _sizes(sites: Statistics) -> dict[str, float]:
     return {name: max(float(np.abs(getattr(sites, name)).max()), 1e-300) for name in names}
 
 
-def step_rate(before: Settled, now: Settled) -> float:
+def step_rate(before: Asked, now: Asked) -> float:
     """Return how long the next step is, along the one before and relative to it."""
     sizes = _sizes(before.found.sites)
     first, second = _wanted(before, sizes), _wanted(now, sizes)
     return float(first @ second) / max(float(first @ first), 1e-300)
 
 
-def leapt(history: Sequence[Settled], share: float = 1.0) -> Statistics:
+def leapt(history: Sequence[Asked], share: float = 1.0) -> Statistics:
     """Return the combination of the last targets whose steps cancel best (Anderson, 1965).
 
     Targets are a ``share`` of the way to what the data asked for.
@@ -140,8 +152,10 @@ def settle(
     now = begun or look(reading, family, before, kernel, sites, robust_steps > 0)
     for left in range(robust_steps, 0, -1):
         now = look(reading, family, now.posterior, kernel, now.found.sites, left > 1)
+    if begun is None:
+        before.release()
     pace, steps, converged, gain = Pace() if pace is None else pace, robust_steps, False, np.inf
-    history, leap, small, pause = [now], 0, 0, 1
+    history, leap, small, pause = [now.asked], 0, 0, 1
     last = before_last = np.inf  # gains of plain steps
     while steps < most:
         steps += 1
@@ -157,27 +171,28 @@ def settle(
             slack = max(slack, rounding(trial))
         if trial is None or not trial.bound >= now.bound - slack:
             if leaping:
-                history, leap, pause = [now], pause, 2 * pause  # plain steps may know better
+                history, leap, pause = [now.asked], pause, 2 * pause  # plain steps may know better
                 continue
             pace.failed()
             if pace.length < SITES.least_share:  # rounding, not the length of steps
                 pace.restart()
                 break
             continue
-        gain, before, now = trial.bound - now.bound, now, trial
-        history, leap = [*history, now][-SITES.leap_from :], leap - 1
+        now.posterior.release()
+        gain, before, now = trial.bound - now.bound, now.asked, trial
+        history, leap = [*history, now.asked][-SITES.leap_from :], leap - 1
         if steps >= SITES.patience:
             tolerance = max(tolerance, SITES.settled_late * settled_in_training(reading))
         enough = abs(gain) > max(tolerance * share, 0.1 * slack)
         if leaping:
             leap = leap if enough else 1  # a plain step has the last word
             if gain < last * min(last / before_last, 1.0):  # as the next plain step would gain
-                history, leap, pause = [now], pause, 2 * pause
+                history, leap, pause = [now.asked], pause, 2 * pause
             continue
         before_last, last = last, max(gain, 1e-300)
         # To and fro across the optimum, steps may gain nothing far from it.
         late = steps > SITES.plain_steps or not enough
-        rate = step_rate(before, now) if late and not by_cells else 0.0
+        rate = step_rate(before, now.asked) if late and not by_cells else 0.0
         pace.gained((before.sites, before.found.sites), (now.sites, now.found.sites), rate)
         small = 0 if enough or rate < SITES.back else small + 1
         if small >= (1 if share >= 1.0 else SITES.short_steps):

@@ -52,7 +52,7 @@ class SeriesEngine:
         tables: SeriesTables | None = None,
         moments: CellMoments | None = None,
     ):
-        statistics = without_centres(kernel, statistics)
+        self._given, statistics = statistics, without_centres(kernel, statistics)
         self.kernel, self.plan, self.statistics = kernel, plan, statistics
         self.tables = tables or SeriesTables(kernel, plan)
         self.moments = moments or CellMoments(statistics.moments)
@@ -74,14 +74,27 @@ class SeriesEngine:
         """``Phi' W y``, (size, outputs)."""
         return self.tables.right(self.statistics)
 
+    def release(self) -> None:
+        """Let go of G and of the last factorisation of P, the largest parts; both can be remade."""
+        self._last = Remembered()
+        vars(self).pop("gram", None)
+
     @property
     def flops(self) -> float:
         """Operations of one bound with its gradient."""
         return self.tables.flops
 
     def with_statistics(self, statistics: Statistics) -> SeriesEngine:
-        """Return an engine for other sums on the same cells, sharing all tables with this one."""
-        return SeriesEngine(self.kernel, self.plan, statistics, self.tables)
+        """Return an engine for sums on the same cells, sharing all tables with this one.
+
+        If they are the same sums, it shares G as well.
+        """
+        engine = SeriesEngine(self.kernel, self.plan, statistics, self.tables)
+        if "gram" in vars(self) and any(
+            statistics is own for own in (self._given, self.statistics)
+        ):
+            vars(engine)["gram"] = self.gram
+        return engine
 
     def on_widest_cells(self) -> SeriesEngine:
         """Return an engine with the same functions on the widest cells that none of them cuts.
