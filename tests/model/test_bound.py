@@ -1,11 +1,14 @@
 """Bounds against the exact evidence, for every kernel, with data on both ends."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
-from asvgp import Matern12, Matern32
+from asvgp import Matern12, Matern32, Matern52
 from asvgp.basis import Grid
-from asvgp.model.prior import Prior
+from asvgp.model.elimination import eliminate
+from asvgp.model.prior import ChainPrior, Prior
 from asvgp.statistics import Statistics
 from tests.dense import KERNELS, ExactGP, design, gram, kernel_id, sample
 from tests.engines import lower_bound, upper_bound
@@ -117,3 +120,25 @@ def test_statistics_without_a_sum_of_squares_have_no_gaussian_bound(bound):
     sites = stats.with_tables(stats.moments, stats.targets)
     with pytest.raises(ValueError, match="the Gaussian bound does not apply"):
         bound(Matern32(), 0.1, sites, 2)
+
+
+def test_sums_share_compiled_code_whatever_the_order_of_their_terms():
+    """Compiled code stays in memory: there is one of every kind of cell, not of every order."""
+    terms = [Matern52(0.9), Matern12(2.0, 0.5), Matern32(0.4, 1.5)]
+    degrees = {Matern52: 4, Matern12: 1, Matern32: 3}
+    x, y = sample(terms[0], 0.05, 60, 3.0)
+    stats, found = Statistics.from_data(x, y, Grid(0.0, 3.0, 20), 4), []
+    for order in permutations(range(3)):
+        kernel = terms[order[0]] + terms[order[1]] + terms[order[2]]
+        prior = ChainPrior(kernel, stats.grid, tuple(degrees[type(terms[i])] for i in order))
+        chain = eliminate(prior, stats, 0.05, "plain")
+        mean = chain.means(keep=True)[1][0]
+        parts = {i: mean[:, where] for i, where in zip(order, prior.where, strict=True)}
+        found.append((prior.markers, chain.log_det, chain.explained, parts))
+    markers, log_det, explained, parts = found[0]
+    for other in found[1:]:
+        assert other[0] == markers
+        np.testing.assert_allclose(other[1], log_det, rtol=1e-12)
+        np.testing.assert_allclose(other[2], explained, rtol=1e-10)
+        for i, part in parts.items():
+            np.testing.assert_allclose(other[3][i], part, atol=1e-8 * np.abs(part).max())

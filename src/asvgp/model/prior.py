@@ -165,7 +165,7 @@ class Prior:
 class Layout(NamedTuple):
     """Places of the components' coefficients in a cell of their joint chain."""
 
-    markers: Markers  # one per component, as long as its degree: compiled code goes by the lengths
+    markers: Markers  # as long as the degrees, in the order of the cell: compiled code goes by them
     power: np.ndarray  # power of s that each coefficient of a cell multiplies
     shift: Array  # takes a cell's coefficients to the states at its end
     where: tuple[np.ndarray, ...]  # places of each component's coefficients, the innovation last
@@ -173,18 +173,23 @@ class Layout(NamedTuple):
 
 @lru_cache(maxsize=256)
 def layout(degrees: tuple[int, ...]) -> Layout:
-    """Return the layout of components with these degrees."""
+    """Return the layout of components with these degrees.
+
+    Components lie in the order of their degrees, whatever their order in the kernel: sums that
+    differ in nothing else share compiled code.
+    """
     n, size = sum(degrees), sum(degrees) + len(degrees)
-    markers = markers_of(degrees)
-    power, shift, where = np.zeros(size, dtype=np.int64), np.zeros((n, size)), []
-    first = 0
-    for number, k in enumerate(degrees):
-        places = np.append(np.arange(first, first + k), n + number)
-        where.append(places)
+    order = sorted(range(len(degrees)), key=degrees.__getitem__)
+    power, shift = np.zeros(size, dtype=np.int64), np.zeros((n, size))
+    where, first = [np.empty(0, dtype=np.int64)] * len(degrees), 0
+    for place, number in enumerate(order):
+        k = degrees[number]
+        places = np.append(np.arange(first, first + k), n + place)
+        where[number] = places
         power[places] = np.arange(k + 1)
         shift[np.ix_(places[:k], places)] = taylor_shift(k)
         first += k
-    return Layout(markers, power, shift, tuple(where))
+    return Layout(markers_of(tuple(sorted(degrees))), power, shift, tuple(where))
 
 
 class ChainPrior:

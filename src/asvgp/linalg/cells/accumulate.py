@@ -10,13 +10,12 @@ same cell, and each addition would wait for the one before; so four parts of the
 read in turn, which needs no ordering of the data and no special case for it.
 """
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 
 from asvgp.basis import Array
-from asvgp.linalg.inner import inner, instructions
+from asvgp.linalg.inner import for_every_kind, inner, instructions
 from asvgp.linalg.unrolled import Index, Memory, unrolled
 
 BLOCK = 256
@@ -189,7 +188,7 @@ def accumulate(
         totals[1] -= lacking
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@for_every_kind
 def _accumulate(degree, markers, x, y, w, lower, scale, table, totals):
     last = float(table.shape[0] - 1)
     cells = np.zeros((STREAMS, BLOCK + AHEAD), np.int32)
@@ -231,7 +230,7 @@ def _accumulate(degree, markers, x, y, w, lower, scale, table, totals):
                 add_points(markers, table, cells, local, weights, values, i)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@for_every_kind
 def accumulate_averages(markers, x, width, y, w, lower, scale, table, totals):
     """Add averages over ``[x, x + width]``, each inside one cell, as `accumulate` adds points.
 

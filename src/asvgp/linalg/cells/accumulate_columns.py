@@ -16,6 +16,7 @@ matrix it writes to (320 kB for two smooths of 200 splines) stays in the cache m
 import numba
 import numpy as np
 
+from asvgp.linalg.inner import for_every_kind
 from asvgp.linalg.unrolled import unrolled
 
 BLOCK = 1024  # points whose polynomials are evaluated together, in the nearest cache
@@ -47,7 +48,7 @@ def spline_values(x, lower, scale, cells, begin, coefficients, start, first, val
                     out[i] = out[i] * local[i] + coefficient
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@for_every_kind
 def add_pair(markers, weights, first, values, other_first, other_values, gram):
     """Add ``w c_i c_j`` to the Gram matrix for the columns i of one group, j of another.
 

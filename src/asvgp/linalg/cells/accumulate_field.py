@@ -30,7 +30,7 @@ import numba
 import numpy as np
 
 from asvgp.linalg.cells.accumulate import fetch_row
-from asvgp.linalg.inner import inner
+from asvgp.linalg.inner import for_every_kind, inner
 from asvgp.linalg.unrolled import unrolled
 
 AHEAD = 12  # points whose sums are fetched into the cache before they are needed
@@ -106,7 +106,7 @@ def _products(first, points, p, times, degrees, out):
     return count
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@for_every_kind
 def add_points(markers, degrees, cell, points, start, stop, lead, moments, targets):
     """Add the points ``start`` to ``stop`` of a batch to the rows of their cells.
 

@@ -3,6 +3,7 @@
 import numba
 
 from asvgp.basis import Array
+from asvgp.linalg.inner import for_every_kind
 from asvgp.linalg.unrolled import magnitude, markers_of, unrolled
 
 # Degrees as lengths of tuples. The usual ones are compiled together, others one by one.
@@ -34,7 +35,7 @@ def evaluate_line(
     return _evaluate_line(degree, markers, x, *domain, *tables, prior, floor, *into)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@for_every_kind
 def _evaluate_line(
     degree, markers, x, lower, upper, scale, coef, polynomials, prior, floor, begin, mean, variance
 ):
@@ -92,7 +93,7 @@ def _square(markers, c, s, polynomials) -> float:
     return value
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@for_every_kind
 def evaluate_terms(markers, x, lower, scale, polynomials, values, magnitudes):
     """Evaluate the cells' polynomials at x, and the sums of their absolute terms."""
     last = polynomials.shape[0] - 1

@@ -5,11 +5,11 @@ A functional acts on the coefficients of one cell. Between two cells the chain f
 covariance of a functional with everything to its right follows by n x n products.
 """
 
-import numba
 import numpy as np
 
 from asvgp.basis import Array
 from asvgp.linalg.chain.cell import cell_of, complete, shift_forward
+from asvgp.linalg.inner import for_every_kind
 from asvgp.linalg.unrolled import Markers, magnitude, maximum, unrolled
 
 FORGOTTEN = 1e-200  # nothing, and slow to compute with a little further down
@@ -50,7 +50,7 @@ def add_covariance(
     _add_covariance(markers, first, gain, cells, weights, sign, vectors, bridges, out)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@for_every_kind
 def _add_covariance(markers, first, gain, cells, weights, sign, vectors, bridges, out):
     n = bridges.shape[1]
     for b in range(1, cells.shape[0]):

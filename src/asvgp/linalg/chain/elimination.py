@@ -17,10 +17,11 @@ from asvgp.linalg.chain.cell import (
     push_forward,
     shift_forward,
 )
+from asvgp.linalg.inner import for_every_kind
 from asvgp.linalg.unrolled import unrolled
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@for_every_kind
 def factor(markers, pair, element, moments, precision, gain, rho, carried):
     """Eliminate the innovations of ``sum_c element + precision * G_c``.
 
@@ -54,7 +55,7 @@ def _factor_cell(markers, c, pair, element, moments, precision, gain, rho, carri
         carried[j, i] = joint[i, j]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@for_every_kind
 def solve(markers, power, targets, precision, gain, rho, offset, carried):
     """Eliminate the innovations from the right-hand side ``precision * targets``.
 
@@ -86,7 +87,7 @@ def _solve_cell(markers, c, power, targets, precision, gain, rho, offset, carrie
     return explained
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@for_every_kind
 def means(markers, gain, offset, state, total, coef):
     """Run the chain forward from the ``state`` at the first knot, which is overwritten.
 
@@ -127,7 +128,7 @@ def data_form(pair, moments, coef):
     return total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@for_every_kind
 def marginals(markers, pair, gain, rho, moments, state, total, cov):
     """Compute the covariance of every cell's coefficients from that of the first state.
 

@@ -10,10 +10,10 @@ letters: `asvgp.linalg`; a leading axis ``q`` of the tangents
 runs over the kernel's hyperparameters.
 """
 
-import numba
 import numpy as np
 
 from asvgp.linalg.chain.cell import cell_of, pull_back, push_forward
+from asvgp.linalg.inner import for_every_kind
 from asvgp.linalg.unrolled import maximum, unrolled
 
 # A step that changes less than this, relative to the diagonal, changes nothing: what is
@@ -22,7 +22,7 @@ _SETTLED = (4.0 * np.finfo(np.float64).eps) ** 2
 _TANGENT_SETTLED = 8.0**2 * _SETTLED
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@for_every_kind
 def factor(markers, element, d_element, gain, rho, d_gain, d_rho, carried, d_carried, scale):
     """Eliminate the innovations of ``sum_c element``, with tangents.
 
@@ -94,7 +94,7 @@ def _factor_tangent(markers, q, c, d_element, gain, rho, d_gain, d_rho, d_carrie
     return excess
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@for_every_kind
 def marginals(
     markers, first, factor, state, d_state, pair, cumulative, cells, weights, traces, cov
 ):

@@ -13,6 +13,7 @@ import numba
 import numpy as np
 
 from asvgp.linalg.chain.cell import cell_of, mirror
+from asvgp.linalg.inner import for_every_kind
 from asvgp.linalg.unrolled import choose, magnitude, square_root, unrolled
 
 # Below this fraction of a monomial's own moment, what the other monomials leave unexplained
@@ -159,7 +160,7 @@ def factor(
                 carried[r, j] = work[s + r, s + j]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@for_every_kind
 def marginals(markers, pair, gain, deviations, moments, root, total, cov):
     """Compute what `asvgp.linalg.chain.elimination.marginals` does from a root of the covariance.
 

@@ -10,10 +10,11 @@ import numba
 
 from asvgp.linalg.chain.cell import cell_of, complete, shift_forward
 from asvgp.linalg.chain.covariance import FORGOTTEN, advance
+from asvgp.linalg.inner import for_every_kind
 from asvgp.linalg.unrolled import unrolled
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@for_every_kind
 def stretches(markers, settled, gain, cov, begin, end, parts, carried, weights, bridges, variance):
     """Compute variances of functionals over the cells ``begin[a] .. end[a]``, T of them.
 
@@ -96,7 +97,7 @@ def assemble(variance, cross, weights, bridges, sign, scratch, out):
                 scratch[0, i] = scratch[1, i]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@for_every_kind
 def draw(markers, gain, deviation, state, coef):
     """Run the chain forward from states (samples, n), which are overwritten.
 
