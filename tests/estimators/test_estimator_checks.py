@@ -8,8 +8,10 @@ from asvgp import LBFGS, Constant, GPClassifier, GPRegressor, Matern12
 
 # `check_fit1d` wants X of shape (n,) to be refused, and here such X are one column. No tag takes
 # that back. Only `no_validation`, "meant for stateless and dummy transformers", leaves the check
-# out, and those of the number of columns with it. With `input_tags.one_d_array` it is made all the
-# same, and others hand over X of shape (n,) but then read X.shape[1].
+# out, and those of the number of columns with it. `input_tags.one_d_array` would be true, but to
+# the checks it means that X can have no other shape: 19 of 60 fail with it (scikit-learn 1.9.1), as
+# they hand over X[:, 0] and then read X[:, 0] or X.shape[1] of that, and `check_fit1d` is made all
+# the same.
 EXPECTED = {"check_fit1d": "X of shape (n,) is one column, and no tag of scikit-learn's says so"}
 
 # The checks are about what an estimator takes and returns. They fit eighty times, for which three
