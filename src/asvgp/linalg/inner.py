@@ -23,8 +23,8 @@ def inner(**options: Any) -> Callable:
 def for_every_kind(function: Callable) -> Callable:
     """Compile a function that Python calls, anew for every kind of cell (`Markers`).
 
-    What is compiled stays in memory, and LLVM does not give back all that it used for it: 1.4 MiB
-    for a small function, 0.3 of which are for a wrapper that would let C call it.
+    What is compiled stays in memory, and LLVM does not give back all that it used for it. So there
+    is no wrapper that would let C call it.
     """
     wrappers: Any = {"no_cfunc_wrapper": True}
     return numba.njit(cache=True, nogil=True, error_model="numpy", **wrappers)(function)
