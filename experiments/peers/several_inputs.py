@@ -121,8 +121,8 @@ scaled to variance 1. Values held out at random have close neighbours. Large gap
   With more they would be more accurate.
 - For the flights, all methods except Nyström fit a sum of eight functions of one input each:
   *asvgp, tuned* with 30 splines per input, mgcv and pyGAM with 20.
-- Sea level with 9,000 rows shows why one split is not enough: the NLPD of every method differs by 0.2 to 0.3
-  between splits. On each of the three, our default is ahead of GPBoost.
+- Sea level with 9,000 rows shows why one split is not enough: the NLPD of every method differs by
+  0.2 to 0.3 between splits. On each of the three, our default is ahead of GPBoost.
 - GPBoost was given more than a minute for 90,000 rows. LatticeKrig and R-INLA were not available.
 
 """

@@ -174,7 +174,7 @@ def test_many_rows_pay_for_a_trend_once(slope):
         SampleEvidence(each.model, [rows], sample.units)(each.theta)[0] for each in (level, found)
     )
     gain = after - before - SAMPLE.trend_gain
-    assert level.judged >= without.judged
+    assert level.judged > without.judged  # both are trained further
     assert found.judged - level.judged == pytest.approx(gain)
     assert (found.judged > level.judged) == (slope > 0.0)
 
@@ -194,6 +194,7 @@ def uneven(count=1_500):
 def test_the_best_models_learn_from_all_sets_and_those_far_behind_do_not():
     sample = sampled(*uneven())
     assert len(sample.judged) > len(sample.learnt)
+    assert sample.judged[: len(sample.learnt)] == sample.learnt
     joint = Factor((0, 1), 2.0)
     good = train(Model(((joint,),)), sample, [np.log([0.2, 0.2, 1.0, 0.1])])
     long = np.log([SAMPLE.longest, SAMPLE.longest, 1e-4, 1.0])
@@ -205,6 +206,19 @@ def test_the_best_models_learn_from_all_sets_and_those_far_behind_do_not():
     price = SAMPLE.prices[1] * np.log(sum(rows.y.size for rows in sample.judged))
     assert better.judged == pytest.approx(evidence(better.theta)[0] - 4 * price)
     assert np.abs(evidence(better.theta)[1]).max() < np.abs(evidence(good.theta)[1]).max()
+
+
+def test_the_choice_is_made_among_models_that_have_learnt_further(monkeypatch):
+    left = []
+
+    def further(tried, sample):
+        left.append(min(tried, key=lambda each: each.judged))
+        return left[-1:]
+
+    monkeypatch.setattr(default_field, "trained_further", further)
+    choice = chosen(draw(between(JOINT[2]), 2e-3))
+    name = default_field._name(left[0].model, ["0", "1"])
+    assert choice.note.split(": ")[1].split(";")[0].removesuffix(" + Linear") == name
 
 
 def test_all_rows_have_nothing_more_to_tell():
@@ -306,6 +320,7 @@ def test_wide_cells_do_not_make_the_smoothest_model_the_best(monkeypatch):
         return default_field._affordable(tried, sample, 400, "auto").model.terms[0]
 
     assert chosen_with(OnCells(0.02, 0.05 * count), OnCells(0.01, 0.02 * count)) == rough
+    assert chosen_with(OnCells(0.02, 0.10 * count), OnCells(0.01, 0.02 * count)) == rough
     assert chosen_with(OnCells(0.02, 0.15 * count), OnCells(0.01, 0.02 * count)) == smooth
     assert chosen_with(OnCells(0.3, 0.0), OnCells(0.2, 0.5 * count)) == smooth  # hardly a spline
     assert chosen_with(OnCells(0.3, 0.5 * count), OnCells(0.5, 0.0)) == rough  # misses less

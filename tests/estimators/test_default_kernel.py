@@ -8,7 +8,7 @@ import pytest
 from scipy.signal import lfilter
 
 import asvgp
-from asvgp import Constant, GPRegressor, Linear, Matern32
+from asvgp import Constant, GPRegressor, Linear, Matern12, Matern32
 from asvgp.data.columns import Table
 from asvgp.estimators.default_kernel import default_kernel, periods
 from asvgp.kernels import Matern, Periodic
@@ -422,6 +422,20 @@ def test_long_series_have_a_drift_if_their_season_drifts(shape):
     assert any(len(p.factors) > 1 for p in default_kernel(Table(t), y, bends=False).components)
     few = default_kernel(Table(t[:4000]), y[:4000])
     assert any(len(part.factors) > 1 for part in few.components)
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.2])
+def test_a_smooth_season_of_many_steps_is_not_rough(noise):
+    t = np.arange(12_000.0)
+    y = wave(1000.0, t) + noise * RNG(6).standard_normal(len(t))
+    kernel = default_kernel(Table(t), y)
+    assert any(isinstance(part, Periodic) for part in kernel.components)
+    assert not any(isinstance(part, Matern12) for part in kernel.components)
+
+
+def test_rounding_is_not_rough():
+    t = np.arange(6000.0)
+    assert not any(isinstance(p, Matern12) for p in default_kernel(Table(t), t).components)
 
 
 def test_the_summary_names_a_rough_process():

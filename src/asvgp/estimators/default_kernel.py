@@ -1,10 +1,10 @@
 """The kernel that is used where the user gives none.
 
 A series gets a Matérn, a constant, a season for every period that the data show, a drift of the
-shortest of them, and a lasting level and a trend, where there are any. Where no level lasts, a
-rough Matérn is added if the data show one. Times are tried with the
-day, the week and the year; numbers with the periods of the peaks of their periodogram, and with
-seven times one that has as many steps as a day has hours, or a multiple of these. Without a
+shortest of them (in long series only if it may be there), and a lasting level and a trend, where
+there are any. Where no level lasts, a rough Matérn is added if the data show one. Times are tried
+with the day, the week and the year; numbers with the periods of the peaks of their periodogram, and
+with seven times one that has as many steps as a day has hours, or a multiple of these. Without a
 season there is a trend all the same, where the data show one. Several inputs get one Matérn kernel
 over all of them, and a constant.
 
@@ -86,8 +86,12 @@ def _irregular(
     # between more rows than there are cells, nothing rough is seen
     if not DEFAULT.fewest_sampled <= len(x) <= SERIES.most_finest_cells or x[0] == x[-1]:
         return PLAIN
-    rest = _without_seasons(x, y, found)
-    lengths = rough_and_smooth(x, rest - _smooth(x, rest, float(np.ptp(x))))
+    # Steps between few wide phases would be taken for something rough.
+    rest = _without_seasons(x, y, found, max(DEFAULT.phases, len(x) // DEFAULT.rows_per_phase))
+    rest = rest - _smooth(x, rest, float(np.ptp(x)))
+    if np.sum(rest**2) <= _ROUNDING * np.sum(y**2):
+        return PLAIN
+    lengths = rough_and_smooth(x, rest)
     if lengths is None:
         return PLAIN
     rough, smooth = map(length, lengths)
@@ -172,13 +176,15 @@ def _with_short(
     return [_in_steps(found[0], rows, gap, span) / found[0] * p for p in found] if found else []
 
 
-def _without_seasons(x: Array, y: Array, found: Sequence[float]) -> Array:
-    """Return y less means by the phases of periods, the level and the trend kept."""
+def _without_seasons(
+    x: Array, y: Array, found: Sequence[float], most: int = DEFAULT.phases
+) -> Array:
+    """Return y less means by at ``most`` so many phases of periods, level and trend kept."""
     gap, span = _gap(x), float(x[-1] - x[0])
     smooth = _smooth(x, y, span)
     left = y - smooth
     for period in found:
-        left = _explained(x, left, period, gap)[1]
+        left = _explained(x, left, period, gap, most)[1]
     return smooth + left
 
 
@@ -245,12 +251,15 @@ def _smooth(x: Array, y: Array, span: float) -> Array:
     return design @ np.linalg.lstsq(design, y, rcond=None)[0]
 
 
-def _explained(x: Array, y: Array, period: float, gap: float) -> tuple[float, Array]:
+def _explained(
+    x: Array, y: Array, period: float, gap: float, most: int = DEFAULT.phases
+) -> tuple[float, Array]:
     """Return the share of the variance that means by phase explain, and what they leave.
 
-    The share is the adjusted one: of noise it is zero on average.
+    The share is the adjusted one: of noise it is zero on average. There are at ``most`` so many
+    phases.
     """
-    bins = int(np.clip(round(period / gap), 2, DEFAULT.phases))
+    bins = int(np.clip(round(period / gap), 2, most))
     phase = np.minimum((np.mod(x, period) / period * bins).astype(int), bins - 1)
     count = np.maximum(np.bincount(phase, minlength=bins), 1)
     means = np.stack([np.bincount(phase, column, bins) / count for column in y.T], axis=1)

@@ -128,6 +128,8 @@ class DefaultPolicy:
     fewest_per_period: float = 4.0  # [typical distance of inputs] Shorter periods cannot be seen.
     fewest_periods: float = 2.2  # [periods] A season must have been seen at least this often.
     phases: int = 48  # [bins] A period is cut into at most so many.
+    # [rows] To see what is rough beside a season, there are more phases, with so many rows each.
+    rows_per_phase: int = 8
     # [variance] Means by phase must explain this share, beyond what chance explains.
     least_share: float = 0.03
     # [squared standard error] The squared mean shape of a cycle must exceed this. Measured: a week
@@ -136,7 +138,8 @@ class DefaultPolicy:
     # [variance less seasons] The shape of a season drifts if values a period apart have so much
     # more in common than values that are a part of a period closer or further apart. Measured: 0.03
     # to 0.55 in six series by the hour and the week, -0.02 and -0.05 in 34,200 and 18,000 minutes
-    # of power, which take a third of the time without a drift, and 1 nat less
+    # of power, which take a third of the time without a drift, and 1 nat less. Of a fixed season
+    # beside a slow process it may be 0.03 as well: then the drift stays, and takes time only
     least_drift: float = 0.01
     drift_phases: int = 24  # [bins] A period is cut into at most so many for that.
     drift_aside: float = 0.3  # [period] How much closer or further.

@@ -76,7 +76,7 @@ class Sample:
     """Sets of rows to learn from, and more of them to learn further from and to judge by."""
 
     learnt: tuple[Rows, ...]
-    judged: tuple[Rows, ...]  # those sets and, unless rows are few, others
+    judged: tuple[Rows, ...]  # of a field those sets and, unless rows are few, others
     spread: tuple[Rows, ...]  # one set, of rows anywhere, to judge trends by
     units: Array  # range of every input
     gaps: Array  # typical distance of neighbours along every input, in units of its range
@@ -284,7 +284,7 @@ class Trained(NamedTuple):
 
     model: Model
     theta: Array
-    learnt: float  # evidence of the first sets, on which every model is trained
+    learnt: float  # evidence of the first sets after training on them
     judged: float  # evidence of all sets, less a price for the number of hyperparameters
 
 
@@ -328,9 +328,11 @@ def _climb(
     evidence: SampleEvidence, start: Array, limits: Array, iterations: int, floor: float
 ) -> Array:
     """Return log-hyperparameters of higher evidence; ``floor`` is a low but usual value."""
+    values = []
 
     def downwards(theta: Array) -> tuple[float, Array]:
         value, slope = evidence(theta)
+        values.append(value)
         if not np.isfinite(value):
             return -2.0 * floor + abs(floor), np.zeros(len(theta))
         return -value, -slope
@@ -339,7 +341,7 @@ def _climb(
     found = minimize(
         downwards, start, jac=True, method="L-BFGS-B", bounds=limits.tolist(), options=options
     )
-    return np.asarray(found.x if found.fun < downwards(start)[0] else start)
+    return np.asarray(found.x if -found.fun > values[0] else start)
 
 
 def _priced(model: Model, theta: Array, learnt: float, judged: float, sample: Sample) -> Trained:
@@ -354,7 +356,7 @@ def trend(without: Trained, sample: Sample) -> list[Trained]:
 
     Slopes are judged by what they gain on rows anywhere. Sets are taken to be independent, so that
     each would pay for slopes of its own. One set pays once, and its long distances show what is a
-    trend; it has to gain something to speak of.
+    trend; the evidence for it has to be strong.
     """
     linear = without._replace(model=without.model._replace(linear=True))
     found = [_further(each, sample) for each in (without, linear)]
