@@ -113,4 +113,6 @@ class Linear(Effect):
     @property
     def name(self) -> str:
         """Name of the effect in tables."""
-        return "slope" if self.dim is None else f"slope of {self.dim!r}"
+        if self.dim is None:
+            return "slope"
+        return f"slope of {'column ' * isinstance(self.dim, int)}{self.dim!r}"
