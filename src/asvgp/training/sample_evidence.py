@@ -84,6 +84,7 @@ class Sample:
     mean_weight: float = 1.0  # the noise of the sample is that at this weight
     noise: float | None = None  # known noise variance, in units of y
     around: tuple[Rows, ...] = ()  # many rows: neighbours of places, the nearest first
+    further: bool = False  # many rows: models learn from all sets, and not from the first ones only
 
 
 def sample_of(
@@ -117,8 +118,8 @@ def sample_of(
         anywhere = np.random.default_rng(1).permutation(len(x))[: SAMPLE.spread_rows]
         spread = (Rows(*(part[anywhere] for part in whole)),)
     around = _surroundings(whole, gaps, rng) if len(x) >= SAMPLE.fewest_around else ()
-    known = 1.0 if known_noise else None
-    return Sample(learnt, judged, spread, units, gaps, scale, mean, known, tuple(around))
+    known, further = 1.0 if known_noise else None, len(x) >= SAMPLE.fewest_further
+    return Sample(learnt, judged, spread, units, gaps, scale, mean, known, tuple(around), further)
 
 
 def reaches(count: int) -> tuple[int, int, int]:
@@ -307,9 +308,9 @@ def trained_further(tried: Sequence[Trained], sample: Sample) -> list[Trained]:
     """Return models of which the best ones are trained on all sets.
 
     Nine small sets know the lengths and the noise of a sum badly, and one that has learnt their
-    details would lose to a single term on other rows.
+    details would lose to a single term on other rows. Few rows are in the first sets already.
     """
-    if sample.judged is sample.learnt:
+    if not sample.further:
         return list(tried)
     count = sum(rows.y.size for rows in sample.learnt)
     least = max(each.learnt for each in tried) - SAMPLE.contending * count
@@ -317,10 +318,11 @@ def trained_further(tried: Sequence[Trained], sample: Sample) -> list[Trained]:
 
 
 def _further(trained: Trained, sample: Sample) -> Trained:
-    """Return a model trained on all sets, from the hyperparameters that it has."""
+    """Return a model trained on all sets, or of few rows the first, from where it is."""
     model, theta, learnt, judged = trained
     every = SampleEvidence(model, sample.judged, sample.units)
-    theta = _climb(every, theta, _limits(model, sample), SAMPLE.further_iterations, -abs(judged))
+    sets = every if sample.further else SampleEvidence(model, sample.learnt, sample.units)
+    theta = _climb(sets, theta, _limits(model, sample), SAMPLE.further_iterations, -abs(judged))
     return _priced(model, theta, learnt, every(theta, slopes=False)[0], sample)
 
 
