@@ -250,7 +250,7 @@ def _affordable(tried: Sequence[Trained], sample: Sample, rows: int, objective: 
     Joint kernels over two of three inputs take several times as many as products, since their
     splines go on beyond the data along both. If all that are about as good take too many, it is the
     one that is best on the cells that can be had. Cells that are too wide lose what neighbours
-    tell, but not what is known in gaps: half of that loss counts. Where much of the variance is
+    tell, but not what is known in gaps: a part of that loss counts. Where much of the variance is
     missed, splines are not the kernel any more.
     """
     best = max(tried, key=lambda each: each.judged)
@@ -265,7 +265,7 @@ def _affordable(tried: Sequence[Trained], sample: Sample, rows: int, objective: 
     usable = [pair for pair in found if pair[1].missed <= SAMPLE.most_missed]
     if not usable:
         return min(found, key=lambda pair: pair[1].missed)[0]
-    return max(usable, key=lambda pair: pair[0].judged - 0.5 * pair[1].lost)[0]
+    return max(usable, key=lambda pair: pair[0].judged - SAMPLE.counted_loss * pair[1].lost)[0]
 
 
 def _kernel_of(model: Model, sample: Sample | None, theta: Array | None = None) -> Kernel:
